@@ -1,0 +1,30 @@
+//! What a trade, a customer, a page and a sequence number are. Knows nothing of HTTP or MongoDB.
+//!
+//! Every type here is parsed once, at the edge, and cannot hold a wrong value afterwards: fields
+//! are private, and the only ways in are constructors that check.
+
+mod clock;
+mod customer;
+mod draft;
+mod fault;
+mod instant;
+mod json;
+mod page;
+mod price;
+mod totals;
+mod trade;
+
+pub use clock::Clock;
+pub use customer::CustomerId;
+pub use draft::{DraftError, TradeDraft, parse_draft, parse_drafts};
+pub use fault::{Fault, Faults, Invalid};
+pub use instant::Instant;
+pub use json::{Json, Member, NotJson};
+pub use page::{PAGE_SIZE, PageNumber, Seq, SeqRange};
+pub use price::Price;
+pub use totals::Totals;
+pub use trade::{Quantity, Side, Ticker, Trade};
+
+/// 2^53 - 1, the greatest whole number that a JavaScript client reads exactly
+/// (`Number.MAX_SAFE_INTEGER`, ECMA-262). No number of ours is greater.
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;

@@ -1,0 +1,72 @@
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Invalid, MAX_SAFE_INTEGER};
+
+/// Whose history it is: a whole number, 1 to 2^53 - 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CustomerId(u64);
+
+impl CustomerId {
+    /// # Errors
+    /// Outside 1 to 2^53 - 1.
+    pub fn new(id: u64) -> Result<Self, Invalid> {
+        match id {
+            1..=MAX_SAFE_INTEGER => Ok(Self(id)),
+            _ => Err(rule()),
+        }
+    }
+
+    /// The number itself.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+fn rule() -> Invalid {
+    Invalid::new(format!(
+        "must be a whole number from 1 to {MAX_SAFE_INTEGER}, in decimal digits without a sign or a leading zero"
+    ))
+}
+
+impl FromStr for CustomerId {
+    type Err = Invalid;
+
+    /// One spelling a customer: no sign, no leading zero, so that one history has one address.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        super::page::parse_digits(text).and_then(|id| Self::new(id).ok()).ok_or_else(rule)
+    }
+}
+
+impl fmt::Display for CustomerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_spelling_for_each_customer() {
+        assert_eq!("123".parse::<CustomerId>().unwrap().get(), 123);
+        assert_eq!("9007199254740991".parse::<CustomerId>().unwrap().get(), MAX_SAFE_INTEGER);
+        for text in [
+            "",
+            "0",
+            "-1",
+            "+1",
+            "01",
+            "1.0",
+            "1e3",
+            " 1",
+            "1_2",
+            "9007199254740992",
+            "١",
+            "99999999999999999999",
+        ] {
+            assert!(text.parse::<CustomerId>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Invalid, MAX_SAFE_INTEGER};
+
+/// Trades on a full page. A page is a bucket.
+pub const PAGE_SIZE: usize = 10;
+
+const SIZE: u64 = PAGE_SIZE as u64;
+
+/// The permanent ordinal of a page in its history, from 1, without gaps (invariant 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageNumber(u64);
+
+impl PageNumber {
+    /// The first page of every history.
+    pub const FIRST: Self = Self(1);
+
+    /// # Errors
+    /// Outside 1 to 2^53 - 1.
+    pub fn new(number: u64) -> Result<Self, Invalid> {
+        match number {
+            1..=MAX_SAFE_INTEGER => Ok(Self(number)),
+            _ => Err(ordinal_rule()),
+        }
+    }
+
+    /// The ordinal itself.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The page after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The page before this one, if there is one.
+    pub fn previous(self) -> Option<Self> {
+        (self.0 > 1).then(|| Self(self.0 - 1))
+    }
+
+    /// The sequence number of this page's first trade: `(page - 1) * 10 + 1`. Saturates beyond
+    /// the greatest sequence number, where no page is.
+    pub fn first_seq(self) -> Seq {
+        Seq(((self.0 - 1).saturating_mul(SIZE) + 1).min(MAX_SAFE_INTEGER))
+    }
+}
+
+/// The permanent address of a trade in its history, from 1, without gaps (invariant 5):
+/// `seq = (page - 1) * 10 + place`, place 1 to 10.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(u64);
+
+impl Seq {
+    /// # Errors
+    /// Outside 1 to 2^53 - 1.
+    pub fn new(seq: u64) -> Result<Self, Invalid> {
+        match seq {
+            1..=MAX_SAFE_INTEGER => Ok(Self(seq)),
+            _ => Err(ordinal_rule()),
+        }
+    }
+
+    /// The number itself.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The page that the trade is on.
+    pub fn page(self) -> PageNumber {
+        PageNumber((self.0 - 1) / SIZE + 1)
+    }
+
+    /// Where on that page the trade is, counted from 0.
+    pub fn offset(self) -> usize {
+        ((self.0 - 1) % SIZE) as usize
+    }
+
+    /// The address of the trade `count` places further on.
+    #[must_use]
+    pub fn plus(self, count: usize) -> Self {
+        Self(self.0 + count as u64)
+    }
+}
+
+/// Trades that follow each other without a gap, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeqRange {
+    /// The first trade.
+    pub first: Seq,
+    /// The last trade, `first` where there is only one.
+    pub last: Seq,
+}
+
+impl SeqRange {
+    /// How many trades it holds.
+    pub fn count(&self) -> u64 {
+        self.last.0 - self.first.0 + 1
+    }
+}
+
+fn ordinal_rule() -> Invalid {
+    Invalid::new(format!(
+        "must be a whole number from 1 to {MAX_SAFE_INTEGER}, in decimal digits without a sign or a leading zero"
+    ))
+}
+
+/// A number of decimal digits only: no sign, no leading zero, at most 20 digits.
+pub(super) fn parse_digits(text: &str) -> Option<u64> {
+    let canonical = !text.starts_with('0') || text == "0";
+    (canonical && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
+impl FromStr for PageNumber {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        parse_digits(text).and_then(|n| Self::new(n).ok()).ok_or_else(ordinal_rule)
+    }
+}
+
+impl FromStr for Seq {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        parse_digits(text).and_then(|n| Self::new(n).ok()).ok_or_else(ordinal_rule)
+    }
+}
+
+impl fmt::Display for PageNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seq(n: u64) -> Seq {
+        Seq::new(n).unwrap()
+    }
+
+    #[test]
+    fn a_sequence_number_is_an_address() {
+        for (n, page, offset) in [(1, 1, 0), (10, 1, 9), (11, 2, 0), (9367, 937, 6)] {
+            assert_eq!((seq(n).page().get(), seq(n).offset()), (page, offset), "{n}");
+            assert_eq!(seq(n).page().first_seq().plus(offset), seq(n));
+        }
+    }
+
+    #[test]
+    fn the_greatest_page_number_does_not_overflow() {
+        let last = PageNumber::new(MAX_SAFE_INTEGER).unwrap();
+        assert_eq!(last.first_seq().get(), MAX_SAFE_INTEGER);
+        assert!("9007199254740992".parse::<PageNumber>().is_err());
+        assert_eq!(parse_digits("18446744073709551616"), None);
+        assert_eq!(parse_digits(""), None);
+    }
+}

@@ -1,0 +1,34 @@
+use super::{PAGE_SIZE, PageNumber, Seq};
+
+/// How much there is in a history. Read from its last page, never counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    last: Option<Seq>,
+}
+
+impl Totals {
+    /// The totals of a history that ends with `last`, or of an empty one.
+    pub fn ending_with(last: Option<Seq>) -> Self {
+        Self { last }
+    }
+
+    /// The total of trades, which is the last sequence number.
+    pub fn trades(self) -> u64 {
+        self.last.map_or(0, Seq::get)
+    }
+
+    /// The total of pages, full or not.
+    pub fn pages(self) -> u64 {
+        self.trades().div_ceil(PAGE_SIZE as u64)
+    }
+
+    /// The last page, if there is one.
+    pub fn last_page(self) -> Option<PageNumber> {
+        self.last.map(Seq::page)
+    }
+
+    /// The last trade's address, if there is one.
+    pub fn last_seq(self) -> Option<Seq> {
+        self.last
+    }
+}

@@ -1,0 +1,20 @@
+//! Append-only histories in MongoDB buckets of ten, served as pages: a page is a bucket.
+//!
+//! The map of the crate, outermost first:
+//!
+//! | Module | What it knows |
+//! |---|---|
+//! | [`cli`] | the commands of the binary, their flags and exit statuses |
+//! | [`server`] | one running service: bind, serve, drain |
+//! | [`config`] | the typed settings of a server; their doc comments are `--help` |
+//! | [`telemetry`] | the log |
+//! | [`http`] | routes, extractors, problems, links, OpenAPI; never the mongodb crate |
+//! | [`import`] | files of trades, row by row |
+//! | [`embedded`] | the private mongod of a machine that has no other |
+//! | [`store`] | MongoDB: documents, statements, appends, reads, migrations; never axum or utoipa |
+//! | [`domain`] | what a trade, a customer, a page and a sequence number are; no HTTP, no MongoDB |
+//!
+//! Each knows only modules below it; a test reads the sources and holds this.
+
+pub mod domain;
+pub mod embedded;
