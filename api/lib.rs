@@ -16,5 +16,7 @@
 //!
 //! Each knows only modules below it; a test reads the sources and holds this.
 
+pub mod config;
 pub mod domain;
 pub mod embedded;
+pub mod store;

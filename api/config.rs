@@ -1,0 +1,224 @@
+//! The settings of a server as typed fields; their doc comments are `--help`, and each flag has an
+//! environment twin.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Where the database is.
+#[derive(Args, Debug, Clone)]
+pub struct DatabaseArgs {
+    /// Connection string of a MongoDB 6.0 or later. Without it, a private mongod is started, with
+    /// its data under --data-dir.
+    #[arg(long, env = "MONGODB_URI", value_name = "URI", hide_env_values = true)]
+    pub mongodb_uri: Option<MongodbUri>,
+
+    /// Name of the database.
+    #[arg(long, env = "PAGEBUCKET_DATABASE", value_name = "NAME", default_value = "pagebucket", value_parser = database_name)]
+    pub database: String,
+
+    /// Most connections to each MongoDB server.
+    #[arg(long, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pool_size: u32,
+
+    /// Where the private mongod keeps its data.
+    #[arg(long, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
+    pub data_dir: PathBuf,
+
+    /// The mongod to start as the private one. Without it: the one on the PATH, else the one that
+    /// scripts/fetch-mongod has fetched.
+    #[arg(long, env = "MONGOD", value_name = "FILE")]
+    pub mongod: Option<PathBuf>,
+}
+
+/// A connection string, which may hold a password: it is never shown whole.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MongodbUri(String);
+
+impl MongodbUri {
+    /// The whole string, for the driver alone.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for MongodbUri {
+    fn from(uri: String) -> Self {
+        Self(uri)
+    }
+}
+
+impl std::str::FromStr for MongodbUri {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with("mongodb://") || text.starts_with("mongodb+srv://") {
+            Ok(Self(text.to_owned()))
+        } else {
+            // Does not repeat the text: it may hold a password.
+            Err("must begin with mongodb:// or mongodb+srv://".to_owned())
+        }
+    }
+}
+
+/// Without what may be secret: user, password and options.
+impl std::fmt::Display for MongodbUri {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("mongodb", ""));
+        let rest = rest.split_once('?').map_or(rest, |(before, _)| before);
+        // The last "@": a password with an unescaped one must not show its tail.
+        let hosts = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts);
+        write!(f, "{scheme}://{hosts}")
+    }
+}
+
+impl std::fmt::Debug for MongodbUri {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MongodbUri({self})")
+    }
+}
+
+/// How the API is served.
+#[derive(Args, Debug, Clone)]
+pub struct ServerArgs {
+    /// Address to listen on; port 0 takes a free one. The address bound is printed.
+    #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Origins whose pages may call the API, comma-separated: `http://app.example`, `*` for any,
+    /// `localhost` for any port of this machine.
+    #[arg(
+        long,
+        env = "PAGEBUCKET_CORS_ORIGINS",
+        value_name = "ORIGINS",
+        default_value = "localhost",
+        value_delimiter = ','
+    )]
+    pub cors_origins: Vec<CorsOrigin>,
+
+    /// Most requests under way at once; beyond them clients get 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_requests: u32,
+
+    /// Most open connections; further ones wait to be accepted.
+    #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_connections: u32,
+
+    /// Largest request body, in bytes.
+    #[arg(long, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_body: u32,
+
+    /// Seconds in which the head of a request must arrive; also how long an idle connection is kept.
+    #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub header_timeout: u64,
+
+    /// Seconds in which the body of a request must arrive.
+    #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub body_timeout: u64,
+}
+
+/// Who may call from a page elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorsOrigin {
+    /// `*`
+    Any,
+    /// `localhost`, `127.0.0.1` and `[::1]`, with any port, over http or https.
+    Localhost,
+    /// One origin, as a browser sends it: scheme, host, and the port unless it is the scheme's own.
+    Exactly(String),
+}
+
+impl std::str::FromStr for CorsOrigin {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.trim() {
+            "*" => Ok(Self::Any),
+            "localhost" => Ok(Self::Localhost),
+            origin => {
+                let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+                match host {
+                    Some(host)
+                        if !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b'/') =>
+                    {
+                        Ok(Self::Exactly(origin.to_owned()))
+                    }
+                    _ => {
+                        Err("must be *, localhost, or an origin such as https://app.example, without a path"
+                            .to_owned())
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How the log is written, to standard error.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One readable line an event.
+    Pretty,
+    /// One JSON object an event.
+    Json,
+}
+
+/// The log.
+#[derive(Args, Debug, Clone)]
+pub struct LogArgs {
+    /// Form of the log.
+    #[arg(
+        long,
+        env = "PAGEBUCKET_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "pretty",
+        global = true
+    )]
+    pub log_format: LogFormat,
+
+    /// What is logged: a level, or a filter such as `info,pagebucket::store=debug`.
+    #[arg(long, env = "PAGEBUCKET_LOG", value_name = "FILTER", default_value = "info", global = true)]
+    pub log: String,
+}
+
+/// Characters that MongoDB forbids in a database's name (manual, "Naming Restrictions"), and its
+/// own databases.
+fn database_name(name: &str) -> Result<String, String> {
+    let forbidden = |c: char| c.is_control() || "/\\. \"$*<>:|?".contains(c);
+    if name.is_empty() || name.len() > 63 || name.contains(forbidden) {
+        return Err("must be 1 to 63 bytes without any of / \\ . \" $ * < > : | ? or a space".to_owned());
+    }
+    if ["admin", "local", "config"].contains(&name) {
+        return Err("must not be one of MongoDB's own databases: admin, local, config".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_is_shown_without_its_secrets() {
+        for (uri, shown) in [
+            ("mongodb://u:p@h1:1,h2:2/db?replicaSet=r&password=x", "mongodb://h1:1,h2:2/db"),
+            ("mongodb+srv://u:p%40@h/", "mongodb+srv://h/"),
+            ("mongodb://u:p@ss@h", "mongodb://h"),
+            ("mongodb://localhost", "mongodb://localhost"),
+        ] {
+            let uri = MongodbUri::from(uri.to_owned());
+            assert_eq!(uri.to_string(), shown);
+            assert!(!format!("{uri:?}").contains("p@"));
+        }
+        assert!(!"postgres://u:secret@h".parse::<MongodbUri>().unwrap_err().contains("secret"));
+    }
+
+    #[test]
+    fn origins_are_origins() {
+        assert_eq!("*".parse(), Ok(CorsOrigin::Any));
+        assert_eq!("localhost".parse(), Ok(CorsOrigin::Localhost));
+        assert!("https://app.example".parse::<CorsOrigin>().is_ok());
+        assert!("https://app.example/".parse::<CorsOrigin>().is_err());
+        assert!("app.example".parse::<CorsOrigin>().is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
+//!
+//! [`Store`] is the one way in. [`trades`] holds the pattern itself and begins with its design;
+//! [`migrations`] makes the collections; [`connection`] finds the server and checks what it is.
+
+pub mod connection;
+mod deadline;
+mod error;
+pub mod migrations;
+pub mod trades;
+
+use std::time::Duration;
+
+use mongodb::bson::doc;
+use mongodb::{Client, Database};
+
+pub use connection::{CommandObserver, ConnectError, Connection, Topology};
+pub use deadline::{COMMAND, Deadline, NO_PRIMARY};
+pub use error::{Corruption, Error};
+
+use crate::domain::Clock;
+use trades::Trades;
+
+/// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
+///
+/// Belongs to the tokio runtime that made it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    client: Client,
+    database: Database,
+    topology: Topology,
+    trades: Trades,
+}
+
+impl Store {
+    /// Connects, and checks that the server is one that this version can use.
+    ///
+    /// # Errors
+    /// No server within the deadline, one that is too old, or a connection string that is none.
+    pub async fn connect(connection: Connection, clock: Clock) -> Result<Self, ConnectError> {
+        let (client, topology) = connection.open().await?;
+        let database = client.database(&connection.database);
+        let trades = Trades::new(database.clone(), topology, clock);
+        Ok(Self { client, database, topology, trades })
+    }
+
+    /// The histories of trades.
+    pub fn trades(&self) -> &Trades {
+        &self.trades
+    }
+
+    /// What kind of deployment this is.
+    pub fn topology(&self) -> Topology {
+        self.topology
+    }
+
+    /// Refuses a `trades` collection that this version would read or write wrongly.
+    ///
+    /// # Errors
+    /// It is there, but not clustered; or there was no answer.
+    pub async fn check_collections(&self) -> Result<(), ConnectError> {
+        connection::check_clustered(&self.database).await
+    }
+
+    /// Whether the primary answers within `limit`.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
+        let database = self.client.database("admin");
+        let ping = async move {
+            database.run_command(doc! { "ping": 1 }).await.map(|_| ()).map_err(|error| Error::of(&error))
+        };
+        Deadline::within(limit).read(ping).await
+    }
+
+    /// The database itself, for migrations.
+    fn database(&self) -> &Database {
+        &self.database
+    }
+}

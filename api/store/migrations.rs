@@ -1,0 +1,205 @@
+//! Numbered JSON files of MongoDB commands, embedded in the binary, applied in order, each once.
+//!
+//! A file is `{why, compatible, commands: [{why, run}]}`. What is applied is recorded in the
+//! collection `migrations`, one document a file, with the checksum of the file's text. Every command
+//! may be run again, so that a migration that was cut off half-way is applied from its beginning.
+//! A lock with a lease ([`lock`]) lets one instance apply at a time.
+
+mod files;
+mod lock;
+
+use std::collections::BTreeMap;
+
+use futures_util::TryStreamExt;
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
+use mongodb::options::{ReadConcern, WriteConcern};
+
+use super::{Error, Store, connection};
+pub use files::Migration;
+
+const COLLECTION: &str = "migrations";
+
+/// `create` of a collection that an earlier attempt has made.
+const NAMESPACE_EXISTS: i32 = 48;
+
+/// Why the migrations of a database and those of this binary do not go together. Each is one
+/// sentence, fit to be shown to an operator.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrationError {
+    /// Its text is another than when it was applied.
+    #[error("migration {0} was changed after it was applied to this database")]
+    Changed(String),
+    /// A lower number than this binary's latest, and this binary does not have it.
+    #[error("migration {0} was applied to this database, but is missing from this version")]
+    Missing(String),
+    /// A higher number, not marked compatible with older versions.
+    #[error("this database is ahead: migration {0} needs a later version of pagebucket")]
+    Ahead(String),
+    /// Some are to be applied, and the caller does not want that.
+    #[error("migrations are pending: {0}; apply them with `pagebucket migrate`")]
+    Pending(String),
+    /// Somebody has held the lock for too long.
+    #[error("another instance has been applying migrations for more than {0} s; is it stuck?")]
+    Locked(u64),
+    /// A file of this binary is not what the type says. Caught by a test.
+    #[error("migration {name} is not well-formed: {detail}")]
+    Malformed {
+        /// The file's name.
+        name: String,
+        /// Where.
+        detail: String,
+    },
+    /// A command was refused.
+    #[error("migration {name} failed at `{command}`: {source}")]
+    Failed {
+        /// The file's name.
+        name: String,
+        /// The command's first field.
+        command: String,
+        /// The server's answer.
+        source: Error,
+    },
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+/// What a binary's migrations mean to a database.
+#[derive(Debug)]
+pub struct Plan {
+    pending: Vec<Migration>,
+}
+
+impl Plan {
+    /// Names of those to be applied, in order.
+    pub fn pending(&self) -> Vec<&str> {
+        self.pending.iter().map(|migration| migration.name).collect()
+    }
+}
+
+impl Store {
+    /// Compares the migrations of this binary with those of the database.
+    ///
+    /// # Errors
+    /// They do not go together.
+    pub async fn plan_migrations(&self) -> Result<Plan, MigrationError> {
+        plan(self.database(), files::embedded()?).await
+    }
+
+    /// Applies what is pending, and names what it applied.
+    ///
+    /// # Errors
+    /// They do not go together, or a command was refused.
+    pub async fn migrate(&self) -> Result<Vec<&'static str>, MigrationError> {
+        self.apply(files::embedded()?).await
+    }
+
+    /// As [`Store::migrate`], with other files.
+    ///
+    /// # Errors
+    /// As [`Store::migrate`].
+    pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
+        let database = self.database();
+        if plan(database, files.clone()).await?.pending.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lock = lock::Lock::take(database).await?;
+        let applied = apply_all(database, files).await;
+        lock.release().await;
+        applied
+    }
+}
+
+async fn apply_all(database: &Database, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
+    let mut applied = Vec::new();
+    // Planned again: the instance that held the lock before us may have applied some.
+    for migration in plan(database, files).await?.pending {
+        for command in &migration.commands {
+            run(database, &migration, command).await?;
+        }
+        record(database, &migration).await?;
+        tracing::info!(migration = migration.name, why = migration.why, "applied a migration");
+        applied.push(migration.name);
+    }
+    Ok(applied)
+}
+
+async fn plan(database: &Database, files: Vec<Migration>) -> Result<Plan, MigrationError> {
+    let records = records(database).await?;
+    let latest = files.iter().map(|file| file.number).max().unwrap_or(0);
+    for (number, record) in &records {
+        match files.iter().find(|file| file.number == *number) {
+            Some(file) if file.checksum != record.checksum => {
+                return Err(MigrationError::Changed(record.name.clone()));
+            }
+            Some(_) => {}
+            None if *number < latest => return Err(MigrationError::Missing(record.name.clone())),
+            None if !record.compatible => return Err(MigrationError::Ahead(record.name.clone())),
+            None => tracing::info!(migration = record.name, "the database is ahead, compatibly"),
+        }
+    }
+    let pending = files.into_iter().filter(|file| !records.contains_key(&file.number)).collect();
+    Ok(Plan { pending })
+}
+
+struct Record {
+    name: String,
+    checksum: String,
+    compatible: bool,
+}
+
+async fn records(database: &Database) -> Result<BTreeMap<i32, Record>, MigrationError> {
+    let error = |error: mongodb::error::Error| Error::of(&error);
+    let collection = database.collection::<Document>(COLLECTION);
+    let found = collection.find(doc! { "_id": { "$type": "int" } }).read_concern(ReadConcern::majority());
+    let found: Vec<Document> = found.await.map_err(error)?.try_collect().await.map_err(error)?;
+    let record = |document: Document| {
+        let name = document.get_str("name").unwrap_or("without a name").to_owned();
+        let checksum = document.get_str("checksum").unwrap_or_default().to_owned();
+        let compatible = document.get_bool("compatible").unwrap_or(false);
+        Some((document.get_i32("_id").ok()?, Record { name, checksum, compatible }))
+    };
+    Ok(found.into_iter().filter_map(record).collect())
+}
+
+async fn run(database: &Database, migration: &Migration, command: &Document) -> Result<(), MigrationError> {
+    let mut command = command.clone();
+    let name = command.keys().next().cloned().unwrap_or_default();
+    if !command.contains_key("writeConcern") {
+        command.insert("writeConcern", doc! { "w": "majority" });
+    }
+    let failed = |source: Error| MigrationError::Failed {
+        name: migration.name.to_owned(),
+        command: name.clone(),
+        source,
+    };
+    match database.run_command(command).await {
+        Ok(reply) => {
+            let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
+            errors.map_or(Ok(()), |error| Err(failed(Error::Internal(error.to_string()))))
+        }
+        Err(error) if name == "create" && connection::code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
+        Err(error) => Err(failed(Error::of(&error))),
+    }
+}
+
+async fn record(database: &Database, migration: &Migration) -> Result<(), MigrationError> {
+    // An upsert, because the driver may retry it on a standalone server only so.
+    let values = doc! {
+        "name": migration.name,
+        "checksum": &migration.checksum,
+        "compatible": migration.compatible,
+    };
+    database
+        .collection::<Document>(COLLECTION)
+        .update_one(
+            doc! { "_id": migration.number },
+            doc! { "$setOnInsert": values, "$currentDate": { "appliedAt": true } },
+        )
+        .upsert(true)
+        .write_concern(WriteConcern::majority())
+        .await
+        .map_err(|error| Error::of(&error))?;
+    Ok(())
+}

@@ -1,0 +1,97 @@
+use mongodb::bson::Document;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::MigrationError;
+
+/// The files, by number. A test compares this list with the directory.
+const FILES: [(&str, &str); 1] = [("0001_trades", include_str!("../../../migrations/0001_trades.json"))];
+
+/// One file, parsed.
+#[derive(Debug, Clone)]
+pub struct Migration {
+    /// The four digits that its name begins with.
+    pub number: i32,
+    /// Its name, without `.json`.
+    pub name: &'static str,
+    /// SHA-256 of its text, in hexadecimal digits.
+    pub checksum: String,
+    /// Why it is there.
+    pub why: String,
+    /// Whether a version that does not know it may use the database all the same.
+    pub compatible: bool,
+    /// What it runs, in order.
+    pub commands: Vec<Document>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    why: String,
+    compatible: bool,
+    commands: Vec<Command>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    /// For the reader of the file.
+    #[serde(rename = "why")]
+    _why: String,
+    run: Document,
+}
+
+impl Migration {
+    /// From the text of a file, in MongoDB Extended JSON.
+    ///
+    /// # Errors
+    /// [`MigrationError::Malformed`].
+    pub fn parse(name: &'static str, text: &str) -> Result<Self, MigrationError> {
+        let malformed = |detail: String| MigrationError::Malformed { name: name.to_owned(), detail };
+        let number = name.split_once('_').filter(|(digits, _)| digits.len() == 4);
+        let number = number.and_then(|(digits, _)| digits.parse().ok());
+        let file: File = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        Ok(Self {
+            number: number
+                .ok_or_else(|| malformed("its name does not begin with four digits and _".to_owned()))?,
+            name,
+            checksum: Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect(),
+            why: file.why,
+            compatible: file.compatible,
+            commands: file.commands.into_iter().map(|command| command.run).collect(),
+        })
+    }
+}
+
+/// Those in this binary.
+pub(super) fn embedded() -> Result<Vec<Migration>, MigrationError> {
+    FILES.iter().map(|(name, text)| Migration::parse(name, text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_embedded_whole_and_in_order() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+        let mut names: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let embedded = embedded().unwrap();
+        let expected: Vec<_> = embedded.iter().map(|migration| format!("{}.json", migration.name)).collect();
+        assert_eq!(names, expected);
+        for (index, migration) in embedded.iter().enumerate() {
+            assert_eq!(migration.number, index as i32 + 1, "{}", migration.name);
+            assert!(!migration.commands.is_empty());
+        }
+    }
+
+    #[test]
+    fn commands_keep_the_order_of_their_fields() {
+        let command = &embedded().unwrap()[0].commands[0];
+        assert_eq!(command.keys().next().map(String::as_str), Some("create"));
+    }
+}

@@ -1,0 +1,91 @@
+//! A lock with a lease: whoever dies with it loses it when the lease ends.
+
+use std::time::Duration;
+
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::error::{ErrorKind, WriteFailure};
+use mongodb::options::WriteConcern;
+use mongodb::{Collection, Database};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::{COLLECTION, MigrationError};
+use crate::store::Error;
+
+/// The lease. Renewed three times within it, so that an index build may take as long as it likes.
+const LEASE: Duration = Duration::from_secs(15);
+/// How long an instance waits for another that is applying.
+const PATIENCE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(200);
+
+const ID: &str = "lock";
+const DUPLICATE_KEY: i32 = 11000;
+
+/// Held while it exists.
+pub(super) struct Lock {
+    collection: Collection<Document>,
+    owner: ObjectId,
+    renewal: JoinHandle<()>,
+}
+
+impl Lock {
+    /// Waits for its turn.
+    pub(super) async fn take(database: &Database) -> Result<Self, MigrationError> {
+        let collection = database.collection::<Document>(COLLECTION);
+        let owner = ObjectId::new();
+        let deadline = Instant::now() + PATIENCE;
+        while !try_take(&collection, owner).await? {
+            if Instant::now() > deadline {
+                return Err(MigrationError::Locked(PATIENCE.as_secs()));
+            }
+            sleep(POLL).await;
+        }
+        let renewal = tokio::spawn(renew(collection.clone(), owner));
+        Ok(Self { collection, owner, renewal })
+    }
+
+    /// Lets the next one in at once. If this fails, the lease ends by itself.
+    pub(super) async fn release(self) {
+        self.renewal.abort();
+        let mine = doc! { "_id": ID, "owner": self.owner };
+        if let Err(error) = self.collection.delete_one(mine).write_concern(WriteConcern::majority()).await {
+            tracing::warn!(%error, "the lock of the migrations was not released; its lease will end");
+        }
+    }
+}
+
+/// Takes the lock if nobody has it or its lease has ended, by the server's clock.
+async fn try_take(collection: &Collection<Document>, owner: ObjectId) -> Result<bool, MigrationError> {
+    let fresh = collection
+        .update_one(doc! { "_id": ID, "owner": owner }, vec![claim(owner)])
+        .upsert(true)
+        .write_concern(WriteConcern::majority());
+    match fresh.await {
+        Ok(_) => return Ok(true),
+        Err(error) => match error.kind.as_ref() {
+            // Somebody has it: the insert found the `_id` taken.
+            ErrorKind::Write(WriteFailure::WriteError(error)) if error.code == DUPLICATE_KEY => {}
+            _ => return Err(Error::of(&error).into()),
+        },
+    }
+    let ended = doc! { "_id": ID, "$expr": { "$lt": ["$until", "$$NOW"] } };
+    let stolen =
+        collection.update_one(ended, vec![claim(owner)]).write_concern(WriteConcern::majority()).await;
+    Ok(stolen.map_err(|error| Error::of(&error))?.matched_count == 1)
+}
+
+fn claim(owner: ObjectId) -> Document {
+    let until = doc! { "$add": [Bson::String("$$NOW".to_owned()), LEASE.as_millis() as i64] };
+    doc! { "$set": { "owner": owner, "until": until } }
+}
+
+async fn renew(collection: Collection<Document>, owner: ObjectId) {
+    loop {
+        sleep(LEASE / 3).await;
+        let renewed = collection.update_one(doc! { "_id": ID, "owner": owner }, vec![claim(owner)]).await;
+        if let Err(error) = renewed {
+            tracing::warn!(%error, "the lease of the migrations' lock was not renewed");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Numbered commands: sessions whose writes the server applies at most once.
+//!
+//! A retryable write is a command with a session's id and a number, `txnNumber`. The server keeps
+//! the outcome of the session's latest number; the same command under the same number is answered
+//! with what was applied, and what had failed runs again. (MongoDB specification "Retryable
+//! Writes".) The driver's own retry is one attempt; ours goes on until a deadline, with identical
+//! content, because the same number with other content would be answered as if stored.
+
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mongodb::bson::Document;
+use mongodb::error::ErrorKind;
+use mongodb::{Client, ClientSession, Database};
+
+use super::reply::{self, Verdict};
+use crate::store::{Deadline, Error, Topology, connection};
+
+/// Sessions at rest, for appends to take and give back.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    client: Client,
+    topology: Topology,
+    idle: Mutex<Vec<NumberedSession>>,
+}
+
+/// A session of the driver's with numbers of our own.
+///
+/// It is never dropped into the driver's pool: the driver numbers its own writes from 1, and the
+/// server refuses a number below the session's latest. One that is given up is forgotten instead,
+/// which leaks some hundred bytes for each outcome that stayed unknown.
+#[derive(Debug)]
+struct NumberedSession {
+    session: ManuallyDrop<ClientSession>,
+    latest: i64,
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub(super) enum Commit {
+    /// The server has answered for good.
+    Answered(Verdict),
+    /// It was never sent, or was turned away before anything ran: nothing is stored.
+    NotSent(Error),
+    /// The deadline passed without an answer to trust. What was sent may yet apply once.
+    Unknown,
+}
+
+/// The user may not write. The server checks this before it runs a command.
+const UNAUTHORIZED: i32 = 13;
+
+impl Sessions {
+    pub(super) fn new(client: Client, topology: Topology) -> Self {
+        Self { client, topology, idle: Mutex::default() }
+    }
+
+    /// Runs an ordered `update` command of `statements` statements until the server answers or the
+    /// deadline passes. On a standalone server, which has no numbers, there is one attempt.
+    pub(super) async fn commit(
+        self: &Arc<Self>,
+        database: Database,
+        command: Document,
+        statements: usize,
+        deadline: Deadline,
+    ) -> Commit {
+        let sessions = Arc::clone(self);
+        let replay = async move { sessions.replay(&database, command, statements, deadline).await };
+        // A server that is frozen answers nothing: the task waits for it, we do not.
+        deadline.spawn(replay).await.unwrap_or(Commit::Unknown)
+    }
+
+    async fn replay(
+        &self,
+        database: &Database,
+        mut command: Document,
+        statements: usize,
+        deadline: Deadline,
+    ) -> Commit {
+        let mut session = match self.take().await {
+            Ok(session) => session,
+            Err(error) => return Commit::NotSent(Error::of(&error)),
+        };
+        if self.topology == Topology::Replicated {
+            session.latest += 1;
+            command.insert("txnNumber", session.latest);
+        }
+        let mut attempt = 0;
+        loop {
+            let sent = database.run_command(command.clone()).session(&mut *session.session).await;
+            let why = match sent.map(|reply| reply::judge(&reply, statements)) {
+                Ok(Verdict::Unknown(why)) => why,
+                Ok(verdict) => {
+                    self.idle().push(session);
+                    return Commit::Answered(verdict);
+                }
+                Err(error) if attempt == 0 && ran_nowhere(&error) => {
+                    self.idle().push(session);
+                    return Commit::NotSent(Error::of(&error));
+                }
+                Err(error) => error.to_string(),
+            };
+            tracing::debug!(attempt, why, "the outcome of a commit is unknown");
+            if self.topology == Topology::Standalone || deadline.passed() {
+                return Commit::Unknown;
+            }
+            deadline.back_off(attempt).await;
+            attempt += 1;
+        }
+    }
+
+    async fn take(&self) -> Result<NumberedSession, mongodb::error::Error> {
+        if let Some(session) = self.idle().pop() {
+            return Ok(session);
+        }
+        let session = self.client.start_session().causal_consistency(false).await?;
+        Ok(NumberedSession { session: ManuallyDrop::new(session), latest: 0 })
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<NumberedSession>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a first attempt ended before any server began with the command.
+fn ran_nowhere(error: &mongodb::error::Error) -> bool {
+    matches!(error.kind.as_ref(), ErrorKind::ServerSelection { .. })
+        || connection::code(error) == Some(UNAUTHORIZED)
+}

@@ -1,0 +1,26 @@
+use super::BucketId;
+use crate::domain::{PAGE_SIZE, PageNumber, Seq, Totals};
+
+/// Where a history ends: its last bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tail {
+    pub(super) id: BucketId,
+    pub(super) page: PageNumber,
+    /// Trades on it, 1 to 10.
+    pub(super) count: usize,
+}
+
+impl Tail {
+    /// How many more trades fit.
+    pub(super) fn room(self) -> usize {
+        PAGE_SIZE - self.count
+    }
+
+    pub(super) fn last_seq(self) -> Seq {
+        self.page.first_seq().plus(self.count - 1)
+    }
+
+    pub(super) fn totals(tail: Option<Self>) -> Totals {
+        Totals::ending_with(tail.map(Self::last_seq))
+    }
+}
