@@ -1,0 +1,162 @@
+//! Who owns a data directory: a lock of the kernel's, and a line that says whose it is.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::str::FromStr;
+
+use super::Error;
+use super::layout::Layout;
+
+/// What the caller of [`start`](super::start) is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Refuses a data directory in use by anybody.
+    Server,
+    /// An import, a migration, an export: joins the mongod of a running server, or else runs its own for
+    /// its lifetime. Refuses a directory that another tool owns, because that one's mongod ends with it.
+    Tool,
+}
+
+/// The owner of a data directory, in its own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// What it is.
+    pub role: Role,
+    /// Where its mongod listens, once that has been primary.
+    pub port: Option<u16>,
+}
+
+pub(super) enum Claimed {
+    Mine(Claim),
+    /// Somebody else's, `None` while its line is being written.
+    Held(Option<Holder>),
+}
+
+/// Ownership of a data directory, given up by dropping it or by dying.
+#[derive(Debug)]
+pub(super) struct Claim {
+    file: File,
+    role: Role,
+    layout: Layout,
+}
+
+pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, Error> {
+    let path = layout.lock();
+    let failed = |source| Error::io("lock", &path, source);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {
+            let claim = Claim { file, role, layout: layout.clone() };
+            claim.say(None)?;
+            Ok(Claimed::Mine(claim))
+        }
+        Err(TryLockError::WouldBlock) => {
+            let line = io::read_to_string(&file).map_err(failed)?;
+            Ok(Claimed::Held(line.parse().ok()))
+        }
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+impl Claim {
+    /// Tells tools that the mongod behind `port` can be joined.
+    pub(super) fn announce(&self, port: u16) -> Result<(), Error> {
+        self.say(Some(port))
+    }
+
+    fn say(&self, port: Option<u16>) -> Result<(), Error> {
+        let line = Holder { pid: std::process::id(), role: self.role, port }.to_string();
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.write_all_at(line.as_bytes(), 0))
+            .map_err(|source| Error::io("write", &self.layout.lock(), source))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // The next owner must not be taken for this one before it has written its own line. An error
+        // changes nothing for us: the lock goes with the file either way.
+        let _ = self.file.set_len(0);
+    }
+}
+
+impl Holder {
+    pub(super) fn name(holder: Option<&Self>) -> String {
+        match holder {
+            Some(Self { pid, role: Role::Server, .. }) => format!("another `pagebucket serve` (pid {pid})"),
+            Some(Self { pid, role: Role::Tool, .. }) => {
+                format!("a pagebucket import, export or migration (pid {pid})")
+            }
+            None => "another process".to_owned(),
+        }
+    }
+}
+
+/// One line, `PID ROLE PORT`, the port `-` until it is known. The line break tells that it is whole.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let role = match self.role {
+            Role::Server => "server",
+            Role::Tool => "tool",
+        };
+        match self.port {
+            Some(port) => writeln!(f, "{} {role} {port}", self.pid),
+            None => writeln!(f, "{} {role} -", self.pid),
+        }
+    }
+}
+
+impl FromStr for Holder {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let mut words = line.strip_suffix('\n').ok_or(())?.split(' ');
+        let mut word = || words.next().ok_or(());
+        let pid = word()?.parse().map_err(drop)?;
+        let role = match word()? {
+            "server" => Role::Server,
+            "tool" => Role::Tool,
+            _ => return Err(()),
+        };
+        let port = match word()? {
+            "-" => None,
+            port => Some(port.parse().map_err(drop)?),
+        };
+        Ok(Self { pid, role, port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_its_holder_again() {
+        for holder in [
+            Holder { pid: 1, role: Role::Server, port: None },
+            Holder { pid: 4_194_304, role: Role::Tool, port: Some(27_017) },
+        ] {
+            assert_eq!(holder.to_string().parse(), Ok(holder));
+        }
+    }
+
+    #[test]
+    fn half_a_line_names_nobody() {
+        let line = Holder { pid: 123, role: Role::Server, port: Some(20_001) }.to_string();
+        for end in 0..line.len() {
+            assert_eq!(line[..end].parse::<Holder>(), Err(()), "{:?}", &line[..end]);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! The embedded mongod, with a real one: starts, restarts, crashes of either side, and who may share it.
+//!
+//! Each test owns a data directory and the processes on it. Without any mongod to run they are skipped.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use bson::{Document, doc};
+use libtest_mimic::Trial;
+use mongodb::Client;
+use pagebucket::embedded::{self, Embedded, Error, Options, Role};
+use tokio::time::{sleep, timeout};
+
+use crate::harness::trial;
+
+/// Longer than anything here takes on a slow machine; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn tests() -> Vec<Trial> {
+    vec![
+        trial("embedded::starts_in_an_empty_directory", starts_in_an_empty_directory),
+        trial("embedded::keeps_data_and_port_from_start_to_start", keeps_data_and_port_from_start_to_start),
+        trial("embedded::moves_when_its_port_is_taken", moves_when_its_port_is_taken),
+        trial("embedded::outlives_a_kill_of_mongod", outlives_a_kill_of_mongod),
+        trial("embedded::replaces_a_mongod_left_behind", replaces_a_mongod_left_behind),
+        trial("embedded::names_a_frozen_mongod_left_behind", names_a_frozen_mongod_left_behind),
+        trial("embedded::finishes_what_a_killed_start_began", finishes_what_a_killed_start_began),
+        trial("embedded::refuses_a_second_server", refuses_a_second_server),
+        trial("embedded::lets_a_tool_join_a_server", lets_a_tool_join_a_server),
+        trial("embedded::refuses_anyone_beside_a_tool", refuses_anyone_beside_a_tool),
+        trial("embedded::dies_with_its_handle", dies_with_its_handle),
+        trial("embedded::ends_a_frozen_mongod_by_force", ends_a_frozen_mongod_by_force),
+        trial("embedded::tells_why_mongod_does_not_start", tells_why_mongod_does_not_start),
+        trial("embedded::says_what_to_do_without_a_mongod", says_what_to_do_without_a_mongod),
+    ]
+}
+
+pub async fn starts_in_an_empty_directory() {
+    let Some(place) = Place::new() else { return };
+    let mongod = place.serve().await;
+
+    let hello = command(mongod.uri(), doc! { "hello": 1 }).await.expect("it answers");
+    assert_eq!(hello.get_bool("isWritablePrimary").ok(), Some(true), "{hello}");
+    assert_eq!(hello.get_str("setName").ok(), Some("rs0"), "{hello}");
+    assert_eq!(hello.get_str("me").ok(), Some(&*format!("127.0.0.1:{}", place.port())), "{hello}");
+    assert_eq!(mongod.uri(), format!("mongodb://127.0.0.1:{}/?directConnection=true", place.port()));
+
+    mongod.stop().await;
+    assert!(place.mongod_is_gone());
+}
+
+pub async fn keeps_data_and_port_from_start_to_start() {
+    let Some(place) = Place::new() else { return };
+    let mongod = place.serve().await;
+    let uri = mongod.uri().to_owned();
+    store(&uri, 1).await;
+    mongod.stop().await;
+
+    let mongod = place.serve().await;
+    assert_eq!(mongod.uri(), uri);
+    assert_eq!(stored(&uri).await, [1]);
+    mongod.stop().await;
+}
+
+pub async fn moves_when_its_port_is_taken() {
+    let Some(place) = Place::new() else { return };
+    let mongod = place.serve().await;
+    let port = place.port();
+    store(mongod.uri(), 1).await;
+    mongod.stop().await;
+
+    // It hangs up on mongod, which asks every member of its set whether that is itself. (One that is
+    // silent is asked for 30 s; that works too, and is too slow for a test.)
+    let taker = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("mongod has left its port");
+    std::thread::spawn(move || taker.incoming().for_each(drop));
+
+    let mongod = place.serve().await;
+    assert_ne!(place.port(), port);
+    assert_eq!(stored(mongod.uri()).await, [1]);
+    let config = command(mongod.uri(), doc! { "replSetGetConfig": 1 }).await.expect("it has one");
+    assert!(config.to_string().contains(&format!("127.0.0.1:{}", place.port())), "{config}");
+    store(mongod.uri(), 2).await;
+    mongod.stop().await;
+
+    // The new port is the one that is kept.
+    let kept = place.port();
+    let mongod = place.serve().await;
+    assert_eq!(place.port(), kept);
+    assert_eq!(stored(mongod.uri()).await, [1, 2]);
+    mongod.stop().await;
+}
+
+pub async fn outlives_a_kill_of_mongod() {
+    let Some(place) = Place::new() else { return };
+    let mongod = place.serve().await;
+    // One client all along, as the server has one: service has to resume under it.
+    let client = client(mongod.uri()).await;
+    for round in 1..=3 {
+        let numbers = client.database("test").collection("numbers");
+        until("it takes writes", || async { numbers.insert_one(doc! { "_id": round }).await.is_ok() }).await;
+        let before = place.mongod_pid();
+        signal("KILL", before);
+        until("another is primary", || async {
+            place.mongod_pid() != before && is_primary(mongod.uri()).await
+        })
+        .await;
+    }
+    assert_eq!(stored(mongod.uri()).await, [1, 2, 3]);
+    mongod.stop().await;
+    assert!(place.mongod_is_gone());
+}
+
+pub async fn replaces_a_mongod_left_behind() {
+    let Some(place) = Place::new() else { return };
+    let mongod = place.serve().await;
+    let uri = mongod.uri().to_owned();
+    store(&uri, 1).await;
+    mongod.stop().await;
+    let orphan = Orphan::run(&place).await;
+    store(&uri, 2).await;
+
+    let mongod = place.serve().await;
+    assert_ne!(place.mongod_pid(), orphan.pid());
+    assert_eq!(mongod.uri(), uri);
+    assert_eq!(stored(&uri).await, [1, 2]);
+    mongod.stop().await;
+}
+
+pub async fn names_a_frozen_mongod_left_behind() {
+    let Some(place) = Place::new() else { return };
+    place.serve().await.stop().await;
+    let orphan = Orphan::run(&place).await;
+    signal("STOP", orphan.pid());
+
+    let error = place.start(Role::Server).await.expect_err("the data are in use");
+    let said = error.to_string();
+    assert!(matches!(error, Error::LeftBehind { .. }), "{said}");
+    assert!(said.contains(&format!("end it with `kill -9 {}`", orphan.pid())), "{said}");
+
+    // What the sentence says helps.
+    drop(orphan);
+    place.serve().await.stop().await;
+}
+
+pub async fn finishes_what_a_killed_start_began() {
+    let Some(place) = Place::new() else { return };
+    // A dropped start kills its mongod. An empty directory is primary after some 500 ms, so that these
+    // cut it off while it spawns, creates its files, listens, is initiated, elects itself.
+    for cut in (25..=600).step_by(25) {
+        if cut % 200 == 0 {
+            place.clear();
+        }
+        match timeout(Duration::from_millis(cut), place.start(Role::Server)).await {
+            Ok(started) => started.expect("it starts where others were cut off").stop().await,
+            Err(_) => until("it is killed", || async { place.mongod_is_gone() }).await,
+        }
+    }
+    let mongod = place.serve().await;
+    store(mongod.uri(), 1).await;
+    mongod.stop().await;
+}
+
+pub async fn refuses_a_second_server() {
+    let Some(place) = Place::new() else { return };
+    let mongod = place.serve().await;
+
+    let began = Instant::now();
+    let error = place.start(Role::Server).await.expect_err("one is enough");
+    assert!(began.elapsed() < Duration::from_secs(2), "at once");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the data directory {} is in use by another `pagebucket serve` (pid {}): stop that one or wait for its \
+             end, or name another directory by --data-dir",
+            fs::canonicalize(place.path()).expect("it exists").display(),
+            std::process::id()
+        )
+    );
+    assert!(is_primary(mongod.uri()).await, "the first is untouched");
+    mongod.stop().await;
+}
+
+pub async fn lets_a_tool_join_a_server() {
+    let Some(place) = Place::new() else { return };
+    let server = place.serve().await;
+    let tool = place.start(Role::Tool).await.expect("it joins");
+    assert_eq!(tool.uri(), server.uri());
+    let pid = place.mongod_pid();
+    tool.stop().await;
+    assert!(is_primary(server.uri()).await && place.mongod_pid() == pid, "the server keeps its mongod");
+
+    // While the server's mongod is away a tool waits for the next one.
+    signal("KILL", pid);
+    let tool = place.start(Role::Tool).await.expect("it joins the next one");
+    store(tool.uri(), 1).await;
+    assert_eq!(stored(server.uri()).await, [1]);
+    tool.stop().await;
+    server.stop().await;
+
+    // Without a server it has its own.
+    let tool = place.start(Role::Tool).await.expect("it starts one");
+    assert_eq!(stored(tool.uri()).await, [1]);
+    tool.stop().await;
+    assert!(place.mongod_is_gone());
+}
+
+pub async fn refuses_anyone_beside_a_tool() {
+    let Some(place) = Place::new() else { return };
+    let tool = place.start(Role::Tool).await.expect("it starts one");
+    for role in [Role::Server, Role::Tool] {
+        let said = place.start(role).await.expect_err("its mongod ends with it").to_string();
+        let owner =
+            format!("in use by a pagebucket import, export or migration (pid {})", std::process::id());
+        assert!(said.contains(&owner), "{said}");
+    }
+    tool.stop().await;
+}
+
+pub async fn dies_with_its_handle() {
+    let Some(place) = Place::new() else { return };
+    drop(place.serve().await);
+    until("it is killed", || async { place.mongod_is_gone() }).await;
+    place.serve().await.stop().await;
+}
+
+pub async fn ends_a_frozen_mongod_by_force() {
+    let Some(place) = Place::new() else { return };
+    let mongod = place.serve().await;
+    store(mongod.uri(), 1).await;
+    signal("STOP", place.mongod_pid());
+    timeout(PATIENCE, mongod.stop()).await.expect("the wait for it is bounded");
+    assert!(place.mongod_is_gone());
+
+    let mongod = place.serve().await;
+    assert_eq!(stored(mongod.uri()).await, [1]);
+    mongod.stop().await;
+}
+
+pub async fn tells_why_mongod_does_not_start() {
+    let Some(place) = Place::new() else { return };
+    place.serve().await.stop().await;
+    fs::write(place.path().join("db/WiredTiger.turtle"), "not a turtle").expect("it can be written");
+    let error = place.start(Role::Server).await.expect_err("its files are broken");
+    let said = error.to_string();
+    assert!(matches!(error, Error::DidNotStart { .. }), "{said}");
+    assert!(said.contains("mongod.log\n  mongod: ") && said.contains("WiredTiger"), "{said}");
+    assert!(place.mongod_is_gone());
+}
+
+/// The sentence for none at all is a unit test, since PATH belongs to the whole process.
+pub async fn says_what_to_do_without_a_mongod() {
+    let options = Options { data_dir: "/nowhere/data".into(), mongod: Some("/nowhere/mongod".into()) };
+    let error = embedded::start(&options, Role::Server).await.expect_err("there is none");
+    assert_eq!(
+        error.to_string(),
+        "--mongod or MONGOD names /nowhere/mongod, which is not an executable file: correct it, or leave it out to \
+         have a mongod looked for"
+    );
+    assert!(!Path::new("/nowhere").exists(), "nothing is made before it is needed");
+}
+
+/// A data directory of a test's own, removed at its end, and the mongod to run there.
+struct Place {
+    options: Options,
+}
+
+impl Place {
+    /// `None`, said aloud, where there is no mongod.
+    fn new() -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let named = std::env::var_os("MONGOD").map(PathBuf::from);
+        let mongod = match embedded::find_mongod(named.as_deref()) {
+            Ok(mongod) => mongod,
+            Err(error) => {
+                println!("skipped: {error}");
+                return None;
+            }
+        };
+        let name =
+            format!("pagebucket-embedded-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let data_dir = std::env::temp_dir().join(name);
+        Some(Self { options: Options { data_dir, mongod: Some(mongod) } })
+    }
+
+    async fn start(&self, role: Role) -> Result<Embedded, Error> {
+        embedded::start(&self.options, role).await
+    }
+
+    async fn serve(&self) -> Embedded {
+        self.start(Role::Server).await.unwrap_or_else(|error| panic!("it starts: {error}"))
+    }
+
+    fn path(&self) -> &Path {
+        &self.options.data_dir
+    }
+
+    fn clear(&self) {
+        fs::remove_dir_all(self.path()).expect("it can be removed");
+    }
+
+    fn port(&self) -> u16 {
+        let port = fs::read_to_string(self.path().join("port")).expect("the port is kept");
+        port.trim().parse().expect("the port is a number")
+    }
+
+    /// As the mongod on the data has written it; 0 while there is none that has.
+    fn mongod_pid(&self) -> u32 {
+        let pid = fs::read_to_string(self.path().join("db/mongod.lock")).unwrap_or_default();
+        pid.trim().parse().unwrap_or(0)
+    }
+
+    fn mongod_is_gone(&self) -> bool {
+        // Its lock ends with it, however it ends.
+        fs::File::open(self.path().join("db/mongod.lock")).map_or(true, |lock| lock.try_lock().is_ok())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.mongod_is_gone() {
+            signal("KILL", self.mongod_pid());
+        }
+        let _ = fs::remove_dir_all(self.path());
+    }
+}
+
+/// A mongod on a place's data without an owner, as a killed server leaves one behind.
+struct Orphan(Child);
+
+impl Orphan {
+    async fn run(place: &Place) -> Self {
+        let mongod = place.options.mongod.as_ref().expect("a place has one");
+        let child = Command::new(mongod)
+            .arg("--dbpath")
+            .arg(place.path().join("db"))
+            .args(["--port", &place.port().to_string(), "--bind_ip", "127.0.0.1"])
+            .args(["--replSet", "rs0", "--nounixsocket"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let orphan = Self(child);
+        let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", place.port());
+        until("the orphan is primary", || is_primary(&uri)).await;
+        orphan
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(pid > 1, "a process of ours");
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(sent.expect("kill runs").success(), "SIG{name} to {pid}");
+}
+
+async fn client(uri: &str) -> Client {
+    Client::with_uri_str(format!("{uri}&serverSelectionTimeoutMS=2000")).await.expect("a valid URI")
+}
+
+async fn command(uri: &str, command: Document) -> mongodb::error::Result<Document> {
+    client(uri).await.database("admin").run_command(command).await
+}
+
+async fn is_primary(uri: &str) -> bool {
+    let address = uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default();
+    TcpStream::connect(address).is_ok()
+        && command(uri, doc! { "hello": 1 })
+            .await
+            .is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or(false))
+}
+
+async fn store(uri: &str, number: i32) {
+    let numbers = client(uri).await.database("test").collection("numbers");
+    numbers.insert_one(doc! { "_id": number }).await.expect("it is stored");
+}
+
+async fn stored(uri: &str) -> Vec<i32> {
+    let numbers = client(uri).await.database("test").collection::<Document>("numbers");
+    let mut cursor = numbers.find(doc! {}).sort(doc! { "_id": 1 }).await.expect("it is read");
+    let mut found = Vec::new();
+    while cursor.advance().await.expect("it is read") {
+        found.push(cursor.current().get_i32("_id").expect("a number"));
+    }
+    found
+}
+
+async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let began = Instant::now();
+    while !condition().await {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
