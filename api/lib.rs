@@ -16,7 +16,12 @@
 //!
 //! Each knows only modules below it; a test reads the sources and holds this.
 
+pub mod cli;
 pub mod config;
 pub mod domain;
 pub mod embedded;
+pub mod http;
+pub mod import;
+pub mod server;
 pub mod store;
+pub mod telemetry;

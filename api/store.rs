@@ -3,10 +3,10 @@
 //! [`Store`] is the one way in. [`trades`] holds the pattern itself and begins with its design;
 //! [`migrations`] makes the collections; [`connection`] finds the server and checks what it is.
 
-pub mod connection;
+mod connection;
 mod deadline;
 mod error;
-pub mod migrations;
+mod migrations;
 pub mod trades;
 
 use std::time::Duration;
@@ -17,6 +17,7 @@ use mongodb::{Client, Database};
 pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, Deadline, NO_PRIMARY};
 pub use error::{Corruption, Error};
+pub use migrations::MigrationError;
 
 use crate::domain::Clock;
 use trades::Trades;

@@ -1,10 +1,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use super::{Invalid, MAX_SAFE_INTEGER};
 
 /// Whose history it is: a whole number, 1 to 2^53 - 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct CustomerId(u64);
 
 impl CustomerId {

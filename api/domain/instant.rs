@@ -2,6 +2,7 @@ use std::fmt;
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, date};
+use serde::{Serialize, Serializer};
 
 use super::Invalid;
 
@@ -145,6 +146,13 @@ fn digits(text: &str) -> Option<u16> {
 
 fn midnight(day: Date) -> i64 {
     day.at(0, 0, 0, 0).duration_since(EPOCH).as_millis() as i64
+}
+
+impl Serialize for Instant {
+    /// As the text that `Display` writes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl fmt::Display for Instant {

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use super::{Invalid, MAX_SAFE_INTEGER};
 
 /// Trades on a full page. A page is a bucket.
@@ -9,7 +11,8 @@ pub const PAGE_SIZE: usize = 10;
 const SIZE: u64 = PAGE_SIZE as u64;
 
 /// The permanent ordinal of a page in its history, from 1, without gaps (invariant 1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct PageNumber(u64);
 
 impl PageNumber {
@@ -50,7 +53,8 @@ impl PageNumber {
 
 /// The permanent address of a trade in its history, from 1, without gaps (invariant 5):
 /// `seq = (page - 1) * 10 + place`, place 1 to 10.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct Seq(u64);
 
 impl Seq {

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 use super::Invalid;
 
 /// A positive decimal number, kept digit by digit: `coefficient * 10^-scale`.
@@ -71,6 +73,13 @@ impl Price {
     /// How many of them are behind the point.
     pub fn scale(self) -> u16 {
         self.scale
+    }
+}
+
+impl Serialize for Price {
+    /// As the text that `Display` writes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

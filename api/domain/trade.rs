@@ -1,5 +1,7 @@
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 use super::{Instant, Invalid, MAX_SAFE_INTEGER, Price};
 
 /// One transaction of a customer.
@@ -18,7 +20,8 @@ pub struct Trade {
 }
 
 /// Whether the customer bought or sold: `type` in JSON and in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Side {
     /// `"buy"`
     Buy,
@@ -76,6 +79,12 @@ impl Ticker {
     }
 }
 
+impl Serialize for Ticker {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 impl fmt::Debug for Ticker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Ticker({})", self.as_str())
@@ -83,7 +92,8 @@ impl fmt::Debug for Ticker {
 }
 
 /// How many: a whole number, 1 to 2^53 - 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct Quantity(u64);
 
 impl Quantity {

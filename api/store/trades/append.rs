@@ -124,7 +124,9 @@ impl Trades {
                     placed = placed.with(ranges);
                     refused_at = at;
                 }
-                Err((unknown, cause)) => return Err(placed.failed(unknown, cause)),
+                Err(Failure { ranges, unknown, cause }) => {
+                    return Err(placed.with(ranges).failed(unknown, cause));
+                }
             }
             if deadline.passed() {
                 break;
@@ -134,18 +136,17 @@ impl Trades {
         Err(placed.failed(0, Cause::Contended))
     }
 
-    /// One attempt: a known tail, a plan, a commit. An error tells how many trades are unknown.
+    /// One attempt: a known tail, a plan, a commit.
     async fn place(
         &self,
         customer: CustomerId,
         trades: &[Trade],
         refused_at: Option<Timestamp>,
         deadline: Deadline,
-    ) -> Result<Placement, (usize, Cause)> {
+    ) -> Result<Placement, Failure> {
         let tail: Option<Tail> =
-            self.known_tail(customer, refused_at, deadline).await.map_err(|error| (0, error.into()))?;
-        let statements =
-            statement::plan(customer, tail, trades, self.0.clock.now()).map_err(|error| (0, error.into()))?;
+            self.known_tail(customer, refused_at, deadline).await.map_err(Failure::of)?;
+        let statements = statement::plan(customer, tail, trades, self.0.clock.now()).map_err(Failure::of)?;
         let command = statement::command(&statements, trades, deadline.remaining_millis());
         let sessions = Arc::clone(&self.0.sessions);
         let commit = sessions.commit(self.0.database.clone(), command, statements.len(), deadline).await;
@@ -158,13 +159,14 @@ impl Trades {
                 tracing::debug!(%customer, count, "a stale tail: an append was refused");
                 Ok(Placement { ranges: stored(count), refused: Some(at) })
             }
-            Commit::Answered(Verdict::Malformed { detail, .. }) => {
-                Err((0, Error::Internal(format!("the validator refuses our own bucket: {detail}")).into()))
+            Commit::Answered(Verdict::Malformed { stored: count, detail }) => {
+                let cause = Error::Internal(format!("the validator refuses our own bucket: {detail}")).into();
+                Err(Failure { ranges: stored(count), unknown: 0, cause })
             }
             Commit::Answered(Verdict::Unknown(_)) | Commit::Unknown => {
-                Err((trades.len(), Cause::OutcomeUnknown))
+                Err(Failure { ranges: Vec::new(), unknown: trades.len(), cause: Cause::OutcomeUnknown })
             }
-            Commit::NotSent(error) => Err((0, error.into())),
+            Commit::NotSent(error) => Err(Failure::of(error)),
         }
     }
 }
@@ -174,6 +176,20 @@ struct Placement {
     ranges: Vec<SeqRange>,
     /// Whether, and when, a statement was refused.
     refused: Option<Option<Timestamp>>,
+}
+
+/// Why one commit went no further, and what it has done.
+struct Failure {
+    ranges: Vec<SeqRange>,
+    unknown: usize,
+    cause: Cause,
+}
+
+impl Failure {
+    /// Before anything was sent.
+    fn of(cause: impl Into<Cause>) -> Self {
+        Self { ranges: Vec::new(), unknown: 0, cause: cause.into() }
+    }
 }
 
 /// What of an append is stored so far.

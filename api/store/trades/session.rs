@@ -35,6 +35,10 @@ struct NumberedSession {
     latest: i64,
 }
 
+/// A new session of the driver's may be one that it has used before, for a write that it numbered
+/// itself, from 1. Ours begin where it never gets.
+const FIRST_NUMBER: i64 = 1 << 40;
+
 /// What became of a command.
 #[derive(Debug)]
 pub(super) enum Commit {
@@ -113,7 +117,7 @@ impl Sessions {
             return Ok(session);
         }
         let session = self.client.start_session().causal_consistency(false).await?;
-        Ok(NumberedSession { session: ManuallyDrop::new(session), latest: 0 })
+        Ok(NumberedSession { session: ManuallyDrop::new(session), latest: FIRST_NUMBER })
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<NumberedSession>> {

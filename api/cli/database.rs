@@ -1,0 +1,103 @@
+//! The database of a command: the one that `--mongodb-uri` names, or the embedded one.
+
+use super::Failure;
+use crate::config::DatabaseArgs;
+use crate::domain::Clock;
+use crate::embedded::{self, Embedded, Role};
+use crate::store::{ConnectError, Connection, MigrationError, Store, Topology};
+
+/// A database to use, and the private mongod that it may be in.
+pub(super) struct Opened {
+    pub(super) store: Store,
+    embedded: Option<Embedded>,
+}
+
+/// Finds the database; starts the private mongod where none is named.
+///
+/// `initiate` first makes a fresh replica-set member a set.
+pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Result<Opened, Failure> {
+    let (uri, embedded) = match &args.mongodb_uri {
+        Some(uri) => {
+            tracing::info!(server = %uri, database = args.database, "using a MongoDB server");
+            (uri.expose().to_owned(), None)
+        }
+        None => {
+            let options = embedded::Options { data_dir: args.data_dir.clone(), mongod: args.mongod.clone() };
+            let embedded = embedded::start(&options, role)
+                .await
+                .map_err(|error| Failure::Database(error.to_string()))?;
+            (embedded.uri().to_owned(), Some(embedded))
+        }
+    };
+    let connection =
+        Connection { uri, database: args.database.clone(), pool_size: args.pool_size, observer: None };
+    match connect(connection, initiate && embedded.is_none()).await {
+        Ok(store) => Ok(Opened { store, embedded }),
+        Err(failure) => {
+            stop(embedded).await;
+            Err(failure)
+        }
+    }
+}
+
+async fn connect(connection: Connection, initiate: bool) -> Result<Store, Failure> {
+    if initiate {
+        connection.initiate().await?;
+    }
+    let store = Store::connect(connection, Clock::system()).await?;
+    if store.topology() == Topology::Standalone {
+        tracing::warn!(
+            "the server is not a member of a replica set: nothing is replicated, and a lost answer leaves the \
+             outcome of an append unknown; one node is enough for a replica set"
+        );
+    }
+    Ok(store)
+}
+
+impl Opened {
+    /// Applies what is pending, or with `only_check` refuses it; either way the collections are then
+    /// those that this version knows.
+    pub(super) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {
+        self.store.check_collections().await?;
+        if only_check {
+            let plan = self.store.plan_migrations().await?;
+            if !plan.pending().is_empty() {
+                return Err(MigrationError::Pending(plan.pending().join(", ")).into());
+            }
+        } else {
+            self.store.migrate().await?;
+        }
+        Ok(())
+    }
+
+    /// Runs `work`, and stops the private mongod afterwards, whatever came of it.
+    pub(super) async fn with<T>(
+        self,
+        work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let result = work(&self).await;
+        stop(self.embedded).await;
+        result
+    }
+}
+
+async fn stop(embedded: Option<Embedded>) {
+    if let Some(embedded) = embedded {
+        embedded.stop().await;
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::InvalidUri(_) => Self::Usage(error.to_string()),
+            _ => Self::Database(error.to_string()),
+        }
+    }
+}
+
+impl From<MigrationError> for Failure {
+    fn from(error: MigrationError) -> Self {
+        Self::Database(error.to_string())
+    }
+}

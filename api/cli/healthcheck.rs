@@ -1,0 +1,60 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{Failure, print};
+
+/// In which the server must have answered.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Flags of `healthcheck`.
+#[derive(Args, Debug)]
+pub(super) struct HealthcheckArgs {
+    /// Where the server listens.
+    #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+}
+
+pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
+    let address = reachable(args.listen);
+    let status = tokio::time::timeout(PATIENCE, ask(address)).await;
+    let status = status.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+    match status {
+        Ok(200) => {
+            print(format_args!("ready"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(status) => Err(Failure::Partly(format!("http://{address}/readyz answers {status}: not ready"))),
+        Err(error) => Err(Failure::Partly(format!("http://{address}/readyz does not answer: {error}"))),
+    }
+}
+
+/// A server that listens on every address is asked on loopback.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+/// The status of `/readyz`. One request and the first line of its answer: not worth an HTTP client
+/// in every binary.
+async fn ask(address: SocketAddr) -> std::io::Result<u16> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(64 * 1024).read_to_end(&mut answer).await?;
+    let line = answer.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let status = str::from_utf8(line)
+        .ok()
+        .and_then(|line| line.split(' ').nth(1))
+        .and_then(|status| status.parse().ok());
+    status.ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidData, "no HTTP answer"))
+}

@@ -1,0 +1,51 @@
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{Failure, database, print};
+use crate::config::DatabaseArgs;
+use crate::embedded::Role;
+
+/// Flags of `migrate`.
+#[derive(Args, Debug)]
+pub(super) struct MigrateArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Only list what is pending; exit status 1 when anything is.
+    #[arg(long)]
+    check: bool,
+    /// First make the server a replica set of one node, if it is a fresh member of none. Asks the
+    /// first host of the connection string, under which name the others will know it.
+    #[arg(long)]
+    initiate: bool,
+}
+
+pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
+    let opened = database::open(&args.database, Role::Tool, args.initiate).await?;
+    let check = args.check;
+    opened
+        .with(async |opened| {
+            opened.store.check_collections().await?;
+            if check {
+                let plan = opened.store.plan_migrations().await?;
+                for name in plan.pending() {
+                    print(format_args!("pending: {name}"));
+                }
+                return if plan.pending().is_empty() {
+                    print(format_args!("nothing is pending"));
+                    Ok(ExitCode::SUCCESS)
+                } else {
+                    Err(Failure::Partly("migrations are pending".to_owned()))
+                };
+            }
+            let applied = opened.store.migrate().await?;
+            for name in &applied {
+                print(format_args!("applied: {name}"));
+            }
+            if applied.is_empty() {
+                print(format_args!("nothing was pending"));
+            }
+            Ok(ExitCode::SUCCESS)
+        })
+        .await
+}

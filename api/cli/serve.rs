@@ -1,0 +1,91 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::database::{self, Opened};
+use super::{Failure, print};
+use crate::config::{DatabaseArgs, ServerArgs};
+use crate::domain::Clock;
+use crate::embedded::Role;
+use crate::server::Server;
+
+/// Flags of `serve`.
+#[derive(Args, Debug)]
+pub(super) struct ServeArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Do not apply migrations; refuse to start while any is pending.
+    #[arg(long, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
+    no_migrate: bool,
+}
+
+pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    // Before anything is started, so that an early signal stops it in order too.
+    let mut signals = Signals::new()?;
+    let opened = tokio::select! {
+        opened = database::open(&args.database, Role::Server, false) => opened?,
+        () = signals.next() => return Ok(ExitCode::SUCCESS),
+    };
+    opened.with(async |opened| serve(opened, &args, &mut signals).await).await
+}
+
+async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
+    opened.prepare(args.no_migrate).await?;
+    let server = Server::bind(&args.server, opened.store.clone(), Clock::system()).await;
+    let listen = args.server.listen;
+    let server = server.map_err(|error| Failure::Usage(format!("cannot listen on {listen}: {error}")))?;
+    let address = server.address();
+    print(format_args!("pagebucket listens on http://{address}"));
+    tracing::info!(%address, "serving; Swagger UI is at /docs/");
+
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let mut serving = std::pin::pin!(server.serve(async {
+        // A sender that is gone says stop, too.
+        let _ = stopped.await;
+    }));
+    tokio::select! {
+        drained = &mut serving => return Ok(exit_code(drained)),
+        () = signals.next() => tracing::info!("stopping: no new requests; those under way may end"),
+    }
+    drop(stop);
+    let drained = tokio::select! {
+        drained = &mut serving => drained,
+        () = signals.next() => {
+            tracing::warn!("stopping at once, after a second signal");
+            false
+        }
+    };
+    Ok(exit_code(drained))
+}
+
+fn exit_code(drained: bool) -> ExitCode {
+    if !drained {
+        tracing::warn!("requests were still under way at the exit");
+    }
+    ExitCode::SUCCESS
+}
+
+/// SIGTERM and Ctrl-C.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| Failure::Usage(format!("cannot listen for signals: {error}")))
+        };
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

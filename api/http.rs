@@ -1,0 +1,141 @@
+//! Routes, extractors, problems, links, OpenAPI. Never names the mongodb crate.
+//!
+//! [`router`] is the map: one expression mounts a route *and* documents it. From the outside in, a
+//! request passes its id and the access log, CORS, compression, the rendering of problems, the
+//! catching of panics, the request's deadline, and, under `/v1`, the cap on requests under way.
+
+mod access_log;
+mod body;
+mod cors;
+mod customers;
+mod health;
+mod limits;
+mod links;
+mod openapi;
+mod params;
+mod problem;
+mod request_id;
+mod site;
+mod trades;
+mod views;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderValue, header};
+use axum::{Extension, Router, middleware};
+use tokio::sync::Semaphore;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use cors::Origins;
+pub use openapi::document;
+
+use crate::domain::Clock;
+use crate::store::{self, Store};
+
+/// One request, its body included.
+pub const REQUEST: Duration = Duration::from_secs(35);
+/// What a request keeps back, to write its answer after its last database command.
+pub const ANSWER: Duration = Duration::from_secs(2);
+
+// What is inside ends before what is around it.
+const _: () = assert!(store::NO_PRIMARY.as_secs() < store::COMMAND.as_secs());
+const _: () = assert!(store::COMMAND.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
+
+/// What the routes need.
+#[derive(Clone)]
+pub struct Api {
+    /// The database.
+    pub store: Store,
+    /// What time it is.
+    pub clock: Clock,
+    /// How much a request may ask for.
+    pub limits: Limits,
+    /// Who may call from a page elsewhere.
+    pub origins: Origins,
+    /// Whether new requests should be sent here.
+    pub ready: Ready,
+}
+
+/// How much a request may ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most requests under `/v1` at once.
+    pub requests: usize,
+    /// Longest body, in bytes.
+    pub body: usize,
+    /// In which a body must arrive.
+    pub body_timeout: Duration,
+}
+
+/// Whether new requests should be sent here: true until told otherwise. Clones are one.
+#[derive(Debug, Clone)]
+pub struct Ready(Arc<AtomicBool>);
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Ready {
+    /// From now on `/readyz` says no.
+    pub fn end(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The routes, with their documentation.
+fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(openapi::preamble())
+        .routes(routes!(trades::append, trades::list))
+        .routes(routes!(trades::page))
+        .routes(routes!(trades::one))
+        .routes(routes!(customers::summary))
+}
+
+fn probes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(health::livez)).routes(routes!(health::readyz))
+}
+
+/// The whole API, ready to be served.
+pub fn router(api: Api) -> Router {
+    let (v1, _) = routes().split_for_parts();
+    let (probes, _) = probes().split_for_parts();
+    let under_way = Arc::new(Semaphore::new(api.limits.requests));
+    let v1 = v1
+        .layer(middleware::from_fn(limits::deadline))
+        .layer(middleware::from_fn_with_state(under_way, limits::under_way));
+    let cors = cors::layer(api.origins.clone());
+    v1.merge(probes)
+        .merge(site::router())
+        .fallback(site::nothing_here)
+        .layer(CatchPanicLayer::custom(problem::catch_panic))
+        .layer(middleware::from_fn(problem::render))
+        .layer(CompressionLayer::new())
+        .layer(SetResponseHeaderLayer::if_not_present(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-cache"),
+        ))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .layer(cors)
+        .layer(middleware::from_fn(access_log::log))
+        .layer(middleware::from_fn(request_id::assign))
+        // Bodies are bounded by `body`, with a problem of ours.
+        .layer(DefaultBodyLimit::disable())
+        .layer(Extension(api.limits))
+        .with_state(api)
+}

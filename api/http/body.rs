@@ -1,0 +1,71 @@
+//! The body of an append: bounded, timed, JSON, and parsed with all its faults.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::problem::{Kind, Problem};
+use super::{Api, Limits};
+use crate::domain::{DraftError, TradeDraft, parse_drafts};
+
+/// The most trades in one request.
+pub(super) const MOST_TRADES: usize = 1000;
+
+/// One trade, or an array of 1 to 1,000.
+pub struct TradesBody(pub Vec<TradeDraft>);
+
+impl FromRequest<Api> for TradesBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        expect_json(request.headers())?;
+        let bytes = read(request.into_body(), api.limits).await?;
+        match parse_drafts(&bytes, MOST_TRADES) {
+            Ok(drafts) => Ok(Self(drafts)),
+            Err(DraftError::NotJson(error)) => {
+                Err(Problem::new(Kind::MalformedJson, format!("Not JSON: {error}.")))
+            }
+            Err(DraftError::Invalid(faults)) => Err(Problem::invalid_trades(&faults)),
+        }
+    }
+}
+
+fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let refuse = |detail: &str| Err(Problem::new(Kind::UnsupportedMediaType, detail));
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (essence, parameters) = given.split_once(';').unwrap_or((given, ""));
+    if !essence.trim().eq_ignore_ascii_case("application/json") {
+        return refuse("The `Content-Type` must be `application/json`.");
+    }
+    let charset = parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
+    });
+    if charset.is_some_and(|charset| !charset.eq_ignore_ascii_case("utf-8")) {
+        return refuse("The body must be in UTF-8.");
+    }
+    match headers
+        .get(header::CONTENT_ENCODING)
+        .map(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
+        Some(false) => refuse("The body must not be compressed."),
+        _ => Ok(()),
+    }
+}
+
+async fn read(body: Body, limits: Limits) -> Result<axum::body::Bytes, Problem> {
+    let collected = Limited::new(body, limits.body).collect();
+    match tokio::time::timeout(limits.body_timeout, collected).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::new(
+            Kind::BodyTooLarge,
+            format!("The body must have at most {} bytes.", limits.body),
+        )),
+        Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "The body ended before its end.")),
+        Err(_elapsed) => {
+            let seconds = limits.body_timeout.as_secs();
+            Err(Problem::new(Kind::BodyTimeout, format!("The body must arrive within {seconds} s.")))
+        }
+    }
+}

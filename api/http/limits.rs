@@ -1,0 +1,35 @@
+//! How many requests at once, and how long each.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
+
+use super::problem::{Kind, Problem};
+use super::{ANSWER, REQUEST};
+use crate::store::Deadline;
+
+/// Answers 503 at once when as many requests are under way as may be.
+pub(super) async fn under_way(
+    State(places): State<Arc<Semaphore>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match places.try_acquire() {
+        Ok(_place) => next.run(request).await,
+        Err(_) => Problem::new(Kind::Overloaded, "Too many requests are under way.").into_response(),
+    }
+}
+
+/// Gives a request its deadline: handlers pass it to the store, which keeps it.
+pub(super) async fn deadline(mut request: Request, next: Next) -> Response {
+    request.extensions_mut().insert(Deadline::within(REQUEST - ANSWER));
+    match tokio::time::timeout(REQUEST, next.run(request)).await {
+        Ok(response) => response,
+        Err(_elapsed) => {
+            Problem::new(Kind::TimedOut, "The request took longer than a request may.").into_response()
+        }
+    }
+}

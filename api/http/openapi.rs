@@ -1,0 +1,47 @@
+//! The OpenAPI document, collected from the routes.
+
+use utoipa::openapi::schema::ComponentsBuilder;
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::problem::ProblemSchema;
+
+/// The document as JSON text, indented, with a line end.
+pub fn document() -> String {
+    let (_, document) = super::routes().merge(super::probes()).split_for_parts();
+    // Cannot fail: every key is text.
+    let mut text = document.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// What no single route knows.
+pub(super) fn preamble() -> OpenApi {
+    let tag =
+        |name: &str, description: &str| TagBuilder::new().name(name).description(Some(description)).build();
+    let license =
+        LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
+    let info = InfoBuilder::new()
+        .title("pagebucket")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "Append-only histories of trades in MongoDB buckets of ten, served as pages: a page is a bucket. \
+             Every acknowledged trade is stored exactly once; any page of any history is one cheap read; totals are \
+             exact. Instants are RFC 3339 in UTC; errors are problems (RFC 9457), described at `/problems`.",
+        ))
+        .contact(Some(ContactBuilder::new().name(Some("The pagebucket developers")).build()))
+        .license(Some(license))
+        .build();
+    OpenApiBuilder::new()
+        .info(info)
+        .tags(Some([
+            tag("Trades", "Append trades, and turn the pages of a history."),
+            tag("Customers", "A history as a whole."),
+            tag("Probes", "For whoever runs the service."),
+        ]))
+        .components(Some(
+            ComponentsBuilder::new().schema(ProblemSchema::name(), ProblemSchema::schema()).build(),
+        ))
+        .build()
+}

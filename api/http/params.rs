@@ -1,0 +1,214 @@
+//! Paths and queries, parsed into the domain's types with all their faults, and documented where
+//! they are parsed.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::http::request::Parts;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{RefOr, Required, Schema};
+
+use super::problem::{ParameterFault, Problem};
+use crate::domain::{CustomerId, Invalid, MAX_SAFE_INTEGER, PageNumber, Seq};
+use crate::store::trades::Order;
+
+/// `/customers/{customerId}`
+pub struct CustomerParams {
+    pub customer: CustomerId,
+}
+
+/// `/customers/{customerId}/trades?page=&order=`
+pub struct ListParams {
+    pub customer: CustomerId,
+    pub page: Option<PageNumber>,
+    /// As given: links repeat it only then.
+    pub order: Option<Order>,
+}
+
+/// `/customers/{customerId}/trades/pages/{page}`
+pub struct PageParams {
+    pub customer: CustomerId,
+    pub page: PageNumber,
+}
+
+/// `/customers/{customerId}/trades/{seq}`
+pub struct TradeParams {
+    pub customer: CustomerId,
+    pub seq: Seq,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts).await?;
+        let customer = reader.path("customerId");
+        reader.finish()?;
+        customer.map(|customer| Self { customer }).ok_or_else(missing)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ListParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts).await?;
+        let customer = reader.path("customerId");
+        let page = reader.query("page", PageNumber::from_str);
+        let order = reader.query("order", |text| match text {
+            "asc" => Ok(Order::Ascending),
+            "desc" => Ok(Order::Descending),
+            _ => Err(Invalid("must be \"asc\" or \"desc\"".to_owned())),
+        });
+        reader.finish()?;
+        customer.map(|customer| Self { customer, page, order }).ok_or_else(missing)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PageParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts).await?;
+        let (customer, page) = (reader.path("customerId"), reader.path("page"));
+        reader.finish()?;
+        customer.zip(page).map(|(customer, page)| Self { customer, page }).ok_or_else(missing)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for TradeParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts).await?;
+        let (customer, seq) = (reader.path("customerId"), reader.path("seq"));
+        reader.finish()?;
+        customer.zip(seq).map(|(customer, seq)| Self { customer, seq }).ok_or_else(missing)
+    }
+}
+
+/// A parameter that is not read above is a mistake of ours, and every one that is read and wrong
+/// has its fault.
+fn missing() -> Problem {
+    Problem::new(super::problem::Kind::Internal, "A route and its parameters do not go together.")
+}
+
+/// Longer names of unknown parameters are cut before they are repeated.
+const LONGEST_NAME_REPEATED: usize = 64;
+
+/// Reads parameters one by one, and keeps what is wrong with them.
+struct Reader {
+    path: Vec<(String, String)>,
+    query: Vec<(String, String)>,
+    faults: Vec<ParameterFault>,
+}
+
+impl Reader {
+    async fn of(parts: &mut Parts) -> Result<Self, Problem> {
+        let path = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| {
+            let detail = "is not UTF-8 after percent-decoding".to_owned();
+            Problem::invalid_parameters(vec![ParameterFault { parameter: "path".into(), detail }])
+        })?;
+        let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        // Pairs of texts: there is no query that this refuses.
+        let query = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
+        Ok(Self { path, query: query.unwrap_or_default(), faults: Vec::new() })
+    }
+
+    fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {
+        let value = self.path.iter().find(|(given, _)| given == name).map(|(_, value)| value.parse());
+        self.keep(name, value?)
+    }
+
+    /// At most once in the query.
+    fn query<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let mut values: Vec<_> =
+            self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect();
+        if values.len() > 1 {
+            return self.keep(name, Err(Invalid("must not be given more than once".to_owned())));
+        }
+        self.keep(name, parse(&values.pop()?))
+    }
+
+    fn keep<T>(&mut self, name: &'static str, result: Result<T, Invalid>) -> Option<T> {
+        let refuse = |Invalid(detail)| self.faults.push(ParameterFault { parameter: name.into(), detail });
+        result.map_err(refuse).ok()
+    }
+
+    /// What is left of the query is unknown.
+    fn finish(mut self) -> Result<(), Problem> {
+        const MOST: usize = 100;
+        for (name, _) in self.query.into_iter().take(MOST) {
+            let parameter = Cow::Owned(name.chars().take(LONGEST_NAME_REPEATED).collect());
+            self.faults
+                .push(ParameterFault { parameter, detail: "is not a parameter of this address".to_owned() });
+        }
+        if self.faults.is_empty() { Ok(()) } else { Err(Problem::invalid_parameters(self.faults)) }
+    }
+}
+
+/// A whole number from 1 to 2^53 - 1, for the documentation.
+pub(super) fn ordinal() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::Integer))
+        .format(Some(utoipa::openapi::SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::Int64)))
+        .minimum(Some(1))
+        .maximum(Some(MAX_SAFE_INTEGER as i64))
+        .into()
+}
+
+fn in_path(name: &str, description: &str, example: u64) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some(description))
+        .schema(Some(ordinal()))
+        .example(Some(example.into()))
+        .build()
+}
+
+fn customer_parameter() -> Parameter {
+    in_path("customerId", "Whose history: decimal digits, without a sign or a leading zero.", 7)
+}
+
+impl IntoParams for CustomerParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![customer_parameter()]
+    }
+}
+
+impl IntoParams for ListParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let page = ParameterBuilder::new()
+            .name("page")
+            .parameter_in(ParameterIn::Query)
+            .description(Some("Permanent ordinal of the page, whatever the order. Default: page 1, or with `order=desc` the last."))
+            .schema(Some(ordinal()));
+        let order = ObjectBuilder::new()
+            .schema_type(SchemaType::new(Type::String))
+            .enum_values(Some(["asc", "desc"]))
+            .default(Some("asc".into()));
+        let order = ParameterBuilder::new()
+            .name("order")
+            .parameter_in(ParameterIn::Query)
+            .description(Some("`asc`: oldest first. `desc`: newest first; `next` is then the page before."))
+            .schema(Some(order));
+        vec![customer_parameter(), page.build(), order.build()]
+    }
+}
+
+impl IntoParams for PageParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![customer_parameter(), in_path("page", "Permanent ordinal of the page, from 1.", 1)]
+    }
+}
+
+impl IntoParams for TradeParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![customer_parameter(), in_path("seq", "Sequence number of the trade, from 1.", 1)]
+    }
+}

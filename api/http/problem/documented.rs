@@ -1,0 +1,176 @@
+//! Which problems each operation can answer with, for the OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{
+    ContentBuilder, HeaderBuilder, Ref, RefOr, Response, ResponseBuilder, example::ExampleBuilder,
+};
+use utoipa::{IntoResponses, PartialSchema, ToSchema};
+
+use super::kind::Kind;
+use super::render::MEDIA_TYPE;
+
+macro_rules! documented {
+    ($($(#[$meta:meta])* $name:ident: [$($kind:ident),* $(,)?];)*) => {$(
+        $(#[$meta])*
+        pub struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                responses(&[$(Kind::$kind),*])
+            }
+        }
+    )*};
+}
+
+documented! {
+    /// Those of an append.
+    AppendProblems: [
+        InvalidParameter, MalformedJson, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
+        InvalidTrade, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
+    ];
+    /// Those of a read that always finds something.
+    ReadProblems: [InvalidParameter, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    /// Those of a read of a page.
+    PageProblems: [InvalidParameter, PageNotFound, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    /// Those of a read of a trade.
+    TradeProblems: [InvalidParameter, TradeNotFound, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    /// Those of the readiness probe.
+    ReadyProblems: [DatabaseUnavailable, ShuttingDown];
+}
+
+/// One response a status, with an example a kind.
+fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+    for kind in kinds {
+        by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
+    }
+    by_status
+        .into_iter()
+        .map(|(status, kinds)| (status.to_string(), response(status, &kinds).into()))
+        .collect()
+}
+
+fn response(status: u16, kinds: &[Kind]) -> Response {
+    let about: Vec<_> =
+        kinds.iter().map(|kind| format!("`{}`: {}", kind.spec().slug, kind.spec().about)).collect();
+    let examples = kinds.iter().map(|kind| {
+        let spec = kind.spec();
+        (spec.slug, ExampleBuilder::new().summary(spec.title).value(Some(example(*kind))).build())
+    });
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(Problem::name())))
+        .examples_from_iter(examples)
+        .build();
+    let builder = ResponseBuilder::new().description(about.join("\n\n")).content(MEDIA_TYPE, content);
+    if status != StatusCode::SERVICE_UNAVAILABLE.as_u16() {
+        return builder.build();
+    }
+    let retry_after = HeaderBuilder::new()
+        .schema(Some(whole(0)))
+        .description(Some(
+            "Seconds after which to ask again. Absent where something was, or may have been, stored.",
+        ))
+        .build();
+    builder.header("Retry-After", retry_after).build()
+}
+
+fn example(kind: Kind) -> Value {
+    let spec = kind.spec();
+    let mut example = json!({
+        "type": format!("/problems#{}", spec.slug),
+        "title": spec.title,
+        "status": spec.status.as_u16(),
+        "detail": spec.about,
+        "instance": "/v1/customers/7/trades",
+        "requestId": "3f9c2b7a51d84e06",
+    });
+    let members = match kind {
+        Kind::InvalidParameter => {
+            json!({ "errors": [{ "parameter": "page", "detail": "must be a whole number from 1 to 9007199254740991" }] })
+        }
+        Kind::InvalidTrade => json!({ "errors": [{ "pointer": "/0/qty", "detail": "is required" }] }),
+        Kind::PartlyStored => {
+            json!({ "ranges": [{ "firstSeq": 1, "lastSeq": 20 }], "notStoredItems": { "first": 20, "last": 24 } })
+        }
+        Kind::OutcomeUnknown => json!({ "ranges": [], "unknownItems": { "first": 0, "last": 24 } }),
+        _ => json!({}),
+    };
+    if let (Value::Object(example), Value::Object(members)) = (&mut example, members) {
+        example.extend(members);
+    }
+    example
+}
+
+/// The schema of every problem.
+pub struct Problem;
+
+impl ToSchema for Problem {}
+
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let fault = ObjectBuilder::new()
+            .property("parameter", text().description(Some("Name of a parameter of the path or the query.")))
+            .property("pointer", text().description(Some("JSON Pointer (RFC 6901) into the body.")))
+            .property("detail", text())
+            .required("detail");
+        let range = ObjectBuilder::new()
+            .property("firstSeq", whole(1))
+            .property("lastSeq", whole(1))
+            .required("firstSeq")
+            .required("lastSeq");
+        let items = || {
+            ObjectBuilder::new()
+                .property("first", whole(0))
+                .property("last", whole(0))
+                .required("first")
+                .required("last")
+        };
+        ObjectBuilder::new()
+            .description(Some("An error, as RFC 9457 has it."))
+            .property(
+                "type",
+                text().description(Some("What kind of problem: the address of its description.")),
+            )
+            .property("title", text().description(Some("The kind in words, the same every time.")))
+            .property("status", whole(400))
+            .property("detail", text().description(Some("What went wrong this time.")))
+            .property("instance", text().description(Some("The path of the request.")))
+            .property(
+                "requestId",
+                text().description(Some("The request's id, as in the header `x-request-id`.")),
+            )
+            .property(
+                "errors",
+                ArrayBuilder::new().items(fault).description(Some("All that is wrong, at most 100.")),
+            )
+            .property("errorsOmitted", whole(1))
+            .property(
+                "ranges",
+                ArrayBuilder::new().items(range).description(Some("Where the trades are that are stored.")),
+            )
+            .property(
+                "unknownItems",
+                items().description(Some("Items of the request's array that may or may not be stored.")),
+            )
+            .property(
+                "notStoredItems",
+                items().description(Some("Items of the request's array that are not stored.")),
+            )
+            .required("type")
+            .required("title")
+            .required("status")
+            .required("detail")
+            .required("instance")
+            .required("requestId")
+            .into()
+    }
+}
+
+fn whole(minimum: i64) -> Object {
+    ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(minimum)).build()
+}

@@ -1,0 +1,248 @@
+use axum::http::StatusCode;
+
+/// What can be wrong, as far as a client can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A path or a query that is not of its form.
+    InvalidParameter,
+    /// A body that is not JSON.
+    MalformedJson,
+    /// Nothing at this address.
+    NotFound,
+    /// A page that is not there, or not yet.
+    PageNotFound,
+    /// A trade that is not there, or not yet.
+    TradeNotFound,
+    /// An address that there is, asked in a way that it does not answer.
+    MethodNotAllowed,
+    /// A body that came too slowly.
+    BodyTimeout,
+    /// A history that can take no more buckets.
+    HistoryExhausted,
+    /// A body that is too long.
+    BodyTooLarge,
+    /// A body that says it is not JSON.
+    UnsupportedMediaType,
+    /// JSON that is not a trade.
+    InvalidTrade,
+    /// Our mistake.
+    Internal,
+    /// Too much at once.
+    Overloaded,
+    /// No database.
+    DatabaseUnavailable,
+    /// Stopping.
+    ShuttingDown,
+    /// A request that took too long.
+    TimedOut,
+    /// An append whose beginning alone is stored.
+    PartlyStored,
+    /// An append of which nobody can say.
+    OutcomeUnknown,
+}
+
+/// What the table says of a kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// The last part of its `type`.
+    pub slug: &'static str,
+    /// The status it is sent with.
+    pub status: StatusCode,
+    /// The same words every time.
+    pub title: &'static str,
+    /// What it means and what a client may do, for the documentation.
+    pub about: &'static str,
+    /// Seconds after which asking again makes sense. Only where nothing was stored.
+    pub retry_after: Option<u32>,
+}
+
+impl Kind {
+    /// All of them, by status.
+    pub const ALL: [Self; 18] = [
+        Self::InvalidParameter,
+        Self::MalformedJson,
+        Self::NotFound,
+        Self::PageNotFound,
+        Self::TradeNotFound,
+        Self::MethodNotAllowed,
+        Self::BodyTimeout,
+        Self::HistoryExhausted,
+        Self::BodyTooLarge,
+        Self::UnsupportedMediaType,
+        Self::InvalidTrade,
+        Self::Internal,
+        Self::Overloaded,
+        Self::DatabaseUnavailable,
+        Self::ShuttingDown,
+        Self::TimedOut,
+        Self::PartlyStored,
+        Self::OutcomeUnknown,
+    ];
+
+    /// The table.
+    pub fn spec(self) -> Spec {
+        const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+        let (slug, status, title, about, retry_after) = match self {
+            Self::InvalidParameter => (
+                "invalid-parameter",
+                StatusCode::BAD_REQUEST,
+                "Invalid parameter",
+                "A parameter of the path or the query is unknown, repeated, or not of its form. `errors` names each.",
+                None,
+            ),
+            Self::MalformedJson => (
+                "malformed-json",
+                StatusCode::BAD_REQUEST,
+                "Malformed JSON",
+                "The body is not JSON (RFC 8259) in UTF-8. `detail` says where.",
+                None,
+            ),
+            Self::NotFound => {
+                ("not-found", StatusCode::NOT_FOUND, "Not found", "Nothing is served at this address.", None)
+            }
+            Self::PageNotFound => (
+                "page-not-found",
+                StatusCode::NOT_FOUND,
+                "No such page",
+                "The history has no page of this number, or not yet.",
+                None,
+            ),
+            Self::TradeNotFound => (
+                "trade-not-found",
+                StatusCode::NOT_FOUND,
+                "No such trade",
+                "The history has no trade of this sequence number, or not yet.",
+                None,
+            ),
+            Self::MethodNotAllowed => (
+                "method-not-allowed",
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Method not allowed",
+                "The header `Allow` names the methods of this address.",
+                None,
+            ),
+            Self::BodyTimeout => (
+                "body-timeout",
+                StatusCode::REQUEST_TIMEOUT,
+                "Body too slow",
+                "The body did not arrive in time. Nothing was stored.",
+                None,
+            ),
+            Self::HistoryExhausted => (
+                "history-exhausted",
+                StatusCode::CONFLICT,
+                "History exhausted",
+                "The history's last bucket has the last second that a bucket can have, in the year 2286. Asking again does not help.",
+                None,
+            ),
+            Self::BodyTooLarge => (
+                "body-too-large",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "Body too large",
+                "The body is longer than this server takes. Nothing was stored.",
+                None,
+            ),
+            Self::UnsupportedMediaType => (
+                "unsupported-media-type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Unsupported media type",
+                "The body must be `application/json`, in UTF-8, not compressed, and its `Content-Type` must say so.",
+                None,
+            ),
+            Self::InvalidTrade => (
+                "invalid-trade",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid trade",
+                "The body is JSON, but not a trade, or not an array of 1 to 1,000 trades. `errors` names each fault by a JSON Pointer (RFC 6901), at most 100 of them; `errorsOmitted` counts the rest. Nothing was stored.",
+                None,
+            ),
+            Self::Internal => (
+                "internal",
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Internal error",
+                "A mistake of the server's. Its log, under the same request id, says more.",
+                None,
+            ),
+            Self::Overloaded => (
+                "overloaded",
+                UNAVAILABLE,
+                "Overloaded",
+                "Too many requests at once. Nothing was stored; ask again after `Retry-After` seconds.",
+                Some(1),
+            ),
+            Self::DatabaseUnavailable => (
+                "database-unavailable",
+                UNAVAILABLE,
+                "Database unavailable",
+                "The database does not answer. Nothing was stored; ask again after `Retry-After` seconds.",
+                Some(2),
+            ),
+            Self::ShuttingDown => (
+                "shutting-down",
+                UNAVAILABLE,
+                "Shutting down",
+                "This instance is stopping. Nothing was stored; ask again after `Retry-After` seconds.",
+                Some(2),
+            ),
+            Self::TimedOut => {
+                ("timed-out", UNAVAILABLE, "Timed out", "The request took longer than a request may.", None)
+            }
+            Self::PartlyStored => (
+                "partly-stored",
+                UNAVAILABLE,
+                "Partly stored",
+                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again.",
+                None,
+            ),
+            Self::OutcomeUnknown => (
+                "outcome-unknown",
+                UNAVAILABLE,
+                "Outcome unknown",
+                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored.",
+                None,
+            ),
+        };
+        Spec { slug, status, title, about, retry_after }
+    }
+
+    /// The kind of an error that the framework made without a word.
+    pub(super) fn of_status(status: StatusCode) -> Option<Self> {
+        match status {
+            StatusCode::BAD_REQUEST => Some(Self::InvalidParameter),
+            StatusCode::NOT_FOUND => Some(Self::NotFound),
+            StatusCode::METHOD_NOT_ALLOWED => Some(Self::MethodNotAllowed),
+            StatusCode::REQUEST_TIMEOUT => Some(Self::BodyTimeout),
+            StatusCode::PAYLOAD_TOO_LARGE => Some(Self::BodyTooLarge),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Some(Self::UnsupportedMediaType),
+            status if status.is_server_error() => Some(Self::Internal),
+            _ => None,
+        }
+    }
+}
+
+/// "1 fault. `errors` says ...", "3 faults. `errors` says ..."
+pub(super) fn summary(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}: `errors` says which, and what is wrong.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_slug_of_its_own() {
+        let mut slugs: Vec<_> = Kind::ALL.iter().map(|kind| kind.spec().slug).collect();
+        assert!(Kind::ALL.iter().map(|kind| kind.spec().status).is_sorted());
+        slugs.sort_unstable();
+        slugs.dedup();
+        assert_eq!(slugs.len(), Kind::ALL.len());
+    }
+
+    #[test]
+    fn asking_again_is_only_proposed_where_nothing_was_stored() {
+        for kind in [Kind::PartlyStored, Kind::OutcomeUnknown, Kind::TimedOut] {
+            assert_eq!(kind.spec().retry_after, None);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+use std::any::Any;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::kind::Kind;
+use super::{Members, Problem};
+use crate::http::request_id::RequestId;
+
+/// The media type of RFC 9457.
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rendered<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    instance: &'a str,
+    request_id: &'a str,
+    #[serde(flatten)]
+    members: &'a Members,
+}
+
+/// Gives every error a problem body: ours, and the framework's own, which come empty or as text.
+pub async fn render(request: Request, next: Next) -> Response {
+    let instance = request.uri().path().to_owned();
+    let id = request.extensions().get::<RequestId>().cloned().unwrap_or_default();
+    let mut response = next.run(request).await;
+    let problem = match response.extensions_mut().remove::<Problem>() {
+        Some(problem) => problem,
+        None => match Kind::of_status(response.status()) {
+            Some(kind) => Problem::new(kind, kind.spec().about),
+            None => return response,
+        },
+    };
+    let spec = problem.kind.spec();
+    let body = Rendered {
+        r#type: format!("/problems#{}", spec.slug),
+        title: spec.title,
+        status: spec.status.as_u16(),
+        detail: &problem.detail,
+        instance: &instance,
+        request_id: id.as_str(),
+        members: &problem.members,
+    };
+    // Cannot fail: no map with keys that are not text, no number that is not finite.
+    let bytes = serde_json::to_vec(&body).unwrap_or_default();
+    *response.status_mut() = spec.status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    headers.insert(header::CONTENT_LENGTH, bytes.len().into());
+    if let Some(seconds) = spec.retry_after {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    *response.body_mut() = Body::from(bytes);
+    response
+}
+
+/// A panic of ours as a 500, with the panic in the log.
+pub fn catch_panic(panic: Box<dyn Any + Send>) -> Response {
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = words.unwrap_or("without words"), "a handler panicked");
+    let problem = Problem::new(Kind::Internal, "The server's log, under this request id, says more.");
+    let mut response = problem.into_response();
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
+}
