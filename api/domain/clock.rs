@@ -11,7 +11,7 @@ pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
 impl Clock {
     /// The machine's clock. A clock before 1970 reads as 1970.
     pub fn system() -> Self {
-        #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
         Self::from_fn(|| {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
             let millis = since_epoch.map_or(0, |elapsed| elapsed.as_millis());

@@ -1,7 +1,5 @@
 //! Finding a server, and finding out what it is.
 
-use std::time::Duration;
-
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
@@ -10,7 +8,7 @@ use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
 
-use super::deadline::{COMMAND, NO_PRIMARY};
+use super::deadline::{COMMAND, Deadline, NO_PRIMARY};
 
 /// The oldest server whose clustered collections this version relies on.
 const OLDEST_SERVER: (u32, u32) = (6, 0);
@@ -122,7 +120,7 @@ impl Connection {
         let admin = client.database("admin");
         let describe = |error: DriverError| describe(&error, &host);
 
-        let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(describe)?;
+        let hello = first_answer(&admin).await.map_err(describe)?;
         if !hello.contains_key("setName") {
             let started = admin.run_command(doc! { "getCmdLineOpts": 1 }).await.map_err(describe)?;
             let replication =
@@ -146,17 +144,28 @@ impl Connection {
 
 const ALREADY_INITIALIZED: i32 = 23;
 
+/// Waits for a server that is still starting, as one that was started together with us is.
+async fn first_answer(admin: &Database) -> Result<Document, DriverError> {
+    let deadline = Deadline::within(COMMAND);
+    loop {
+        match admin.run_command(doc! { "hello": 1 }).await {
+            Err(_) if !deadline.passed() => deadline.back_off(u32::MAX).await,
+            answer => return answer,
+        }
+    }
+}
+
 async fn wait_until_primary(admin: &Database) -> Result<(), DriverError> {
-    let deadline = tokio::time::Instant::now() + COMMAND;
+    let deadline = Deadline::within(COMMAND);
     loop {
         let hello = admin.run_command(doc! { "hello": 1 }).await?;
         if hello.get_bool("isWritablePrimary").unwrap_or(false) {
             return Ok(());
         }
-        if tokio::time::Instant::now() > deadline {
+        if deadline.passed() {
             return Err(DriverError::custom("it did not become primary in time"));
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        deadline.back_off(u32::MAX).await;
     }
 }
 

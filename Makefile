@@ -1,0 +1,39 @@
+# `make` alone lists the targets. Needed beforehand: Rust, make and Python 3 (3.11 for the tests).
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run test check openapi audit
+
+# dev is compiled in half the time and serves well enough to try; `make run PROFILE=release` for speed.
+PROFILE ?= dev
+
+# One set of features for everything that checks or tests: --all-targets, --tests, and --examples for cargo doc (there are
+# none), make cargo count the tests' own dependencies in, so that no dependency is compiled twice for want of a feature.
+# The program that writes the OpenAPI document is for that reason the one that the tests use, not that of `cargo run`.
+openapi = cargo build --quiet --locked --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf 'make %-8s %s\n' "$$target" "$$what"; done
+
+run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS: more for `pagebucket serve`)
+	[ -n "$${MONGODB_URI:-}" ] || { MONGOD=$$(scripts/fetch-mongod); export MONGOD; }; exec cargo run --profile $(PROFILE) --locked -- serve $(ARGS)
+
+test: ## set up what the tests need, and run them all (ARGS: more for `cargo test`)
+	scripts/test $(ARGS)
+
+check: ## formatting, lints, documentation, licences, the OpenAPI document
+	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
+	cargo fmt --check
+	scripts/licences
+	cargo clippy --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --lib --examples --no-deps --locked --document-private-items
+	diff -u openapi/openapi.json <($(openapi)) || { echo 'openapi/openapi.json is out of date: run make openapi' >&2; exit 1; }
+
+openapi: ## write openapi/openapi.json anew
+	$(openapi) > openapi/openapi.json.new
+	mv openapi/openapi.json.new openapi/openapi.json
+
+audit: ## ask the advisory database about every dependency (needs a network)
+	@command -v cargo-deny >/dev/null || { echo 'make audit needs cargo-deny: cargo install --locked cargo-deny' >&2; exit 1; }
+	cargo deny --locked check
+	if command -v cargo-audit >/dev/null; then cargo audit; fi

@@ -1,0 +1,80 @@
+//! What the tests stand on: one runtime, one shared mongod, services on databases of their own.
+
+mod client;
+mod invariants;
+mod mongod;
+mod service;
+
+use std::future::Future;
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use tokio::runtime::Runtime;
+
+pub use client::{Client, trade, trade_at};
+pub use invariants::history;
+pub use mongod::{Mongod, shared};
+pub use service::Service;
+
+/// Longer than the slowest test takes on a slow machine: a test that hangs must end.
+const LONGEST_TEST: Duration = Duration::from_secs(300);
+
+/// One runtime for all tests: a driver's client belongs to the runtime that made it.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(4).enable_all().build().expect("a runtime")
+});
+
+static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A test by the name of its function.
+pub fn trial<F>(name: &'static str, test: fn() -> F) -> Trial
+where
+    F: Future<Output = ()> + 'static,
+{
+    Trial::test(name, move || {
+        RUNTIME.block_on(async {
+            tokio::time::timeout(LONGEST_TEST, test())
+                .await
+                .map_err(|_| format!("no end after {LONGEST_TEST:?}").into())
+        })
+    })
+}
+
+/// The tests of a module, by name: `tests!["appends": one, another]`.
+macro_rules! tests {
+    ($module:literal: $($test:ident),* $(,)?) => {
+        pub fn tests() -> Vec<libtest_mimic::Trial> {
+            vec![$($crate::harness::trial(concat!($module, "::", stringify!($test)), $test)),*]
+        }
+    };
+}
+pub(crate) use tests;
+
+/// Says, here and in the closing lines, that something was not tested.
+pub fn skip(what: &str, why: &str) {
+    println!("skipped: {what}: {why}");
+    SKIPPED.lock().expect("no test panics here").push(format!("{what}: {why}"));
+}
+
+/// Waits until `condition` holds, and fails the test when it does not in time.
+pub async fn eventually<F: Future<Output = bool>>(
+    what: &str,
+    within: Duration,
+    mut condition: impl FnMut() -> F,
+) {
+    let deadline = tokio::time::Instant::now() + within;
+    while !condition().await {
+        assert!(tokio::time::Instant::now() < deadline, "not within {within:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Removes the shared mongod, and says which path the tests took.
+pub fn finish() {
+    let path = RUNTIME.block_on(mongod::remove_shared());
+    println!("mongod: {path}");
+    let skipped = SKIPPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    println!("skipped: {}", if skipped.is_empty() { "nothing".to_owned() } else { skipped.join("; ") });
+}

@@ -1,0 +1,255 @@
+//! A mongod of the tests' own: in a container where an engine answers, else as a process.
+
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use pagebucket::store::Connection;
+use testcontainers_modules::testcontainers::core::IntoContainerPort;
+use testcontainers_modules::testcontainers::runners::AsyncRunner;
+use testcontainers_modules::testcontainers::{ContainerAsync, GenericImage, ImageExt};
+use tokio::process::{Child, Command};
+use tokio::sync::OnceCell;
+
+/// Used where `MONGO_IMAGE` names none.
+const DEFAULT_IMAGE: &str = "mongo:6.0.5";
+
+/// Cache of each mongod of the tests, in GB: several run at once.
+const CACHE: &str = "0.3";
+
+/// A single-node replica set that can be harmed.
+pub struct Mongod {
+    uri: String,
+    backend: Backend,
+}
+
+enum Backend {
+    /// `TEST_MONGODB_URI`: not ours.
+    Given,
+    Container(Box<ContainerAsync<GenericImage>>),
+    Process(Process),
+}
+
+struct Process {
+    binary: PathBuf,
+    directory: PathBuf,
+    port: u16,
+    child: Mutex<Option<Child>>,
+}
+
+/// Where mongods come from in this run.
+enum Source {
+    Given(String),
+    Image(String),
+    Binary(PathBuf),
+}
+
+impl Source {
+    /// An image that `MONGO_IMAGE` names must work; the default one need not be there.
+    fn choose() -> Self {
+        if let Ok(uri) = std::env::var("TEST_MONGODB_URI") {
+            return Self::Given(uri);
+        }
+        if let Ok(image) = std::env::var("MONGO_IMAGE") {
+            return Self::Image(image);
+        }
+        match pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref()) {
+            Err(_) if engine_answers() => Self::Image(DEFAULT_IMAGE.to_owned()),
+            found => Self::Binary(found.expect("a container engine, or a mongod: see scripts/test")),
+        }
+    }
+}
+
+fn engine_answers() -> bool {
+    UnixStream::connect("/var/run/docker.sock").is_ok()
+}
+
+static SHARED: OnceCell<Mongod> = OnceCell::const_new();
+
+/// The one that most tests share. They must not harm it.
+pub async fn shared() -> &'static Mongod {
+    SHARED
+        .get_or_init(|| async {
+            match Source::choose() {
+                Source::Given(uri) => Mongod { uri, backend: Backend::Given },
+                _ => Mongod::own().await,
+            }
+        })
+        .await
+}
+
+/// Removes the shared one, or its databases of ours, and names what it was.
+pub(super) async fn remove_shared() -> String {
+    let Some(mongod) = SHARED.get() else { return "none was needed".to_owned() };
+    let path = match &mongod.backend {
+        Backend::Given => {
+            let client = mongodb::Client::with_uri_str(&mongod.uri).await.expect("the given server");
+            for name in super::service::databases() {
+                client.database(&name).drop().await.expect("to drop a database of ours");
+            }
+            "given by TEST_MONGODB_URI".to_owned()
+        }
+        Backend::Container(container) => format!("container, {:?}", container.image()),
+        Backend::Process(process) => format!("process, {}", process.binary.display()),
+    };
+    mongod.remove().await;
+    path
+}
+
+impl Mongod {
+    /// One that a test may harm. It has to be removed.
+    pub async fn own() -> Self {
+        let port = free_port();
+        let backend = match Source::choose() {
+            Source::Image(image) => Backend::Container(Box::new(start_container(&image, port).await)),
+            Source::Binary(binary) => Backend::Process(Process::new(binary, port)),
+            Source::Given(_) => {
+                let binary = pagebucket::embedded::find_mongod(None)
+                    .expect("a mongod to harm: see scripts/fetch-mongod");
+                Backend::Process(Process::new(binary, port))
+            }
+        };
+        let mongod = Self { uri: format!("mongodb://127.0.0.1:{port}/?directConnection=true"), backend };
+        if let Backend::Process(process) = &mongod.backend {
+            process.start();
+        }
+        mongod.until_primary().await;
+        mongod
+    }
+
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// A client beside the service, with no deadline of its own.
+    pub async fn client(&self) -> mongodb::Client {
+        mongodb::Client::with_uri_str(&self.uri).await.expect("a connection string")
+    }
+
+    /// Makes it a set of one node if it is none yet, and waits until it is primary.
+    pub async fn until_primary(&self) {
+        let connection =
+            Connection { uri: self.uri.clone(), database: "admin".to_owned(), pool_size: 2, observer: None };
+        let mut last = String::new();
+        for _ in 0..12 {
+            match connection.initiate().await {
+                Ok(()) => return,
+                Err(error) => last = error.to_string(),
+            }
+        }
+        panic!("the test's mongod is not primary: {last}");
+    }
+
+    /// Stops it in order; clients find nobody.
+    pub async fn stop(&self) {
+        match &self.backend {
+            Backend::Given => panic!("the given server is not ours to stop"),
+            Backend::Container(container) => container.stop_with_timeout(Some(20)).await.expect("to stop"),
+            Backend::Process(process) => process.signal("-TERM").await,
+        }
+    }
+
+    /// Ends it at once, as `kill -9` does.
+    pub async fn kill(&self) {
+        match &self.backend {
+            Backend::Given => panic!("the given server is not ours to kill"),
+            Backend::Container(container) => container.stop_with_timeout(Some(0)).await.expect("to kill"),
+            Backend::Process(process) => process.signal("-KILL").await,
+        }
+    }
+
+    /// Starts it again, on the same data and port.
+    pub async fn start(&self) {
+        match &self.backend {
+            Backend::Given => panic!("the given server is not ours to start"),
+            Backend::Container(container) => container.start().await.expect("to start"),
+            Backend::Process(process) => process.start(),
+        }
+    }
+
+    /// Ends it, and removes its data.
+    pub async fn remove(&self) {
+        match &self.backend {
+            Backend::Given => {}
+            Backend::Container(container) => {
+                // `rm` takes the handle, which a static cannot give.
+                let mut remove = Command::new("docker");
+                quiet(remove.args(["rm", "--force", "--volumes", container.id()])).await;
+            }
+            Backend::Process(process) => {
+                process.signal("-KILL").await;
+                std::fs::remove_dir_all(&process.directory).ok();
+            }
+        }
+    }
+}
+
+async fn start_container(image: &str, port: u16) -> ContainerAsync<GenericImage> {
+    let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
+    let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
+    // The same port inside and outside, so that the member finds itself under the name that it is
+    // known by, and so that it is found again after a restart.
+    let port_text = port.to_string();
+    GenericImage::new(name, tag)
+        .with_mapped_port(port, port.tcp())
+        .with_cmd([
+            "--replSet",
+            "rs0",
+            "--bind_ip_all",
+            "--port",
+            &port_text,
+            "--wiredTigerCacheSizeGB",
+            CACHE,
+        ])
+        .with_label("pagebucket.test-run", run)
+        .with_startup_timeout(Duration::from_secs(60))
+        .start()
+        .await
+        .expect("a container of MONGO_IMAGE")
+}
+
+impl Process {
+    fn new(binary: PathBuf, port: u16) -> Self {
+        let directory = std::env::temp_dir().join(format!("pagebucket-test-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory for data");
+        Self { binary, directory, port, child: Mutex::new(None) }
+    }
+
+    fn start(&self) {
+        let log = self.directory.join("mongod.log");
+        let child = Command::new(&self.binary)
+            .args(["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
+            .args(["--wiredTigerCacheSizeGB", CACHE, "--nounixsocket", "--logappend"])
+            .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
+            .args([Path::new("--dbpath"), &self.directory, Path::new("--logpath"), &log])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("to start a mongod");
+        *self.child.lock().expect("no test panics here") = Some(child);
+    }
+
+    async fn signal(&self, signal: &str) {
+        let Some(mut child) = self.child.lock().expect("no test panics here").take() else { return };
+        if let Some(pid) = child.id() {
+            let mut kill = Command::new("kill");
+            kill.args([signal, &pid.to_string()]);
+            quiet(&mut kill).await;
+        }
+        child.wait().await.expect("the mongod to end");
+    }
+}
+
+async fn quiet(command: &mut Command) {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().await;
+    assert!(status.is_ok_and(|status| status.success()), "{command:?}");
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
