@@ -17,10 +17,10 @@ pub(super) fn print(report: &Report, took: Duration) {
 /// Some lines, the last without its line break.
 fn text(report: &Report, took: Duration) -> String {
     let mut text = format!(
-        "stored {}{} in {:.1} s ({}/s)\nrefused {}",
+        "stored {}{} in {} ({}/s)\nrefused {}",
         count(report.stored, "trade"),
         customers(report),
-        took.as_secs_f64(),
+        seconds(took),
         HumanCount(per_second(report.stored, took)),
         count(report.refused, "row"),
     );
@@ -69,6 +69,12 @@ fn customers(report: &Report) -> String {
     }
 }
 
+/// Three digits of a short time, or tenths.
+fn seconds(took: Duration) -> String {
+    let seconds = took.as_secs_f64();
+    if seconds < 1.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
+}
+
 fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", HumanCount(number), if number == 1 { "" } else { "s" })
 }
@@ -82,7 +88,7 @@ mod tests {
     #[test]
     fn says_what_is_stored_and_how_to_go_on() {
         let took = Duration::from_millis(500);
-        assert_eq!(text(&Report::default(), took), "stored 0 trades in 0.5 s (0/s)\nrefused 0 rows");
+        assert_eq!(text(&Report::default(), took), "stored 0 trades in 0.500 s (0/s)\nrefused 0 rows");
         let customer = CustomerId::new(7).unwrap();
         let totals = Totals::ending_with(Some(Seq::new(9_367).unwrap()));
         let report = Report {
@@ -96,7 +102,7 @@ mod tests {
         };
         assert_eq!(
             text(&report, took),
-            "stored 1,000 trades in 0.5 s (2,000/s)\nrefused 1 row\ninterrupted\n\
+            "stored 1,000 trades in 0.500 s (2,000/s)\nrefused 1 row\ninterrupted\n\
              unknown whether stored: 1,000 rows of customer 7, lines 1002 to 2001\n\
              read but not stored: 3 rows\n\
              look into those histories before going on: importing rows again that are stored doubles them"

@@ -1,0 +1,215 @@
+mod progress;
+mod summary;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use self::progress::Progress;
+use super::{Failure, database};
+use crate::config::DatabaseArgs;
+use crate::domain::CustomerId;
+use crate::embedded::Role;
+use crate::import::{self, Columns, End, Format, Options, Report, Rows};
+
+/// Flags of `import`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct ImportArgs {
+    /// The file: CSV with a header row, or NDJSON, one JSON object a line. `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// What the file is. Without it: by the ending of its name, .csv, or .ndjson, .jsonl, .json;
+    /// standard input has none.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Whose trades they all are. A column that says so is ignored then.
+    #[arg(long, value_name = "ID", conflicts_with = "customer_column")]
+    customer: Option<CustomerId>,
+
+    /// Column that says whose trade it is [default: customerId, else customer_id].
+    #[arg(long, value_name = "NAME")]
+    customer_column: Option<String>,
+
+    /// Column with `buy` or `sell` [default: type]. Where there is none, a positive quantity is bought
+    /// and a negative one sold.
+    #[arg(long, value_name = "NAME")]
+    type_column: Option<String>,
+
+    /// Column with the ticker [default: ticker, else symbol].
+    #[arg(long, value_name = "NAME")]
+    ticker_column: Option<String>,
+
+    /// Column with the quantity, a whole number [default: qty, else amount, else quantity].
+    #[arg(long, value_name = "NAME")]
+    qty_column: Option<String>,
+
+    /// Column with the price of each [default: price]. Where it is absent or empty, the trade has no price.
+    #[arg(long, value_name = "NAME")]
+    price_column: Option<String>,
+
+    /// Column with the date [default: date, else timestamp, else the one with an empty name]: RFC 3339,
+    /// the same with a space for the T, a day, or milliseconds since 1970.
+    #[arg(long, value_name = "NAME")]
+    date_column: Option<String>,
+
+    /// Stop at the first bad row; what came before it is stored.
+    #[arg(long)]
+    strict: bool,
+
+    /// Pass over the rows before this line, to go on where an import ended. The header is line 1, and
+    /// is read in any case.
+    #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    from_line: u64,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+const AFTER_HELP: &str = "\
+A name may be empty: --date-column ''. The names are those of the fields in NDJSON, whose values may be MongoDB \
+Extended JSON, as mongoexport writes it. A bad row is reported with its line, and the rest is stored. \
+Rows have no identity: a file imported twice is stored twice.
+
+Ctrl-C ends reading and stores what was read; a second one only finishes what is under way.
+
+Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database, 130 interrupted.";
+
+/// Status of a command that a signal ended, as shells have it: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Opens the file, then the database, then stores the one in the other.
+pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
+    let file = args.open().map_err(Failure::Usage)?;
+    let opened = database::open(&args.database, Role::Tool, false).await?;
+    opened
+        .with(async |opened| {
+            opened.prepare(false).await?;
+            let mut progress = Progress::start(file.size);
+            let mut interrupts = interrupts().map_err(|error| Failure::Usage(error.to_string()))?;
+            let options = Options { strict: args.strict };
+            let report =
+                import::run(file.rows, opened.store.trades(), options, &mut interrupts, &mut progress).await;
+            let took = progress.finish();
+            summary::print(&report, took);
+            Ok(ExitCode::from(status(&report)))
+        })
+        .await
+}
+
+/// A file that can be read, and its size in bytes where that is known.
+struct Opened {
+    rows: Rows,
+    size: Option<u64>,
+}
+
+impl ImportArgs {
+    /// Does all that can go wrong without a database.
+    ///
+    /// # Errors
+    /// A sentence for the user: no such file, no telling its format, columns that are not there.
+    fn open(&self) -> Result<Opened, String> {
+        let name = self.file.display();
+        let standard_input = self.file == Path::new("-");
+        let by_name = || Format::of_extension(self.file.extension()?.to_str()?);
+        let format = self.format.or_else(by_name).ok_or_else(|| match standard_input {
+            true => "say what standard input is with --format csv or --format ndjson".to_owned(),
+            false => format!(
+                "{name}: its name does not tell what it is; say so with --format csv or --format ndjson"
+            ),
+        })?;
+        let (input, size): (Box<dyn Read + Send>, _) = if standard_input {
+            (Box::new(io::stdin()), None)
+        } else {
+            let file = File::open(&self.file).map_err(|error| format!("{name}: {error}"))?;
+            let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
+            (Box::new(file), size)
+        };
+        let columns = Columns {
+            customer: self.customer_column.clone(),
+            side: self.type_column.clone(),
+            ticker: self.ticker_column.clone(),
+            qty: self.qty_column.clone(),
+            price: self.price_column.clone(),
+            date: self.date_column.clone(),
+        };
+        let rows = Rows::open(input, format, &columns, self.customer, self.from_line)
+            .map_err(|error| format!("{name}: {error}"))?;
+        Ok(Opened { rows, size })
+    }
+}
+
+/// A message for each Ctrl-C or SIGTERM from now on.
+fn interrupts() -> io::Result<mpsc::Receiver<()>> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let (send, receive) = mpsc::channel(1);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                () = send.closed() => return,
+            }
+            if send.send(()).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receive)
+}
+
+fn status(report: &Report) -> u8 {
+    match &report.end {
+        Some(End::Database(_)) => 3,
+        Some(End::Unreadable(_)) => 2,
+        Some(End::Interrupted) => INTERRUPTED,
+        None | Some(End::BadRow) => u8::from(report.refused > 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        import: ImportArgs,
+    }
+
+    fn open(flags: &[&str]) -> Result<Opened, String> {
+        let args = ["import"].iter().chain(flags);
+        Command::try_parse_from(args).map_err(|error| error.to_string())?.import.open()
+    }
+
+    #[test]
+    fn usage_is_checked_without_a_database() {
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
+        assert!(open(&[example, "--customer", "7"]).unwrap().size.is_some_and(|size| size > 100));
+        for (flags, part) in [
+            (&[example][..], "--customer 7"),
+            (&[example, "--customer", "0"], "whole number"),
+            (&[example, "--customer", "7", "--customer-column", "c"], "cannot be used with"),
+            (&[example, "--customer", "7", "--date-column", ""], "no column \"\""),
+            (&[example, "--customer", "7", "--date-column="], "no column \"\""),
+            (&["-"], "--format csv"),
+            (&["trades.parquet"], "--format csv"),
+            (&["nowhere.csv", "--customer", "7"], "nowhere.csv: No such file"),
+            (&["/tmp", "--format", "csv"], "directory"),
+            (&[example, "--from-line", "0"], "from-line"),
+            (&[], "FILE"),
+        ] {
+            let sentence = open(flags).err().unwrap_or_default();
+            assert!(sentence.contains(part), "{flags:?}: {sentence}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Files of trades, row by row: CSV with a header row, or NDJSON.
+//!
+//! [`Rows`] reads a file in constant memory and gives each row as a trade or as a sentence on why it
+//! is none; [`run()`] stores them, each customer's in the order of the file. Nothing here writes to a
+//! terminal: whoever calls hears of what happens through [`Watch`].
+//!
+//! What the reader decides:
+//!
+//! - Lines end with LF or CRLF; a byte order mark (UTF-8) before the first is skipped; blank lines
+//!   are. UTF-16 is refused.
+//! - CSV is RFC 4180: commas, double quotes, a quoted field may hold line breaks. Spaces belong to
+//!   their field. A row with more or fewer fields than the header is bad. Only the columns in use must
+//!   be UTF-8.
+//! - NDJSON is one JSON object a line; MongoDB Extended JSON is understood, in its canonical, relaxed
+//!   and old forms. Fields that are not in use are ignored; `null` is an absent field; one that is
+//!   in use and given twice makes the row bad.
+//! - A row of more than 64 KiB is bad. A quote that is never closed costs its own row only: reading
+//!   goes on with the next line.
+//! - A row is named by the line on which it begins, from 1, the header's included.
+
+mod columns;
+mod csv;
+mod date;
+mod extended_json;
+mod lines;
+mod ndjson;
+mod pending;
+mod report;
+mod rows;
+mod run;
+mod send;
+mod tally;
+mod trade;
+
+pub use columns::Columns;
+pub use report::{Customers, End, Report, Unknown};
+pub use rows::{OpenError, Rows};
+pub use run::{Options, Watch, run};
+
+use crate::domain::{CustomerId, Trade};
+
+/// The longest row, in bytes, its line breaks included.
+pub const LONGEST_ROW: usize = 64 * 1024;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Comma-separated values with a header row.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+impl Format {
+    /// By the ending of a file's name: `csv`; `ndjson`, `jsonl`, `json`; in any letter case.
+    pub fn of_extension(extension: &str) -> Option<Self> {
+        match extension.to_ascii_lowercase().as_str() {
+            "csv" => Some(Self::Csv),
+            "ndjson" | "jsonl" | "json" => Some(Self::Ndjson),
+            _ => None,
+        }
+    }
+}
+
+/// A trade, whose it is, and where it stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The line on which it began, from 1.
+    pub line: u64,
+    /// How many bytes of the file it took, line breaks included.
+    pub size: u64,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The trade itself.
+    pub trade: Trade,
+}
+
+/// A row that is no trade.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct BadRow {
+    /// The line on which it began, from 1.
+    pub line: u64,
+    /// How many bytes of the file it took, line breaks included.
+    pub size: u64,
+    /// All that is wrong with it, as a sentence without a full stop. Repeats at most a few
+    /// characters of the file, with control characters escaped.
+    pub reason: String,
+}

@@ -1,0 +1,254 @@
+//! A file as rows, whatever its format.
+
+use std::io::{self, Read};
+use std::str;
+
+use super::columns::{Columns, PerRole, Role};
+use super::csv::{Record, Records};
+use super::lines::Lines;
+use super::ndjson::Fields;
+use super::trade::{Cell, Value, trade};
+use super::{BadRow, Format, LONGEST_ROW, Row};
+use crate::domain::{CustomerId, Trade};
+
+/// The rows of a file, read one by one in constant memory.
+pub struct Rows {
+    source: Source,
+    /// Whose all the rows are; `None` where each row tells.
+    customer: Option<CustomerId>,
+    /// Rows that begin before this line are passed over.
+    from_line: u64,
+}
+
+enum Source {
+    Csv { records: Records, header: Vec<String>, columns: PerRole<Option<usize>> },
+    Ndjson { lines: Lines, fields: Fields },
+}
+
+/// Why a file cannot be read as it was asked for. Each is a sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read at all.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// Its first bytes are those of UTF-16.
+    #[error("it is UTF-16 text; make it UTF-8, for instance with `iconv -f UTF-16 -t UTF-8`")]
+    Utf16,
+    /// Its first line that is not blank is no record of CSV.
+    #[error("it has no header row: {0}")]
+    NoHeader(String),
+    /// The user's column, or one that every trade needs, is not there.
+    #[error("it has no column {}; name one with {flag} (there {})", quoted(tried, " or "), listing(there))]
+    NoColumn {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The names looked for.
+        tried: Vec<String>,
+        /// The columns there are.
+        there: Vec<String>,
+    },
+    /// Whose trades they are is not known.
+    #[error(
+        "it has no column {}, so that nothing says whose trades these are; give --customer 7 for all rows, or name a column with --customer-column (there {})",
+        quoted(tried, " or "),
+        listing(there)
+    )]
+    NoCustomer {
+        /// The names looked for.
+        tried: Vec<String>,
+        /// The columns there are.
+        there: Vec<String>,
+    },
+    /// The name of a column that is in use is not its alone.
+    #[error("it has the column {name:?} more than once")]
+    Twice {
+        /// That name.
+        name: String,
+    },
+    /// It begins with `[`, where NDJSON has an object a line.
+    #[error(
+        "it begins with \"[\" as one JSON array does; NDJSON is one object a line: `jq -c '.[]'` makes it of an array"
+    )]
+    Array,
+}
+
+impl Rows {
+    /// Reads the beginning of a file, and waits for it if it must; for CSV that is the header.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(
+        input: Box<dyn Read + Send>,
+        format: Format,
+        columns: &Columns,
+        customer: Option<CustomerId>,
+        from_line: u64,
+    ) -> Result<Self, OpenError> {
+        let mut lines = Lines::new(input);
+        let beginning = lines.peek()?;
+        if beginning.starts_with(b"\xFF\xFE") || beginning.starts_with(b"\xFE\xFF") {
+            return Err(OpenError::Utf16);
+        }
+        let source = match format {
+            Format::Csv => {
+                let mut records = Records::new(lines);
+                let header = match records.read(None)? {
+                    Some(Ok(record)) => names(&record),
+                    Some(Err(bad)) => return Err(OpenError::NoHeader(bad.to_string())),
+                    None => return Err(OpenError::NoHeader("it is empty".to_owned())),
+                };
+                let columns = columns.locate(&header, customer.is_some())?;
+                Source::Csv { records, header, columns }
+            }
+            Format::Ndjson => {
+                if beginning.trim_ascii_start().starts_with(b"[") {
+                    return Err(OpenError::Array);
+                }
+                Source::Ndjson { lines, fields: Fields::new(columns) }
+            }
+        };
+        Ok(Self { source, customer, from_line })
+    }
+
+    /// The next row, or what is wrong with it; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read any further.
+    pub fn read(&mut self) -> io::Result<Option<Result<Row, BadRow>>> {
+        loop {
+            let read = match &mut self.source {
+                Source::Csv { records, header, columns } => records.read(Some(header.len()))?.map(|read| {
+                    read.and_then(|record| {
+                        let trade = of_record(&record, header, columns, self.customer);
+                        row(record.line, record.size, trade)
+                    })
+                }),
+                Source::Ndjson { lines, fields } => {
+                    let line = lines.read()?;
+                    if line.as_ref().is_some_and(|line| line.bytes.trim_ascii().is_empty()) {
+                        continue;
+                    }
+                    line.map(|line| {
+                        let trade = if line.cut {
+                            Err(format!("is longer than {LONGEST_ROW} bytes"))
+                        } else {
+                            fields.trade(&line.bytes, self.customer)
+                        };
+                        row(line.number, line.size, trade)
+                    })
+                }
+            };
+            let line = read.as_ref().map(|read| read.as_ref().map_or_else(|bad| bad.line, |row| row.line));
+            if line.is_none_or(|line| line >= self.from_line) {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// Whether there may be a row that can be had without waiting for the file.
+    pub fn ready(&self) -> bool {
+        match &self.source {
+            Source::Csv { records, .. } => records.ready(),
+            Source::Ndjson { lines, .. } => lines.ready(),
+        }
+    }
+}
+
+fn row(line: u64, size: u64, trade: Result<(CustomerId, Trade), String>) -> Result<Row, BadRow> {
+    match trade {
+        Ok((customer, trade)) => Ok(Row { line, size, customer, trade }),
+        Err(reason) => Err(BadRow { line, size, reason }),
+    }
+}
+
+/// Names that are not UTF-8 can be shown, but not given.
+fn names(record: &Record) -> Vec<String> {
+    (0..record.width()).map(|index| String::from_utf8_lossy(record.field(index)).into_owned()).collect()
+}
+
+fn of_record(
+    record: &Record,
+    header: &[String],
+    columns: &PerRole<Option<usize>>,
+    customer: Option<CustomerId>,
+) -> Result<(CustomerId, Trade), String> {
+    let cells = columns.map(|column| {
+        column.map(|index| {
+            let text = str::from_utf8(record.field(index));
+            let value =
+                text.map_or(Value::Other("bytes that are no UTF-8 text"), |text| Value::Text(text.into()));
+            Cell { name: &header[index], value }
+        })
+    });
+    // `Columns::locate` has seen to it that no column is missing.
+    trade(&cells, customer, false, |role: Role| format!("has no column for {}", role.flag()))
+}
+
+/// The columns there are, for the end of a sentence.
+fn listing(there: &[String]) -> String {
+    /// A wrong file may have any number.
+    const MOST: usize = 50;
+    let more = there.len().saturating_sub(MOST);
+    let shown = quoted(&there[..there.len() - more], ", ");
+    let verb = if there.len() == 1 { "is" } else { "are" };
+    if more == 0 { format!("{verb} {shown}") } else { format!("{verb} {shown} and {more} more") }
+}
+
+fn quoted(names: &[String], separator: &str) -> String {
+    let short = |name: &String| format!("{:?}", name.chars().take(64).collect::<String>());
+    names.iter().map(short).collect::<Vec<_>>().join(separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(text: &[u8], format: Format, customer: Option<u64>, from_line: u64) -> Result<Rows, OpenError> {
+        let customer = customer.map(|id| CustomerId::new(id).unwrap());
+        Rows::open(Box::new(io::Cursor::new(text.to_vec())), format, &Columns::default(), customer, from_line)
+    }
+
+    fn lines(mut rows: Rows) -> Vec<Result<u64, u64>> {
+        std::iter::from_fn(|| rows.read().unwrap())
+            .map(|read| read.map(|row| row.line).map_err(|bad| bad.line))
+            .collect()
+    }
+
+    #[test]
+    fn rows_are_named_by_their_first_lines() {
+        let text = "\u{feff},amount,symbol,note\r\n2004-01-09,5,AMD,\"two\r\nlines\"\r\n\r\n2004-01-09,0,AMD,\r\n2004-01-09,-5,AMD,\n";
+        assert_eq!(lines(open(text.as_bytes(), Format::Csv, Some(7), 1).unwrap()), [Ok(2), Err(5), Ok(6)]);
+        assert_eq!(lines(open(text.as_bytes(), Format::Csv, Some(7), 3).unwrap()), [Err(5), Ok(6)]);
+        assert_eq!(lines(open(text.as_bytes(), Format::Csv, Some(7), 6).unwrap()), [Ok(6)]);
+        let text = "{\"customerId\":1,\"ticker\":\"A\",\"qty\":1,\"date\":\"2004-01-09\"}\n \n{}\n";
+        assert_eq!(lines(open(text.as_bytes(), Format::Ndjson, None, 1).unwrap()), [Ok(1), Err(3)]);
+    }
+
+    #[test]
+    fn only_columns_in_use_must_be_text() {
+        let text = b"ticker,qty,date,caf\xE9\nAMD,1,2004-01-09,\xE9\nAM\xE9,1,2004-01-09,x\n";
+        let mut rows = open(text, Format::Csv, Some(7), 1).unwrap();
+        assert!(rows.read().unwrap().unwrap().is_ok());
+        let bad = rows.read().unwrap().unwrap().unwrap_err().to_string();
+        assert_eq!(bad, "line 3: \"ticker\" must be a string, not bytes that are no UTF-8 text");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_at_once() {
+        let refusal = |text: &[u8], format| open(text, format, None, 1).err().unwrap().to_string();
+        assert!(refusal(b"", Format::Csv).contains("it is empty"));
+        assert!(refusal(b"\xFF\xFEa\0", Format::Csv).contains("UTF-16"));
+        assert!(refusal(b"\n [{}]", Format::Ndjson).contains("jq"));
+        assert!(refusal(b"a;b;c\n", Format::Csv).contains("there is \"a;b;c\""));
+        assert!(refusal(b"ticker,qty,date\n", Format::Csv).contains("--customer 7"));
+        assert!(open(b"", Format::Ndjson, None, 1).is_ok());
+    }
+
+    #[test]
+    fn a_row_beyond_the_bound_is_bad_alone() {
+        let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(10 * LONGEST_ROW));
+        let good = "{\"customerId\":1,\"ticker\":\"A\",\"qty\":1,\"date\":\"2004-01-09\"}\n";
+        let text = format!("{good}{long}{good}");
+        assert_eq!(lines(open(text.as_bytes(), Format::Ndjson, None, 1).unwrap()), [Ok(1), Err(2), Ok(3)]);
+    }
+}

@@ -1,0 +1,257 @@
+//! `pagebucket import`, through the real binary.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use mongodb::bson::{Document, doc};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+
+use crate::harness::{Mongod, Service, Setup, eventually, history, shared, skip, tests};
+
+tests!["import":
+    the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
+    extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
+    an_outage_is_waited_for, an_interrupt_stores_what_was_read];
+
+async fn the_example() {
+    let service = Service::start().await;
+    let example = path("examples/trades.csv");
+    let output = import(&service, &[&example, "--customer", "7"]).await;
+    let said = summary(&output, 0);
+    assert!(said.starts_with("stored 25 trades of 1 customer in "), "{said}");
+    assert!(said.ends_with("refused 0 rows\ncustomer 7 now has 25 trades on 3 pages\n"), "{said}");
+    let page = service.client.get("/v1/customers/7/trades?page=3").await.expect(200);
+    assert_eq!(
+        page["items"][4],
+        json!({
+            "seq": 25, "type": "sell", "ticker": "BRK.B", "qty": 7, "price": "489.22",
+            "date": "2025-09-04T20:30:11.000Z"
+        })
+    );
+}
+
+async fn the_real_file() {
+    let file = std::env::var_os("PAGEBUCKET_TRANSACTIONS")
+        .map_or_else(|| path("../shared/data/transactions_2004_2009.csv").into(), PathBuf::from);
+    if !file.exists() {
+        return skip("the real file of transactions", &format!("there is no {}", file.display()));
+    }
+    let service = Service::start().await;
+    let output = import(&service, &[&file.to_string_lossy(), "--customer", "7"]).await;
+    let said = summary(&output, 0);
+    assert!(said.starts_with("stored 9,367 trades of 1 customer in "), "{said}");
+    assert!(said.ends_with("customer 7 now has 9,367 trades on 937 pages\n"), "{said}");
+    let first = service.client.get("/v1/customers/7/trades").await.expect(200);
+    assert_eq!((&first["totalTrades"], &first["totalPages"]), (&json!(9_367), &json!(937)));
+    assert_eq!(
+        first["items"][0],
+        json!({
+            "seq": 1, "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54",
+            "date": "2004-01-09T00:00:00.000Z"
+        })
+    );
+    assert_eq!(first["items"][1]["price"], "4.82375000001");
+    assert_eq!(first["items"][8]["type"], "sell");
+    let last = service.client.get("/v1/customers/7/trades?page=937").await.expect(200);
+    assert_eq!(last["items"].as_array().map(Vec::len), Some(7));
+    assert_eq!(history(&service.database, 7).await.quantities.len(), 9_367);
+}
+
+async fn bad_rows_are_told_and_the_rest_is_stored() {
+    let service = Service::start().await;
+    let mut text = "\u{feff}date,symbol,amount,price\r\n".to_owned();
+    text += "2004-01-09,AMD,1,15.54\r\n2004-01-09,AMD,0,15.54\r\n\r\n2004-01-09,\"AMD,2,\r\n";
+    text += "1073606400000,AMD,3,\r\n2004-01-09 00:00:00+00:00,AMD,4,1e3\r\n2004-01-09,AMD,5\r\n";
+    text += &format!("2004-01-09,AMD,6,{}\r\n2004-01-09T00:00:00Z,AMD,-7,1.50", "1".repeat(100_000));
+    let output = import_text(&service, &text, &["--format", "csv", "--customer", "7"]).await;
+    let said = summary(&output, 1);
+    assert!(said.starts_with("stored 3 trades of 1 customer"), "{said}");
+    assert!(said.contains("\nrefused 5 rows\n"), "{said}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told: Vec<_> = told.lines().filter(|line| line.starts_with("line ")).collect();
+    let expected = [
+        "line 3: \"amount\" must be a whole number other than 0",
+        "line 5: opens a quote that is not closed",
+        "line 7: \"price\" must be a positive decimal number in plain notation",
+        "line 8: has 3 fields, and the header has 4",
+        "line 9: is longer than 65536 bytes",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told}");
+    }
+    history(&service.database, 7).await.holds_exactly([1, 3, 7]);
+}
+
+async fn strict_stops_at_the_first_bad_row() {
+    let service = Service::start().await;
+    let text = "customerId,type,ticker,qty,date\n1,buy,A,1,2004-01-09\n2,sell,B,2,2004-01-09\n1,hold,A,3,2004-01-09\n1,buy,A,4,2004-01-09\n";
+    let flags = ["--format", "csv", "--strict"];
+    let output = import_text(&service, text, &flags).await;
+    let said = summary(&output, 1);
+    assert!(said.starts_with("stored 2 trades of 2 customers"), "{said}");
+    assert!(said.ends_with("what came before it is stored\nto go on: --from-line 4\n"), "{said}");
+    // With that row mended, what it says helps.
+    let mended = text.replace("hold", "buy");
+    let output = import_text(&service, &mended, &[&flags[..], &["--from-line", "4"]].concat()).await;
+    assert!(summary(&output, 0).starts_with("stored 2 trades of 1 customer"));
+    history(&service.database, 1).await.holds_exactly([1, 3, 4]);
+    history(&service.database, 2).await.holds_exactly([2]);
+}
+
+async fn extended_json() {
+    let service = Service::start().await;
+    let text = r#"
+        {"_id":{"$oid":"6553e2b0c0ffee0000000000"},"customerId":{"$numberLong":"7"},"type":"buy","ticker":"MDB","qty":{"$numberInt":"419"},"price":{"$numberDecimal":"15.50"},"date":{"$date":{"$numberLong":"1073606400000"}}}
+        {"customerId":7,"type":"sell","ticker":"MDB","qty":419,"price":4.82375000001,"date":{"$date":"2004-01-09T00:00:00.5Z"}}
+        {"customerId":7,"ticker":"MDB","qty":{"$numberDouble":"-1.0"},"date":{"$date":0},"tags":[{"$date":"x"}]}
+        {"customerId":7,"ticker":"MDB","qty":1.5,"date":{"$date":0}}
+        not JSON"#;
+    let output = import_text(&service, text, &["--format", "ndjson"]).await;
+    let said = summary(&output, 1);
+    assert!(said.starts_with("stored 3 trades") && said.contains("refused 2 rows"), "{said}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("line 5: \"qty\" must be a whole number") && told.contains("line 6: is not JSON"));
+    let page = service.client.get("/v1/customers/7/trades").await.expect(200);
+    assert_eq!(
+        page["items"],
+        json!([
+            { "seq": 1, "type": "buy", "ticker": "MDB", "qty": 419, "price": "15.50", "date": "2004-01-09T00:00:00.000Z" },
+            { "seq": 2, "type": "sell", "ticker": "MDB", "qty": 419, "price": "4.82375000001", "date": "2004-01-09T00:00:00.500Z" },
+            { "seq": 3, "type": "sell", "ticker": "MDB", "qty": 1, "date": "1970-01-01T00:00:00.000Z" }
+        ])
+    );
+}
+
+/// More customers than appends under way, some with several batches, some with few rows.
+async fn each_customer_keeps_its_order() {
+    let service = Service::start().await;
+    let customer_of = |n: i64| if n % 3 == 0 { 1 } else { n % 101 + 2 };
+    let rows = (1..=9_000).map(|n| format!("{},A,{n},2004-01-09\n", customer_of(n)));
+    let text = format!("customerId,ticker,qty,date\n{}", rows.collect::<String>());
+    let output = import_text(&service, &text, &["--format", "csv"]).await;
+    assert!(summary(&output, 0).starts_with("stored 9,000 trades of 102 customers"), "{output:?}");
+    for customer in 1..=102 {
+        let expected = (1..=9_000).filter(|&n| customer_of(n) == customer);
+        history(&service.database, customer as u64).await.holds_exactly(expected);
+    }
+}
+
+async fn bad_usage_needs_no_database() {
+    let example = path("examples/trades.csv");
+    for (flags, part) in [
+        (&[&*example][..], "give --customer 7 for all rows"),
+        (&[&*example, "--customer", "7", "--price-column", "cost"], "there are \"type\", \"ticker\""),
+        (&["nowhere.csv", "--customer", "7"], "No such file"),
+        (&["-"], "--format"),
+    ] {
+        let uri = ["--mongodb-uri", "mongodb://127.0.0.1:1/"];
+        let output = command(&[flags, &uri].concat()).output().await.expect("the binary runs");
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        assert!(output.stdout.is_empty());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(part), "{flags:?}: {said}");
+    }
+}
+
+async fn a_database_that_fails_is_told() {
+    let service = Service::start().await;
+    // A tail that says nothing: no append can go on from it, now or later.
+    let corrupt = doc! { "insert": "trades", "bypassDocumentValidation": true,
+    "documents": [{ "_id": "7_0000000001", "customerId": 7_i64, "page": 1_i64, "count": 11, "history": [] }] };
+    service.database.run_command(corrupt).await.expect("it takes anything");
+    let output = import(&service, &[&path("examples/trades.csv"), "--customer", "7"]).await;
+    let said = summary(&output, 3);
+    assert!(said.starts_with("stored 0 trades in "), "{said}");
+    assert!(said.contains("\nstopped: bucket 7_0000000001 is corrupt"), "{said}");
+    assert!(said.ends_with("\nread but not stored: 25 rows\nto go on: --from-line 2\n"), "{said}");
+}
+
+async fn an_outage_is_waited_for() {
+    let mongod = Mongod::own().await;
+    let service = Setup::on(&mongod).start().await;
+    let mut running = start_on(&mongod, &service, &["-", "--format", "csv", "--customer", "7"]);
+    let mut input = running.stdin.take().expect("it is piped");
+    input.write_all(b"ticker,qty,date\nA,1,2004-01-09\n").await.expect("it reads");
+    until_stored(&service, 1).await;
+
+    mongod.stop().await;
+    input.write_all(b"A,2,2004-01-09\nA,3,2004-01-09\n").await.expect("it reads");
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    mongod.start().await;
+    mongod.until_primary().await;
+    drop(input);
+    let output = running.wait_with_output().await.expect("it ends");
+    assert!(summary(&output, 0).starts_with("stored 3 trades of 1 customer"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("waiting for the database"), "{output:?}");
+    history(&service.database, 7).await.holds_exactly([1, 2, 3]);
+    drop(service);
+    mongod.remove().await;
+}
+
+async fn an_interrupt_stores_what_was_read() {
+    let service = Service::start().await;
+    let mut running = start_on(shared().await, &service, &["-", "--format", "csv", "--customer", "7"]);
+    let mut input = running.stdin.take().expect("it is piped");
+    input.write_all(b"ticker,qty,date\nA,1,2004-01-09\nA,2,2004-01-09\nA,3,20").await.expect("it reads");
+    // Rows do not wait for those that have not come yet.
+    until_stored(&service, 2).await;
+    let process = running.id().expect("it runs").to_string();
+    Command::new("kill").args(["-INT", &process]).status().await.expect("there is a kill");
+    let output = running.wait_with_output().await.expect("it ends");
+    let said = summary(&output, 130);
+    assert!(said.starts_with("stored 2 trades of 1 customer"), "{said}");
+    assert!(said.ends_with("\ninterrupted\nto go on: --from-line 4\n"), "{said}");
+    drop(input);
+}
+
+async fn until_stored(service: &Service, trades: usize) {
+    eventually("the rows are stored", Duration::from_secs(30), || async {
+        let buckets = service.database.collection::<Document>("trades");
+        let first = buckets.find_one(doc! { "customerId": 7_i64 }).await.ok().flatten();
+        first.is_some_and(|bucket| bucket.get_i32("count").ok() == Some(trades as i32))
+    })
+    .await;
+}
+
+/// Runs an import to the service's database.
+async fn import(service: &Service, flags: &[&str]) -> Output {
+    start_on(shared().await, service, flags).wait_with_output().await.expect("it ends")
+}
+
+/// The same of a text on standard input.
+async fn import_text(service: &Service, text: &str, flags: &[&str]) -> Output {
+    let mut running = start_on(shared().await, service, &[&["-"], flags].concat());
+    let mut input = running.stdin.take().expect("it is piped");
+    // With --strict it may stop before it has read all.
+    let _ = input.write_all(text.as_bytes()).await;
+    drop(input);
+    running.wait_with_output().await.expect("it ends")
+}
+
+fn start_on(mongod: &Mongod, service: &Service, flags: &[&str]) -> Child {
+    let database = ["--mongodb-uri", mongod.uri(), "--database", service.database.name()];
+    command(&[flags, &database].concat()).spawn().expect("the binary runs")
+}
+
+/// The import, without anything from the environment of the tests.
+fn command(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pagebucket"));
+    command.arg("import").args(flags).env_clear().kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What it wrote to standard output.
+fn summary(output: &Output, status: i32) -> String {
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+    String::from_utf8(output.stdout.clone()).expect("it writes text")
+}
+
+/// A file of the project.
+fn path(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name).to_string_lossy().into_owned()
+}
