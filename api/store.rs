@@ -17,7 +17,7 @@ use mongodb::{Client, Database};
 pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, Deadline, NO_PRIMARY};
 pub use error::{Corruption, Error};
-pub use migrations::MigrationError;
+pub use migrations::{Migration, MigrationError, Plan};
 
 use crate::domain::Clock;
 use trades::Trades;
@@ -60,7 +60,7 @@ impl Store {
     /// # Errors
     /// It is there, but not clustered; or there was no answer.
     pub async fn check_collections(&self) -> Result<(), ConnectError> {
-        connection::check_clustered(&self.database).await
+        connection::check_clustered(&self.database, trades::COLLECTION).await
     }
 
     /// Whether the primary answers within `limit`.

@@ -9,6 +9,7 @@ use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
 
 use super::deadline::{COMMAND, Deadline, NO_PRIMARY};
+use super::error::code;
 
 /// The oldest server whose clustered collections this version relies on.
 const OLDEST_SERVER: (u32, u32) = (6, 0);
@@ -187,10 +188,10 @@ async fn inspect(client: &Client, hosts: &str) -> Result<Topology, ConnectError>
     Ok(if sharded || hello.contains_key("setName") { Topology::Replicated } else { Topology::Standalone })
 }
 
-pub(super) async fn check_clustered(database: &Database) -> Result<(), ConnectError> {
+pub(super) async fn check_clustered(database: &Database, collection: &str) -> Result<(), ConnectError> {
     let mut found = database
         .list_collections()
-        .filter(doc! { "name": super::trades::COLLECTION })
+        .filter(doc! { "name": collection })
         .await
         .map_err(|error| unexpected(&error))?;
     match found.try_next().await.map_err(|error| unexpected(&error))? {
@@ -210,13 +211,5 @@ fn describe(error: &DriverError, hosts: &str) -> ConnectError {
             ConnectError::Unreachable { hosts: hosts.to_owned(), detail: error.to_string() }
         }
         _ => ConnectError::Unexpected(error.to_string()),
-    }
-}
-
-/// The server's code of an error, if the server made it.
-pub(super) fn code(error: &DriverError) -> Option<i32> {
-    match error.kind.as_ref() {
-        ErrorKind::Command(command) => Some(command.code),
-        _ => None,
     }
 }

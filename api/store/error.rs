@@ -49,3 +49,11 @@ impl Error {
         }
     }
 }
+
+/// The server's code of an error, if the server made it.
+pub(super) fn code(error: &mongodb::error::Error) -> Option<i32> {
+    match error.kind.as_ref() {
+        ErrorKind::Command(command) => Some(command.code),
+        _ => None,
+    }
+}

@@ -15,7 +15,7 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::{Error, Store, connection};
+use super::{Error, Store, error};
 pub use files::Migration;
 
 const COLLECTION: &str = "migrations";
@@ -179,7 +179,7 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
             let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
             errors.map_or(Ok(()), |error| Err(failed(Error::Internal(error.to_string()))))
         }
-        Err(error) if name == "create" && connection::code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
+        Err(error) if name == "create" && error::code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
         Err(error) => Err(failed(Error::of(&error))),
     }
 }

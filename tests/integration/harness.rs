@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 pub use client::{Client, trade, trade_at};
 pub use invariants::history;
 pub use mongod::{Mongod, shared};
-pub use service::Service;
+pub use service::{Service, Setup};
 
 /// Longer than the slowest test takes on a slow machine: a test that hangs must end.
 const LONGEST_TEST: Duration = Duration::from_secs(300);

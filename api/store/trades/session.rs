@@ -14,7 +14,7 @@ use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 
 use super::reply::{self, Verdict};
-use crate::store::{Deadline, Error, Topology, connection};
+use crate::store::{Deadline, Error, Topology, error};
 
 /// Sessions at rest, for appends to take and give back.
 #[derive(Debug)]
@@ -128,5 +128,5 @@ impl Sessions {
 /// Whether a first attempt ended before any server began with the command.
 fn ran_nowhere(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::ServerSelection { .. })
-        || connection::code(error) == Some(UNAUTHORIZED)
+        || error::code(error) == Some(UNAUTHORIZED)
 }

@@ -38,6 +38,11 @@ impl Client {
             .await
     }
 
+    /// Appends one good trade to an address that may not be one.
+    pub async fn append_to(&self, path: &str) -> Answer {
+        self.post_text(path, trade(1).to_string()).await
+    }
+
     /// Appends one trade, or an array of them.
     pub async fn append(&self, customer: u64, trades: &Value) -> Answer {
         self.post_text(&format!("/v1/customers/{customer}/trades"), trades.to_string()).await

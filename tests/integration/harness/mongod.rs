@@ -10,9 +10,12 @@ use std::time::Duration;
 use pagebucket::store::Connection;
 use testcontainers_modules::testcontainers::core::IntoContainerPort;
 use testcontainers_modules::testcontainers::runners::AsyncRunner;
-use testcontainers_modules::testcontainers::{ContainerAsync, GenericImage, ImageExt};
+use testcontainers_modules::testcontainers::{ContainerAsync, GenericImage, Image, ImageExt};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
+
+/// Makes a mongod a member of a set, once that is initiated.
+const REPLICATION: &[&str] = &["--replSet", "rs0"];
 
 /// Used where `MONGO_IMAGE` names none.
 const DEFAULT_IMAGE: &str = "mongo:6.0.5";
@@ -37,6 +40,7 @@ struct Process {
     binary: PathBuf,
     directory: PathBuf,
     port: u16,
+    replication: &'static [&'static str],
     child: Mutex<Option<Child>>,
 }
 
@@ -92,7 +96,10 @@ pub(super) async fn remove_shared() -> String {
             }
             "given by TEST_MONGODB_URI".to_owned()
         }
-        Backend::Container(container) => format!("container, {:?}", container.image()),
+        Backend::Container(container) => {
+            let image = container.image();
+            format!("container of {}:{}", image.name(), image.tag())
+        }
         Backend::Process(process) => format!("process, {}", process.binary.display()),
     };
     mongod.remove().await;
@@ -102,21 +109,41 @@ pub(super) async fn remove_shared() -> String {
 impl Mongod {
     /// One that a test may harm. It has to be removed.
     pub async fn own() -> Self {
+        let mongod = Self::launch(REPLICATION).await;
+        mongod.until_primary().await;
+        mongod
+    }
+
+    /// One that may be initiated, and is not; perhaps still starting. It has to be removed.
+    pub async fn fresh_member() -> Self {
+        Self::launch(REPLICATION).await
+    }
+
+    /// One without replication. It has to be removed.
+    pub async fn standalone() -> Self {
+        let mongod = Self::launch(&[]).await;
+        let ping = mongodb::bson::doc! { "ping": 1 };
+        mongod.client().await.database("admin").run_command(ping).await.expect("the test's mongod");
+        mongod
+    }
+
+    async fn launch(replication: &'static [&'static str]) -> Self {
         let port = free_port();
         let backend = match Source::choose() {
-            Source::Image(image) => Backend::Container(Box::new(start_container(&image, port).await)),
-            Source::Binary(binary) => Backend::Process(Process::new(binary, port)),
+            Source::Image(image) => {
+                Backend::Container(Box::new(start_container(&image, port, replication).await))
+            }
+            Source::Binary(binary) => Backend::Process(Process::new(binary, port, replication)),
             Source::Given(_) => {
                 let binary = pagebucket::embedded::find_mongod(None)
                     .expect("a mongod to harm: see scripts/fetch-mongod");
-                Backend::Process(Process::new(binary, port))
+                Backend::Process(Process::new(binary, port, replication))
             }
         };
         let mongod = Self { uri: format!("mongodb://127.0.0.1:{port}/?directConnection=true"), backend };
         if let Backend::Process(process) = &mongod.backend {
             process.start();
         }
-        mongod.until_primary().await;
         mongod
     }
 
@@ -187,7 +214,11 @@ impl Mongod {
     }
 }
 
-async fn start_container(image: &str, port: u16) -> ContainerAsync<GenericImage> {
+async fn start_container(
+    image: &str,
+    port: u16,
+    replication: &[&'static str],
+) -> ContainerAsync<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
     // The same port inside and outside, so that the member finds itself under the name that it is
@@ -195,15 +226,10 @@ async fn start_container(image: &str, port: u16) -> ContainerAsync<GenericImage>
     let port_text = port.to_string();
     GenericImage::new(name, tag)
         .with_mapped_port(port, port.tcp())
-        .with_cmd([
-            "--replSet",
-            "rs0",
-            "--bind_ip_all",
-            "--port",
-            &port_text,
-            "--wiredTigerCacheSizeGB",
-            CACHE,
-        ])
+        .with_cmd(
+            [replication, &["--bind_ip_all", "--port", &port_text, "--wiredTigerCacheSizeGB", CACHE]]
+                .concat(),
+        )
         .with_label("pagebucket.test-run", run)
         .with_startup_timeout(Duration::from_secs(60))
         .start()
@@ -212,16 +238,17 @@ async fn start_container(image: &str, port: u16) -> ContainerAsync<GenericImage>
 }
 
 impl Process {
-    fn new(binary: PathBuf, port: u16) -> Self {
+    fn new(binary: PathBuf, port: u16, replication: &'static [&'static str]) -> Self {
         let directory = std::env::temp_dir().join(format!("pagebucket-test-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for data");
-        Self { binary, directory, port, child: Mutex::new(None) }
+        Self { binary, directory, port, replication, child: Mutex::new(None) }
     }
 
     fn start(&self) {
         let log = self.directory.join("mongod.log");
         let child = Command::new(&self.binary)
-            .args(["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
+            .args(self.replication)
+            .args(["--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
             .args(["--wiredTigerCacheSizeGB", CACHE, "--nounixsocket", "--logappend"])
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
             .args([Path::new("--dbpath"), &self.directory, Path::new("--logpath"), &log])
@@ -241,6 +268,16 @@ impl Process {
             quiet(&mut kill).await;
         }
         child.wait().await.expect("the mongod to end");
+    }
+}
+
+impl Drop for Process {
+    /// Of a test that failed before it removed its mongod.
+    fn drop(&mut self) {
+        if let Some(child) = self.child.get_mut().ok().and_then(Option::as_mut) {
+            child.start_kill().ok();
+        }
+        std::fs::remove_dir_all(&self.directory).ok();
     }
 }
 

@@ -1,0 +1,147 @@
+//! A mongod that goes away while requests run, and comes back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::harness::{Client, Mongod, Service, Setup, eventually, history, tests, trade};
+
+tests!["outage": ten_seconds_without_a_database, killed_under_load];
+
+/// What clients were told while the database went away.
+#[derive(Default)]
+struct Told {
+    /// Quantity and `seq` of each trade acknowledged.
+    stored: Vec<(u64, u64)>,
+    /// Quantities of which the outcome is unknown.
+    unknown: BTreeSet<u64>,
+    problems: u32,
+}
+
+/// Clients that append to customers 1 to 4, each with quantities of its own, until told to stop.
+fn appending(client: &Client, stop: &Arc<AtomicBool>) -> JoinSet<Told> {
+    let mut writers = JoinSet::new();
+    for writer in 1..=16_u64 {
+        let (client, stop) = (client.clone(), Arc::clone(stop));
+        writers.spawn(async move {
+            let mut told = Told::default();
+            let mut number = writer * 1_000_000;
+            while !stop.load(Ordering::Relaxed) {
+                number += 1;
+                let answer = client.append(writer % 4 + 1, &trade(number)).await;
+                match answer.status.as_u16() {
+                    201 => {
+                        told.stored.push((number, answer.json()["ranges"][0]["firstSeq"].as_u64().unwrap()))
+                    }
+                    503 => {
+                        told.problems += 1;
+                        let problem = answer.json();
+                        if problem["type"] == "/problems#outcome-unknown" {
+                            assert!(!answer.headers.contains_key("retry-after"), "{problem}");
+                            told.unknown.insert(number);
+                        } else {
+                            answer.problem(503, "database-unavailable");
+                            assert!(answer.headers.contains_key("retry-after"), "{problem}");
+                        }
+                    }
+                    other => panic!("{other}: {}", String::from_utf8_lossy(&answer.body)),
+                }
+            }
+            told
+        });
+    }
+    writers
+}
+
+/// Invariants 1 to 6, with what clients were told.
+async fn check(service: &Service, told: &[Told]) {
+    let (mut stored, mut unknown) = (0, 0);
+    for customer in 1..=4 {
+        let history = history(&service.database, customer).await;
+        let mut allowed = BTreeSet::new();
+        for told in told {
+            // A trade's quantity says whose it is.
+            let of = |number: u64| number / 1_000_000 % 4 + 1 == customer;
+            for (number, seq) in told.stored.iter().filter(|(number, _)| of(*number)) {
+                assert_eq!(
+                    history.quantities.get(*seq as usize - 1),
+                    Some(&(*number as i64)),
+                    "acknowledged at {seq}"
+                );
+                allowed.insert(*number as i64);
+                stored += 1;
+            }
+            for number in told.unknown.iter().filter(|number| of(**number)) {
+                allowed.insert(*number as i64);
+                unknown += 1;
+            }
+        }
+        let found: BTreeSet<_> = history.quantities.iter().copied().collect();
+        assert_eq!(found.len(), history.quantities.len(), "no trade twice");
+        assert!(found.is_subset(&allowed), "nothing that was told to be not stored is stored");
+    }
+    println!("{stored} acknowledged and stored, {unknown} unknown");
+}
+
+async fn ten_seconds_without_a_database() {
+    let mongod = Mongod::own().await;
+    let service = Setup::on(&mongod).start().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers = appending(&service.client, &stop);
+
+    mongod.stop().await;
+    let gone = Instant::now();
+    service.client.get("/v1/customers/1/trades").await.problem(503, "database-unavailable");
+    service.client.get("/readyz").await.problem(503, "database-unavailable");
+    let refused = service.client.append(5, &trade(1)).await;
+    refused.problem(503, "database-unavailable");
+    assert!(refused.headers.contains_key("retry-after"), "nothing was stored");
+    service.client.get("/livez").await.expect(200);
+    let rest = Duration::from_secs(10).saturating_sub(gone.elapsed());
+    // The outage itself, which is to last for ten seconds: nothing is waited for.
+    sleep(rest).await;
+    mongod.start().await;
+
+    let client = &service.client;
+    let ready = || async { client.get("/readyz").await.status == 200 };
+    eventually("ready again without a restart", Duration::from_secs(60), ready).await;
+    let append = || async { client.append(5, &trade(1)).await.status == 201 };
+    eventually("an append after the outage", Duration::from_secs(60), append).await;
+    stop.store(true, Ordering::Relaxed);
+    let told: Vec<Told> = writers.join_all().await;
+    let problems: u32 = told.iter().map(|told| told.problems).sum();
+    // Few or none: what was under way when it went away is committed when it comes back.
+    println!("ten seconds without a database: {problems} appends were answered 503");
+    check(&service, &told).await;
+    mongod.remove().await;
+}
+
+async fn killed_under_load() {
+    let mongod = Mongod::own().await;
+    let service = Setup::on(&mongod).start().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers = appending(&service.client, &stop);
+    let client = &service.client;
+    for round in 0..3 {
+        let before = client.get("/v1/customers/1").await.expect(200)["totalTrades"].as_u64().unwrap();
+        let under_load = || async {
+            client.get("/v1/customers/1").await.expect(200)["totalTrades"].as_u64().unwrap() > before + 20
+        };
+        eventually("appends under way", Duration::from_secs(60), under_load).await;
+        mongod.kill().await;
+        mongod.start().await;
+        let ready = || async {
+            client.get("/readyz").await.status == 200
+                && client.append(5, &trade(round + 1)).await.status == 201
+        };
+        eventually("ready again", Duration::from_secs(60), ready).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let told: Vec<Told> = writers.join_all().await;
+    check(&service, &told).await;
+    mongod.remove().await;
+}

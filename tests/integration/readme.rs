@@ -1,0 +1,56 @@
+//! The README's session with curl, run as printed.
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::harness::{Service, skip, tests};
+
+tests!["readme": the_session_answers_as_printed];
+
+/// Each `$ curl …` line of the README's first `console` block that has one, with what is printed
+/// below it.
+fn session() -> Vec<(String, String)> {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README");
+    let block = readme.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    let block = block.filter(|block| block.contains("$ curl")).collect::<String>();
+    let mut session: Vec<(String, String)> = Vec::new();
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), session.last_mut()) {
+            (Some(command), _) => session.push((command.to_owned(), String::new())),
+            (None, Some((command, answer))) if answer.is_empty() && command.ends_with('\\') => {
+                command.pop();
+                command.push_str(line.trim_start());
+            }
+            (None, Some((_, answer))) => answer.push_str(line.trim()),
+            (None, None) => panic!("an answer before a command: {line}"),
+        }
+    }
+    session
+}
+
+async fn the_session_answers_as_printed() {
+    if Command::new("curl").arg("--version").output().await.is_err() {
+        return skip("the README's session", "no curl");
+    }
+    let service = Service::start().await;
+    let session = session();
+    assert!(session.len() >= 5, "the README has a session");
+    for (command, printed) in session {
+        let here = command.replace("http://127.0.0.1:8080", &service.client.url(""));
+        let output = Command::new("sh").args(["-c", &here]).output().await.expect("a shell");
+        let answer = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(comparable(&answer), comparable(&printed), "{command}");
+    }
+}
+
+/// Without what differs every time: the time of an append, and the id of a request.
+fn comparable(answer: &str) -> Value {
+    let mut value: Value = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    if let Some(object) = value.as_object_mut() {
+        if object.contains_key("ranges") {
+            object.remove("date");
+        }
+        object.remove("requestId");
+    }
+    value
+}
