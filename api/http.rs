@@ -1,8 +1,9 @@
 //! Routes, extractors, problems, links, OpenAPI. Never names the mongodb crate.
 //!
 //! [`router`] is the map: one expression mounts a route *and* documents it. From the outside in, a
-//! request passes its id and the access log, CORS, compression, the rendering of problems, the
-//! catching of panics, the request's deadline, and, under `/v1`, the cap on requests under way.
+//! request passes its id and the access log, the draining of its body, CORS, compression, the
+//! rendering of problems, the catching of panics, and, under `/v1`, the cap on requests under way
+//! and the request's deadline.
 
 mod access_log;
 mod body;
@@ -17,15 +18,15 @@ mod problem;
 mod request_id;
 mod site;
 mod trades;
+mod unread;
 mod views;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderValue, header};
-use axum::{Extension, Router, middleware};
+use axum::{Router, middleware};
 use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -132,10 +133,8 @@ pub fn router(api: Api) -> Router {
             HeaderValue::from_static("nosniff"),
         ))
         .layer(cors)
+        .layer(middleware::from_fn_with_state(api.limits, unread::drain))
         .layer(middleware::from_fn(access_log::log))
         .layer(middleware::from_fn(request_id::assign))
-        // Bodies are bounded by `body`, with a problem of ours.
-        .layer(DefaultBodyLimit::disable())
-        .layer(Extension(api.limits))
         .with_state(api)
 }

@@ -1,6 +1,6 @@
 //! The body of an append: bounded, timed, JSON, and parsed with all its faults.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -54,14 +54,19 @@ fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-async fn read(body: Body, limits: Limits) -> Result<axum::body::Bytes, Problem> {
+async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
+    let too_large = || {
+        let most = format!("The body must have at most {} bytes.", limits.body);
+        Err(Problem::new(Kind::BodyTooLarge, most))
+    };
+    // Before anything is read: who announces too much and waits for "100 Continue" need not send it.
+    if body.size_hint().lower() > limits.body as u64 {
+        return too_large();
+    }
     let collected = Limited::new(body, limits.body).collect();
     match tokio::time::timeout(limits.body_timeout, collected).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::new(
-            Kind::BodyTooLarge,
-            format!("The body must have at most {} bytes.", limits.body),
-        )),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
         Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "The body ended before its end.")),
         Err(_elapsed) => {
             let seconds = limits.body_timeout.as_secs();

@@ -23,6 +23,8 @@ pub struct Health {
 const OK: Json<Health> = Json(Health { status: "ok" });
 
 /// Is the process alive?
+///
+/// Asks nothing of the database.
 #[utoipa::path(
     get,
     path = "/livez",

@@ -2,7 +2,7 @@
 
 use utoipa::openapi::schema::ComponentsBuilder;
 use utoipa::openapi::tag::TagBuilder;
-use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder};
+use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, ServerBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::problem::ProblemSchema;
@@ -35,6 +35,12 @@ pub(super) fn preamble() -> OpenApi {
         .build();
     OpenApiBuilder::new()
         .info(info)
+        .servers(Some([ServerBuilder::new()
+            .url("/")
+            .description(Some("Where this document is served."))
+            .build()]))
+        // Said, because its absence would only mean that nobody has thought of it: there is no authentication.
+        .security(Some([]))
         .tags(Some([
             tag("Trades", "Append trades, and turn the pages of a history."),
             tag("Customers", "A history as a whole."),

@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
+use percent_encoding::percent_decode_str;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -44,7 +45,7 @@ impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts).await?;
+        let mut reader = Reader::of(parts);
         let customer = reader.path("customerId");
         reader.finish()?;
         customer.map(|customer| Self { customer }).ok_or_else(missing)
@@ -55,7 +56,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts).await?;
+        let mut reader = Reader::of(parts);
         let customer = reader.path("customerId");
         let page = reader.query("page", PageNumber::from_str);
         let order = reader.query("order", |text| match text {
@@ -72,7 +73,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PageParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts).await?;
+        let mut reader = Reader::of(parts);
         let (customer, page) = (reader.path("customerId"), reader.path("page"));
         reader.finish()?;
         customer.zip(page).map(|(customer, page)| Self { customer, page }).ok_or_else(missing)
@@ -83,7 +84,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TradeParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts).await?;
+        let mut reader = Reader::of(parts);
         let (customer, seq) = (reader.path("customerId"), reader.path("seq"));
         reader.finish()?;
         customer.zip(seq).map(|(customer, seq)| Self { customer, seq }).ok_or_else(missing)
@@ -100,27 +101,29 @@ fn missing() -> Problem {
 const LONGEST_NAME_REPEATED: usize = 64;
 
 /// Reads parameters one by one, and keeps what is wrong with them.
-struct Reader {
-    path: Vec<(String, String)>,
+struct Reader<'a> {
+    /// As the route has them, `{name}`, and as the request has them, percent-encoded.
+    path: Vec<(&'a str, &'a str)>,
     query: Vec<(String, String)>,
     faults: Vec<ParameterFault>,
 }
 
-impl Reader {
-    async fn of(parts: &mut Parts) -> Result<Self, Problem> {
-        let path = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| {
-            let detail = "is not UTF-8 after percent-decoding".to_owned();
-            Problem::invalid_parameters(vec![ParameterFault { parameter: "path".into(), detail }])
-        })?;
-        let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+impl<'a> Reader<'a> {
+    fn of(parts: &'a Parts) -> Self {
+        // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
+        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let path = route.split('/').zip(parts.uri.path().split('/')).collect();
         // Pairs of texts: there is no query that this refuses.
         let query = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
-        Ok(Self { path, query: query.unwrap_or_default(), faults: Vec::new() })
+        Self { path, query: query.unwrap_or_default(), faults: Vec::new() }
     }
 
     fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {
-        let value = self.path.iter().find(|(given, _)| given == name).map(|(_, value)| value.parse());
-        self.keep(name, value?)
+        let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
+        let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
+        let value = percent_decode_str(value).decode_utf8();
+        let invalid = |_| Invalid("must be UTF-8 after percent-decoding".to_owned());
+        self.keep(name, value.map_err(invalid).and_then(|value| value.parse()))
     }
 
     /// At most once in the query.
@@ -140,8 +143,7 @@ impl Reader {
 
     /// What is left of the query is unknown.
     fn finish(mut self) -> Result<(), Problem> {
-        const MOST: usize = 100;
-        for (name, _) in self.query.into_iter().take(MOST) {
+        for (name, _) in self.query {
             let parameter = Cow::Owned(name.chars().take(LONGEST_NAME_REPEATED).collect());
             self.faults
                 .push(ParameterFault { parameter, detail: "is not a parameter of this address".to_owned() });

@@ -1,6 +1,6 @@
 //! Every error that a client sees: `application/problem+json` (RFC 9457), from one table.
 //!
-//! A handler returns a [`Problem`]; [`render`] turns it into a body at the edge, where the request's
+//! A handler returns a [`Problem`]; [`render()`] turns it into a body at the edge, where the request's
 //! address and id are known, and gives the framework's own empty errors a body too. What a client
 //! reads is written here; what the log says is logged where it happened. The store's errors are
 //! mapped without a wildcard arm, so that a new one does not compile until someone decides.
@@ -30,7 +30,8 @@ use crate::store::trades::{AppendError, Cause};
 pub struct Problem {
     kind: Kind,
     detail: String,
-    members: Members,
+    /// Apart, because most problems have none and every handler returns one.
+    members: Box<Members>,
 }
 
 /// The members that only some problems have.
@@ -91,17 +92,17 @@ pub struct ParameterFault {
 impl Problem {
     /// With the kind's own words, or others.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), members: Members::default() }
+        Self { kind, detail: detail.into(), members: Box::default() }
     }
 
     /// A path or a query with these faults, at least one.
     pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
-        let errors: Vec<_> = faults
-            .into_iter()
-            .map(|fault| Fault { at: Place::Parameter(fault.parameter), detail: fault.detail })
-            .collect();
-        let mut problem = Self::new(Kind::InvalidParameter, kind::summary(errors.len(), "wrong parameter"));
-        problem.members.errors = errors;
+        let mut problem = Self::new(Kind::InvalidParameter, kind::summary(faults.len(), "wrong parameter"));
+        let omitted = faults.len().saturating_sub(Faults::KEPT);
+        let fault =
+            |fault: ParameterFault| Fault { at: Place::Parameter(fault.parameter), detail: fault.detail };
+        problem.members.errors = faults.into_iter().take(Faults::KEPT).map(fault).collect();
+        problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
         problem
     }
 
@@ -186,7 +187,7 @@ impl From<store::Error> for Problem {
 }
 
 impl IntoResponse for Problem {
-    /// Without a body yet: [`render`] writes it.
+    /// Without a body yet: [`render()`] writes it.
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
         response.extensions_mut().insert(self);

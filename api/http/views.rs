@@ -263,12 +263,17 @@ fn ticker() -> RefOr<Schema> {
     text().min_length(Some(1)).max_length(Some(Ticker::MAX_LEN)).pattern(Some("^[A-Z0-9.-]{1,12}$")).into()
 }
 
-/// 34 significant digits cannot be said by a regular expression without look-ahead; the pattern
-/// says 34 in all, which is what a price within its reach has.
+/// Exactly what `domain::Price` parses, in three shapes: 34 significant digits cannot be counted
+/// across a point by a regular expression, but a length beside it can.
 fn price() -> RefOr<Schema> {
-    text()
+    let shape = |pattern: String, longest: usize| text().pattern(Some(pattern)).max_length(Some(longest));
+    let (digits, scale) = (Price::MAX_DIGITS, usize::from(Price::MAX_SCALE));
+    OneOfBuilder::new()
         .description(Some("A positive decimal number in plain notation, with at most 34 significant digits: a string, so that no digit is lost."))
-        .pattern(Some(r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"))
+        .item(shape("^[1-9][0-9]*$".to_owned(), digits))
+        .item(shape(r"^[1-9][0-9]*\.[0-9]+$".to_owned(), digits + ".".len()))
+        .item(shape(format!(r"^0\.0*[1-9][0-9]{{0,{}}}$", digits - 1), scale + "0.".len()))
+        .examples([json!("15.54")])
         .into()
 }
 
@@ -276,6 +281,7 @@ fn instant() -> RefOr<Schema> {
     text()
         .description(Some("RFC 3339 in UTC, with exactly three fraction digits."))
         .format(Some(utoipa::openapi::SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::DateTime)))
+        .pattern(Some(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"))
         .into()
 }
 

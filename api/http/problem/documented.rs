@@ -12,6 +12,7 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
 use super::kind::Kind;
 use super::render::MEDIA_TYPE;
+use crate::domain::Faults;
 
 macro_rules! documented {
     ($($(#[$meta:meta])* $name:ident: [$($kind:ident),* $(,)?];)*) => {$(
@@ -146,7 +147,10 @@ impl PartialSchema for Problem {
             )
             .property(
                 "errors",
-                ArrayBuilder::new().items(fault).description(Some("All that is wrong, at most 100.")),
+                ArrayBuilder::new()
+                    .items(fault)
+                    .max_items(Some(Faults::KEPT))
+                    .description(Some("All that is wrong, at most 100.")),
             )
             .property("errorsOmitted", whole(1))
             .property(

@@ -1,0 +1,204 @@
+//! Headers in and out: request ids, CORS, compression, HEAD.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::refused;
+use crate::harness::{Answer, Service, tests, trade};
+
+tests!["bad_input::headers": request_ids, sniffing, preflight, origins, compression, head];
+
+async fn request_ids() {
+    let service = Service::start().await;
+    let longest = "a".repeat(128);
+    for path in ["/livez", "/v1/customers/0", "/v1/customers/1", "/nothing"] {
+        for good in ["1", "3f9c2b7a51d84e06", "A-b_c.d:e", &longest] {
+            let answer =
+                service.client.send(Method::GET, path, |request| request.header("x-request-id", good)).await;
+            assert_eq!(answer.header("x-request-id"), good, "{path}");
+        }
+        let too_long = "a".repeat(129);
+        let mut seen = Vec::new();
+        let bad: [&[u8]; 9] =
+            [b"", b"a b", b"<b>", b"a\"b", b"a\tb", "ä".as_bytes(), b"\xff", b"a;b", too_long.as_bytes()];
+        for bad in bad {
+            let answer =
+                service.client.send(Method::GET, path, |request| request.header("x-request-id", bad)).await;
+            seen.push(answer.header("x-request-id").to_owned());
+        }
+        seen.push(service.client.get(path).await.header("x-request-id").to_owned());
+        for id in &seen {
+            assert!(id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{path}: {id:?}");
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 10, "an id of its own for each request");
+    }
+    let answer = service
+        .client
+        .send(Method::GET, "/v1/customers/0", |request| request.header("x-request-id", "mine-1"))
+        .await;
+    assert_eq!(refused(&answer, 400, "invalid-parameter", "customer 0")["requestId"], "mine-1");
+}
+
+async fn sniffing() {
+    let service = Service::start().await;
+    for path in [
+        "/",
+        "/docs/",
+        "/problems",
+        "/openapi.json",
+        "/livez",
+        "/v1/customers/1",
+        "/v1/customers/0",
+        "/nothing",
+    ] {
+        assert_eq!(service.client.get(path).await.header("x-content-type-options"), "nosniff", "{path}");
+    }
+}
+
+fn listed<'a>(answer: &'a Answer, header: &str) -> Vec<&'a str> {
+    let mut names: Vec<_> = answer.header(header).split(',').map(str::trim).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Whether caches are told that the answer depends on this header of the request.
+fn varies_by(answer: &Answer, header: &str) -> bool {
+    let values = answer.headers.get_all("vary").into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|name| name.trim() == header)
+}
+
+const LOCAL: [&str; 4] =
+    ["http://localhost", "http://localhost:5173", "https://127.0.0.1:8443", "http://[::1]:3000"];
+
+const ELSEWHERE: [&str; 9] = [
+    "https://evil.example",
+    "http://localhost.evil.example",
+    "http://evil.example/localhost",
+    "http://localhost@evil.example",
+    "http://localhost:5173@evil.example",
+    "http://localhost:",
+    "http://localhost:99999",
+    "file://localhost",
+    "null",
+];
+
+async fn preflight() {
+    let service = Service::start().await;
+    let ask = |origin: &'static str| {
+        let client = service.client.clone();
+        async move {
+            client
+                .send(Method::OPTIONS, "/v1/customers/1/trades", |request| {
+                    request
+                        .header("origin", origin)
+                        .header("access-control-request-method", "POST")
+                        .header("access-control-request-headers", "content-type,x-request-id")
+                })
+                .await
+        }
+    };
+    for origin in LOCAL {
+        let answer = ask(origin).await;
+        assert!(answer.status.is_success(), "{origin}: {answer:?}");
+        assert_eq!(answer.header("access-control-allow-origin"), origin);
+        assert_eq!(listed(&answer, "access-control-allow-methods"), ["GET", "HEAD", "POST"]);
+        for name in ["content-type", "if-none-match", "x-request-id"] {
+            assert!(listed(&answer, "access-control-allow-headers").contains(&name), "{answer:?}");
+        }
+        assert!(!answer.headers.contains_key("access-control-allow-credentials"));
+        assert!(varies_by(&answer, "origin"), "{answer:?}");
+    }
+    for origin in ELSEWHERE {
+        let answer = ask(origin).await;
+        assert!(!answer.headers.contains_key("access-control-allow-origin"), "{origin}: {answer:?}");
+    }
+}
+
+async fn origins() {
+    let service = Service::start().await;
+    let from = |method: Method, path: &'static str, origin: &'static str| {
+        let client = service.client.clone();
+        async move { client.send(method, path, |request| request.header("origin", origin).json(&trade(1))).await }
+    };
+    // Errors too: a page must be able to read what is wrong.
+    for (method, path, status) in [
+        (Method::POST, "/v1/customers/1/trades", 201),
+        (Method::GET, "/v1/customers/1/trades", 200),
+        (Method::GET, "/v1/customers/0/trades", 400),
+        (Method::GET, "/nothing", 404),
+        (Method::DELETE, "/v1/customers/1", 405),
+    ] {
+        for origin in LOCAL {
+            let answer = from(method.clone(), path, origin).await;
+            assert_eq!(answer.status, status);
+            assert_eq!(answer.header("access-control-allow-origin"), origin);
+            let exposed = listed(&answer, "access-control-expose-headers");
+            assert_eq!(exposed, ["etag", "link", "location", "retry-after", "x-request-id"]);
+        }
+        for origin in ELSEWHERE {
+            let answer = from(method.clone(), path, origin).await;
+            assert!(!answer.headers.contains_key("access-control-allow-origin"), "{origin}: {answer:?}");
+            assert!(varies_by(&answer, "origin"), "{origin}: {answer:?}");
+        }
+    }
+}
+
+async fn compression() {
+    let service = Service::start().await;
+    service.client.append(1, &json!(vec![trade(1); 10])).await.expect(201);
+    let path = "/v1/customers/1/trades";
+    let plain = service.client.get(path).await;
+    assert!(!plain.headers.contains_key("content-encoding"));
+    for (accepted, encoding, magic) in [
+        ("gzip", "gzip", &[0x1f, 0x8b][..]),
+        ("zstd", "zstd", &[0x28, 0xb5, 0x2f, 0xfd][..]),
+        ("gzip;q=0.5, br", "gzip", &[0x1f, 0x8b][..]),
+    ] {
+        let answer = service
+            .client
+            .send(Method::GET, path, |request| request.header("accept-encoding", accepted))
+            .await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-encoding"), encoding, "{accepted}");
+        assert!(answer.body.starts_with(magic), "{accepted}: {:?}", answer.body);
+        assert!(answer.body.len() < plain.body.len() / 2, "{} of {}", answer.body.len(), plain.body.len());
+        assert!(varies_by(&answer, "accept-encoding"), "{answer:?}");
+    }
+    for accepted in ["identity", "br", "gzip;q=0", "nonsense"] {
+        let answer = service
+            .client
+            .send(Method::GET, path, |request| request.header("accept-encoding", accepted))
+            .await;
+        assert_eq!(answer.body, plain.body, "{accepted}");
+    }
+}
+
+async fn head() {
+    let service = Service::start().await;
+    service.client.append(1, &json!(vec![trade(1); 3])).await.expect(201);
+    for path in [
+        "/v1/customers/1",
+        "/v1/customers/1/trades?page=1",
+        "/v1/customers/1/trades/pages/1",
+        "/v1/customers/1/trades/3",
+        "/livez",
+        "/readyz",
+        "/openapi.json",
+        "/",
+        "/v1/customers/0",
+        "/v1/customers/1/trades/4",
+        "/nothing",
+    ] {
+        let get = service.client.get(path).await;
+        let head = service.client.send(Method::HEAD, path, |request| request).await;
+        assert_eq!(head.status, get.status, "{path}");
+        assert!(head.body.is_empty(), "{path}");
+        for name in ["content-type", "content-length", "link", "cache-control", "x-content-type-options"] {
+            assert_eq!(head.headers.get(name), get.headers.get(name), "{name} of {path}");
+        }
+    }
+    let refused: Value = service.client.get("/v1/customers/0").await.json();
+    assert_eq!(refused["status"], 400);
+}

@@ -1,0 +1,193 @@
+//! Paths and queries.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::refused;
+use crate::harness::{Service, tests, trade};
+
+tests!["bad_input::parameters": numbers_in_the_path, numbers_in_the_query, queries, all_the_faults, nothing_here, method_not_allowed];
+
+/// No whole number from 1 to 2^53 - 1 in decimal digits, as they stand in an address.
+const NOT_ORDINALS: [&str; 22] = [
+    "0",
+    "-1",
+    "+1",
+    "01",
+    "00",
+    "1.0",
+    "1.5",
+    "1e3",
+    "1_2",
+    "0x1",
+    "abc",
+    "null",
+    "9007199254740992",
+    "9223372036854775808",
+    "18446744073709551617",
+    "99999999999999999999",
+    "%201",
+    "1%00",
+    "1%0A",
+    "%D9%A1",
+    "1%7C",
+    "1%2F2",
+];
+
+/// Not UTF-8 when decoded, or not percent-encoding at all.
+const NOT_TEXT: [&str; 5] = ["%FF", "1%C3", "%", "1%", "%ZZ"];
+
+async fn numbers_in_the_path() {
+    let service = Service::start().await;
+    service.client.append(1, &trade(1)).await.expect(201);
+    for bad in NOT_ORDINALS.into_iter().chain(NOT_TEXT) {
+        for (path, parameter) in [
+            (format!("/v1/customers/{bad}"), "customerId"),
+            (format!("/v1/customers/{bad}/trades"), "customerId"),
+            (format!("/v1/customers/1/trades/pages/{bad}"), "page"),
+            (format!("/v1/customers/1/trades/{bad}"), "seq"),
+        ] {
+            let answer = service.client.get(&path).await;
+            let problem = refused(&answer, 400, "invalid-parameter", &path);
+            assert_eq!(problem["errors"][0]["parameter"], parameter, "{path}: {problem}");
+            assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1), "{path}: {problem}");
+            assert_eq!(problem["instance"], path);
+        }
+        let path = format!("/v1/customers/{bad}/trades");
+        refused(&service.client.append_to(&path).await, 400, "invalid-parameter", &path);
+    }
+    // RFC 3986, section 6.2.2.2: the same address in another spelling.
+    service.client.get("/v1/customers/%31/trades/pages/%31").await.expect(200);
+    service.client.get("/v1/customers/9007199254740991").await.expect(200);
+}
+
+async fn numbers_in_the_query() {
+    let service = Service::start().await;
+    service.client.append(1, &trade(1)).await.expect(201);
+    for bad in NOT_ORDINALS.into_iter().chain(NOT_TEXT).chain([""]) {
+        let path = format!("/v1/customers/1/trades?page={bad}");
+        let problem = refused(&service.client.get(&path).await, 400, "invalid-parameter", &path);
+        assert_eq!(problem["errors"][0]["parameter"], "page", "{path}: {problem}");
+        let detail = problem["errors"][0]["detail"].as_str().expect("a text");
+        assert!(detail.starts_with("must be a whole number from 1 to 9007199254740991"), "{path}: {detail}");
+    }
+}
+
+async fn queries() {
+    let service = Service::start().await;
+    service.client.append(1, &trade(1)).await.expect(201);
+    for (query, parameter) in [
+        ("page", "page"),
+        ("page=1&page=1", "page"),
+        ("page=1&page=2", "page"),
+        ("page=1;order=asc", "page"),
+        ("order=", "order"),
+        ("order=ASC", "order"),
+        ("order=Desc", "order"),
+        ("order=asc,desc", "order"),
+        ("order=asc&order=desc", "order"),
+        ("order=%FF", "order"),
+        ("order=asc%00", "order"),
+        ("Page=1", "Page"),
+        ("page%00=1", "page\0"),
+        ("limit=10", "limit"),
+        ("=", ""),
+        ("%FF=1", "\u{fffd}"),
+    ] {
+        let path = format!("/v1/customers/1/trades?{query}");
+        let problem = refused(&service.client.get(&path).await, 400, "invalid-parameter", &path);
+        assert_eq!(problem["errors"][0]["parameter"], parameter, "{path}: {problem}");
+        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1), "{path}: {problem}");
+    }
+    // Where there are no parameters, each is unknown.
+    for path in
+        ["/v1/customers/1?page=1", "/v1/customers/1/trades/1?a", "/v1/customers/1/trades/pages/1?order=asc"]
+    {
+        refused(&service.client.get(path).await, 400, "invalid-parameter", path);
+    }
+    let answer = service.client.append_to("/v1/customers/1/trades?page=1").await;
+    refused(&answer, 400, "invalid-parameter", "a query of an append");
+    assert_eq!(super::total(&service.client, 1).await, 1);
+    for query in ["", "&", "page=1&", "&&order=asc", "page=%31", "p%61ge=1"] {
+        service.client.get(&format!("/v1/customers/1/trades?{query}")).await.expect(200);
+    }
+}
+
+async fn all_the_faults() {
+    let service = Service::start().await;
+    let path = "/v1/customers/0/trades?page=0&order=up&a=1&b=2";
+    let problem = refused(&service.client.get(path).await, 400, "invalid-parameter", path);
+    let parameters: Vec<_> =
+        problem["errors"].as_array().unwrap().iter().map(|error| &error["parameter"]).collect();
+    assert_eq!(parameters, ["customerId", "page", "order", "a", "b"]);
+    let path = "/v1/customers/%FF/trades/%FF?x=1";
+    let problem = refused(&service.client.get(path).await, 400, "invalid-parameter", path);
+    let parameters: Vec<_> =
+        problem["errors"].as_array().unwrap().iter().map(|error| &error["parameter"]).collect();
+    assert_eq!(parameters, ["customerId", "seq", "x"]);
+
+    let many: Vec<_> = (0..150).map(|n| format!("x{n}=")).collect();
+    let path = format!("/v1/customers/1/trades?page=0&{}", many.join("&"));
+    let problem = refused(&service.client.get(&path).await, 400, "invalid-parameter", "151 faults");
+    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(100));
+    assert_eq!(problem["errorsOmitted"], 51);
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.starts_with("151 ")), "{problem}");
+    let path = format!("/v1/customers/1?{}=1", "n".repeat(10_000));
+    let answer = service.client.get(&path).await;
+    let problem = refused(&answer, 400, "invalid-parameter", "a long name");
+    assert!(problem["errors"][0]["parameter"].as_str().is_some_and(|name| name.len() <= 64), "{problem}");
+}
+
+async fn nothing_here() {
+    let service = Service::start().await;
+    for path in [
+        "/v1",
+        "/v2/customers/1/trades",
+        "/v1/customers",
+        "/v1/customers/",
+        "/v1/customers/1/",
+        "/v1/customers/1/trades/",
+        "/v1/customers/1/trades/pages/",
+        "/v1/customers/1/trades/pages/1/2",
+        "/v1/Customers/1",
+        "/nothing%FF",
+        "/docs/nothing.js",
+        "/../etc/passwd",
+        "//",
+    ] {
+        refused(&service.client.get(path).await, 404, "not-found", path);
+    }
+    // Routes, with something that is no number where a number should be.
+    for path in ["/v1/customers//trades", "/v1/customers/1/trades/pages"] {
+        refused(&service.client.get(path).await, 400, "invalid-parameter", path);
+    }
+    refused(&service.client.append_to("/v1/customers").await, 404, "not-found", "POST to nothing");
+}
+
+async fn method_not_allowed() {
+    let service = Service::start().await;
+    for (path, allowed) in [
+        ("/v1/customers/1/trades", vec!["GET", "HEAD", "POST"]),
+        ("/v1/customers/1/trades/pages/1", vec!["GET", "HEAD"]),
+        ("/v1/customers/1/trades/1", vec!["GET", "HEAD"]),
+        ("/v1/customers/1", vec!["GET", "HEAD"]),
+        ("/livez", vec!["GET", "HEAD"]),
+        ("/readyz", vec!["GET", "HEAD"]),
+        ("/openapi.json", vec!["GET", "HEAD"]),
+        ("/", vec!["GET", "HEAD"]),
+    ] {
+        for method in
+            ["PUT", "PATCH", "DELETE", "POST", "TRACE", "BREW"].map(|name| name.parse::<Method>().unwrap())
+        {
+            if allowed.contains(&method.as_str()) {
+                continue;
+            }
+            let input = format!("{method} {path}");
+            let answer = service.client.send(method, path, |request| request.json(&json!({}))).await;
+            refused(&answer, 405, "method-not-allowed", &input);
+            let mut allow: Vec<_> = answer.header("allow").split(',').map(str::trim).collect();
+            allow.sort_unstable();
+            assert_eq!(allow, allowed, "{input}");
+        }
+    }
+}

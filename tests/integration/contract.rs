@@ -1,0 +1,105 @@
+//! The OpenAPI document says what the API does, and the API does what the document says.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::harness::{Service, skip, tests, trade, trade_at};
+
+tests!["contract": document_is_as_checked_in, document_is_valid, schemathesis_passes];
+
+/// Far longer than it takes, and shorter than a test may.
+const LONGEST_RUN: Duration = Duration::from_secs(240);
+
+fn in_checkout(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+async fn document_is_as_checked_in() {
+    let checked_in = std::fs::read_to_string(in_checkout("openapi/openapi.json")).expect("openapi.json");
+    let document = pagebucket::http::document();
+    let difference = document.lines().zip(checked_in.lines()).position(|(now, then)| now != then);
+    let line = difference.map_or_else(|| "its end".to_owned(), |index| format!("line {}", index + 1));
+    assert!(document == checked_in, "openapi/openapi.json is out of date from {line} on: run make openapi");
+    let service = Service::start().await;
+    let served = service.client.get("/openapi.json").await;
+    assert_eq!(served.header("content-type"), "application/json");
+    assert_eq!(String::from_utf8_lossy(&served.body), document);
+}
+
+async fn document_is_valid() {
+    let Some(validator) = tool("OPENAPI_SPEC_VALIDATOR", "validation of the OpenAPI document") else {
+        return;
+    };
+    let judged = run(Command::new(validator).arg(in_checkout("openapi/openapi.json"))).await;
+    assert!(judged.status.success(), "{}", text(&judged));
+}
+
+async fn schemathesis_passes() {
+    let Some(schemathesis) = tool("SCHEMATHESIS", "schemathesis") else { return };
+    let service = Service::start().await;
+    // What the configuration's dictionary and the document's examples name: a history with a full
+    // page, a page that is not, and trades with and without a price.
+    let mut trades: Vec<Value> = (1..=24).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
+    trades.push(json!({ "type": "buy", "ticker": "BRK.B", "qty": 1, "price": "15.50" }));
+    service.client.append(7, &json!(trades)).await.expect(201);
+    // It writes its notes into the current directory.
+    let directory = Scratch::new();
+    let judged = run(Command::new(schemathesis)
+        .current_dir(&directory.0)
+        .env("SCHEMATHESIS_HOOKS", in_checkout("tests/schemathesis_checks.py"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg("--no-color")
+        .arg("--config-file")
+        .arg(in_checkout("tests/schemathesis.toml"))
+        .args(["run", &service.client.url("/openapi.json")]))
+    .await;
+    let said = text(&judged);
+    assert!(judged.status.success(), "{said}");
+    // It must have judged something: no operation left out, and each that writes has written.
+    assert!(said.contains("7 selected / 7 total"), "{said}");
+    let total = &service.client.get("/v1/customers/7").await.expect(200)["totalTrades"];
+    assert!(total.as_u64().is_some_and(|total| total > 25), "schemathesis appended nothing: {total}");
+    service.client.append(7, &trade(1)).await.expect(201);
+}
+
+/// A tool that the environment names; where it names none, a line at the end says so.
+fn tool(variable: &str, what: &str) -> Option<PathBuf> {
+    let tool = std::env::var_os(variable).map(PathBuf::from);
+    if tool.is_none() {
+        skip(what, &format!("{variable} is not set; make test sets it"));
+    }
+    tool
+}
+
+async fn run(command: &mut Command) -> Output {
+    let command = command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(LONGEST_RUN, command.output()).await;
+    output.expect("an end in time").expect("the tool to start")
+}
+
+fn text(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    format!("{}\n{out}\n{err}", output.status)
+}
+
+/// A directory that ends with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("pagebucket-contract-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is in the system's own directory for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
