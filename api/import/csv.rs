@@ -158,7 +158,10 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn records(text: &str, width: usize) -> Vec<Result<(u64, Vec<String>), (u64, String)>> {
+    /// With the line where it begins: its fields, or why it is none.
+    type Record = Result<(u64, Vec<String>), (u64, String)>;
+
+    fn records(text: &str, width: usize) -> Vec<Record> {
         let mut records = Records::new(Lines::new(Box::new(io::Cursor::new(text.to_owned()))));
         std::iter::from_fn(|| records.read(Some(width)).unwrap())
             .map(|read| match read {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
-pub use client::{Client, trade, trade_at};
+pub use client::{Answer, Client, trade, trade_at};
 pub use invariants::history;
 pub use mongod::{Mongod, shared};
 pub use service::{Service, Setup};

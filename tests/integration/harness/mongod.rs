@@ -33,7 +33,7 @@ enum Backend {
     /// `TEST_MONGODB_URI`: not ours.
     Given,
     Container(Box<ContainerAsync<GenericImage>>),
-    Process(Process),
+    Process(Box<Process>),
 }
 
 struct Process {
@@ -133,11 +133,11 @@ impl Mongod {
             Source::Image(image) => {
                 Backend::Container(Box::new(start_container(&image, port, replication).await))
             }
-            Source::Binary(binary) => Backend::Process(Process::new(binary, port, replication)),
+            Source::Binary(binary) => Backend::Process(Box::new(Process::new(binary, port, replication))),
             Source::Given(_) => {
                 let binary = pagebucket::embedded::find_mongod(None)
                     .expect("a mongod to harm: see scripts/fetch-mongod");
-                Backend::Process(Process::new(binary, port, replication))
+                Backend::Process(Box::new(Process::new(binary, port, replication)))
             }
         };
         let mongod = Self { uri: format!("mongodb://127.0.0.1:{port}/?directConnection=true"), backend };

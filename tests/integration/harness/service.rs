@@ -23,7 +23,6 @@ pub(super) fn databases() -> Vec<String> {
 /// A running service, which ends with this value.
 pub struct Service {
     pub client: Client,
-    pub store: Store,
     pub database: mongodb::Database,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -68,7 +67,7 @@ impl Setup {
         let store =
             Store::connect(self.connection.clone(), self.clock.clone()).await.expect("the test's mongod");
         store.migrate().await.expect("the migrations");
-        let server = Server::bind(&self.args, store.clone(), self.clock).await.expect("a free port");
+        let server = Server::bind(&self.args, store, self.clock).await.expect("a free port");
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {
@@ -77,7 +76,6 @@ impl Setup {
         let client = mongodb::Client::with_uri_str(&self.connection.uri).await.expect("a connection string");
         Service {
             client: Client::new(format!("http://{address}")),
-            store,
             database: client.database(&self.connection.database),
             address,
             stop: Some(stop),
