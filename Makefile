@@ -26,7 +26,7 @@ check: ## formatting, lints, documentation, licences, the OpenAPI document
 	cargo fmt --check
 	scripts/licences
 	cargo clippy --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --lib --examples --no-deps --locked --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --lib --examples --no-deps --locked --document-private-items
 	diff -u openapi/openapi.json <($(openapi)) || { echo 'openapi/openapi.json is out of date: run make openapi' >&2; exit 1; }
 
 openapi: ## write openapi/openapi.json anew

@@ -13,6 +13,7 @@ mod import;
 mod migrate;
 mod openapi;
 mod serve;
+mod signals;
 
 use std::io::Write;
 use std::process::ExitCode;

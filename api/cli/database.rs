@@ -16,7 +16,7 @@ pub(super) struct Opened {
 ///
 /// `initiate` first makes a fresh replica-set member a set.
 pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Result<Opened, Failure> {
-    let (uri, embedded) = match &args.mongodb_uri {
+    let (uri, embedded) = match args.mongodb_uri.as_ref().filter(|uri| !uri.expose().is_empty()) {
         Some(uri) => {
             tracing::info!(server = %uri, database = args.database, "using a MongoDB server");
             (uri.expose().to_owned(), None)

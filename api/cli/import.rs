@@ -88,12 +88,19 @@ const INTERRUPTED: u8 = 130;
 /// Opens the file, then the database, then stores the one in the other.
 pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let file = args.open().map_err(Failure::Usage)?;
-    let opened = database::open(&args.database, Role::Tool, false).await?;
+    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    let mut interrupts = interrupts().map_err(|error| Failure::Usage(error.to_string()))?;
+    let opened = tokio::select! {
+        opened = database::open(&args.database, Role::Tool, false) => opened?,
+        _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
     opened
         .with(async |opened| {
-            opened.prepare(false).await?;
+            tokio::select! {
+                prepared = opened.prepare(false) => prepared?,
+                _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
+            }
             let mut progress = Progress::start(file.size);
-            let mut interrupts = interrupts().map_err(|error| Failure::Usage(error.to_string()))?;
             let options = Options { strict: args.strict };
             let report =
                 import::run(file.rows, opened.store.trades(), options, &mut interrupts, &mut progress).await;

@@ -2,7 +2,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{Failure, database, print};
+use super::database::{self, Opened};
+use super::signals::Signals;
+use super::{Failure, print};
 use crate::config::DatabaseArgs;
 use crate::embedded::Role;
 
@@ -21,31 +23,43 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
-    let opened = database::open(&args.database, Role::Tool, args.initiate).await?;
-    let check = args.check;
+    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    let mut signals = Signals::new()?;
+    let stopped = || Failure::Partly("stopped by a signal; what was cut off runs again next time".to_owned());
+    let opened = tokio::select! {
+        opened = database::open(&args.database, Role::Tool, args.initiate) => opened?,
+        () = signals.next() => return Err(stopped()),
+    };
     opened
         .with(async |opened| {
-            opened.store.check_collections().await?;
-            if check {
-                let plan = opened.store.plan_migrations().await?;
-                for name in plan.pending() {
-                    print(format_args!("pending: {name}"));
-                }
-                return if plan.pending().is_empty() {
-                    print(format_args!("nothing is pending"));
-                    Ok(ExitCode::SUCCESS)
-                } else {
-                    Err(Failure::Partly("migrations are pending".to_owned()))
-                };
+            tokio::select! {
+                done = migrate(opened, args.check) => done,
+                () = signals.next() => Err(stopped()),
             }
-            let applied = opened.store.migrate().await?;
-            for name in &applied {
-                print(format_args!("applied: {name}"));
-            }
-            if applied.is_empty() {
-                print(format_args!("nothing was pending"));
-            }
-            Ok(ExitCode::SUCCESS)
         })
         .await
+}
+
+async fn migrate(opened: &Opened, check: bool) -> Result<ExitCode, Failure> {
+    opened.store.check_collections().await?;
+    if check {
+        let plan = opened.store.plan_migrations().await?;
+        for name in plan.pending() {
+            print(format_args!("pending: {name}"));
+        }
+        return if plan.pending().is_empty() {
+            print(format_args!("nothing is pending"));
+            Ok(ExitCode::SUCCESS)
+        } else {
+            Err(Failure::Partly("migrations are pending".to_owned()))
+        };
+    }
+    let applied = opened.store.migrate().await?;
+    for name in &applied {
+        print(format_args!("applied: {name}"));
+    }
+    if applied.is_empty() {
+        print(format_args!("nothing was pending"));
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::database::{self, Opened};
+use super::signals::Signals;
 use super::{Failure, print};
 use crate::config::{DatabaseArgs, ServerArgs};
 use crate::domain::Clock;
@@ -33,7 +33,12 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
-    opened.prepare(args.no_migrate).await?;
+    tokio::select! {
+        prepared = opened.prepare(args.no_migrate) => prepared?,
+        // It may wait long for another instance. A migration that is cut off runs again at the next
+        // start, when the lease of its lock has ended.
+        () = signals.next() => return Ok(ExitCode::SUCCESS),
+    }
     let server = Server::bind(&args.server, opened.store.clone(), Clock::system()).await;
     let listen = args.server.listen;
     let server = server.map_err(|error| Failure::Usage(format!("cannot listen on {listen}: {error}")))?;
@@ -66,26 +71,4 @@ fn exit_code(drained: bool) -> ExitCode {
         tracing::warn!("requests were still under way at the exit");
     }
     ExitCode::SUCCESS
-}
-
-/// SIGTERM and Ctrl-C.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| Failure::Usage(format!("cannot listen for signals: {error}")))
-        };
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -88,20 +88,36 @@ impl Connection {
         let mut options = self.options().await?;
         options.command_event_handler = self.observer.clone().map(|CommandObserver(handler)| handler);
         let hosts = host_list(&options);
-        let client =
-            Client::with_options(options).map_err(|error| ConnectError::InvalidUri(error.to_string()))?;
+        let client = Client::with_options(options).map_err(|error| self.invalid(&error))?;
         let topology = inspect(&client, &hosts).await?;
         Ok((client, topology))
     }
 
     async fn options(&self) -> Result<ClientOptions, ConnectError> {
-        let invalid = |error: DriverError| ConnectError::InvalidUri(error.to_string());
-        let mut options = ClientOptions::parse(&self.uri).await.map_err(invalid)?;
+        let parsed = ClientOptions::parse(&self.uri).await;
+        let mut options = parsed.map_err(|error| self.invalid(&error))?;
         options.app_name.get_or_insert_with(|| "pagebucket".to_owned());
         options.max_pool_size = Some(self.pool_size);
         options.server_selection_timeout = Some(NO_PRIMARY);
         options.connect_timeout = Some(NO_PRIMARY);
         Ok(options)
+    }
+
+    /// What the driver has against the connection string, in its own words where they cannot quote
+    /// a password.
+    fn invalid(&self, error: &DriverError) -> ConnectError {
+        let said = match error.kind.as_ref() {
+            ErrorKind::DnsResolve { .. } => return describe(error, "the host of the connection string"),
+            ErrorKind::InvalidArgument { message, .. } => message.clone(),
+            other => other.to_string(),
+        };
+        let schemed =
+            ["mongodb://", "mongodb+srv://"].iter().find_map(|scheme| self.uri.strip_prefix(scheme));
+        ConnectError::InvalidUri(match schemed {
+            None => "it must begin with mongodb:// or mongodb+srv://".to_owned(),
+            Some(rest) if may_hold_a_password(rest) => WITHOUT_A_QUOTE.to_owned(),
+            Some(_) => said,
+        })
     }
 
     /// Makes a fresh replica-set member, the first host of the connection string, a set of one
@@ -116,8 +132,7 @@ impl Connection {
         options.direct_connection = Some(true);
         options.hosts.truncate(1);
         let host = host_list(&options);
-        let client =
-            Client::with_options(options).map_err(|error| ConnectError::InvalidUri(error.to_string()))?;
+        let client = Client::with_options(options).map_err(|error| self.invalid(&error))?;
         let admin = client.database("admin");
         let describe = |error: DriverError| describe(&error, &host);
 
@@ -144,6 +159,20 @@ impl Connection {
 }
 
 const ALREADY_INITIALIZED: i32 = 23;
+
+const WITHOUT_A_QUOTE: &str = "look at its hosts, ports and options, and percent-encode each of : / ? # [ ] @ % in its \
+                               user and password (what is wrong is not quoted, because it may be the password)";
+
+/// Whether a connection string, without its scheme, has anything in it that must not be quoted.
+fn may_hold_a_password(uri: &str) -> bool {
+    let options = uri.to_ascii_lowercase();
+    // "user:password", without a host, reads like a host with a port.
+    let hosts = uri.split(['/', '?']).next().unwrap_or_default();
+    uri.contains('@')
+        || options.contains("password")
+        || options.contains("authmechanismproperties")
+        || hosts.split([':', ',']).skip(1).any(|part| part.parse::<u16>().is_err())
+}
 
 /// Waits for a server that is still starting, as one that was started together with us is.
 async fn first_answer(admin: &Database) -> Result<Document, DriverError> {
@@ -208,8 +237,8 @@ fn describe(error: &DriverError, hosts: &str) -> ConnectError {
     match (error.kind.as_ref(), code(error)) {
         (ErrorKind::Authentication { .. }, _) | (_, Some(13 | 18)) => ConnectError::Unauthorized,
         (ErrorKind::ServerSelection { .. } | ErrorKind::Io(_) | ErrorKind::DnsResolve { .. }, _) => {
-            ConnectError::Unreachable { hosts: hosts.to_owned(), detail: error.to_string() }
+            ConnectError::Unreachable { hosts: hosts.to_owned(), detail: error.kind.to_string() }
         }
-        _ => ConnectError::Unexpected(error.to_string()),
+        (kind, _) => ConnectError::Unexpected(kind.to_string()),
     }
 }

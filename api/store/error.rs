@@ -37,15 +37,15 @@ const PASSING: [i32; 19] =
 impl Error {
     /// Of a command that stored nothing.
     pub(super) fn of(error: &mongodb::error::Error) -> Self {
+        // The kind alone: the rest of an error is its labels and the whole reply, byte for byte.
+        let said = error.kind.to_string();
         match error.kind.as_ref() {
-            ErrorKind::Command(command) if !PASSING.contains(&command.code) => {
-                Self::Internal(error.to_string())
-            }
+            ErrorKind::Command(command) if !PASSING.contains(&command.code) => Self::Internal(said),
             ErrorKind::InvalidArgument { .. }
             | ErrorKind::InvalidResponse { .. }
             | ErrorKind::Bson(_)
-            | ErrorKind::Internal { .. } => Self::Internal(error.to_string()),
-            _ => Self::Unavailable(error.to_string()),
+            | ErrorKind::Internal { .. } => Self::Internal(said),
+            _ => Self::Unavailable(said),
         }
     }
 }

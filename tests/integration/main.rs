@@ -7,7 +7,17 @@
 mod harness;
 
 mod appends;
+mod bad_input;
+mod browser;
+mod commands;
+mod contract;
+mod cost;
 mod embedded;
+mod import;
+mod layering;
+mod migrations;
+mod outage;
+mod readme;
 mod service;
 
 use std::process::ExitCode;
@@ -16,7 +26,17 @@ fn main() -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
     let mut trials = Vec::new();
     trials.extend(appends::tests());
+    trials.extend(bad_input::tests());
+    trials.extend(contract::tests());
+    trials.extend(commands::tests());
+    trials.extend(browser::tests());
+    trials.extend(cost::tests());
     trials.extend(embedded::tests());
+    trials.extend(layering::tests());
+    trials.extend(migrations::tests());
+    trials.extend(outage::tests());
+    trials.extend(import::tests());
+    trials.extend(readme::tests());
     trials.extend(service::tests());
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::finish();

@@ -10,7 +10,8 @@ tests!["readme": the_session_answers_as_printed];
 /// Each `$ curl …` line of the README's first `console` block that has one, with what is printed
 /// below it.
 fn session() -> Vec<(String, String)> {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README");
+    let readme =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README");
     let block = readme.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     let block = block.filter(|block| block.contains("$ curl")).collect::<String>();
     let mut session: Vec<(String, String)> = Vec::new();

@@ -1,0 +1,19 @@
+//! The binary, as its users run it: flags, exit statuses, sentences, signals. Nothing of this
+//! process's environment reaches it.
+
+mod embedded;
+mod flags;
+mod migrate;
+mod program;
+mod secrets;
+mod serve;
+mod signals;
+
+use libtest_mimic::Trial;
+
+pub fn tests() -> Vec<Trial> {
+    [flags::tests(), serve::tests(), signals::tests(), secrets::tests(), migrate::tests(), embedded::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
+}

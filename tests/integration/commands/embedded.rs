@@ -1,0 +1,213 @@
+//! Commands without a `MONGODB_URI`: a private mongod, below a directory of the test's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::process::Command;
+
+use super::program::{PATIENCE, Raw, Serving, pagebucket, run, signal};
+use crate::harness::{eventually, skip, tests, trade};
+
+tests!["commands":
+    serve_alone_keeps_its_data,
+    a_data_directory_has_one_server,
+    killed_serve_starts_again,
+    an_early_signal_leaves_nothing_running,
+    no_mongod_is_one_sentence,
+];
+
+/// Where a user has gone to run the command, with the mongod to run there.
+struct Here {
+    directory: PathBuf,
+    mongod: PathBuf,
+}
+
+impl Here {
+    /// `None`, said aloud, where there is no mongod.
+    fn new() -> Option<Self> {
+        let named = std::env::var_os("MONGOD").map(PathBuf::from);
+        match pagebucket::embedded::find_mongod(named.as_deref()) {
+            Ok(mongod) => Some(Self { directory: empty_directory(), mongod }),
+            Err(error) => {
+                skip("commands with a private mongod", &error.to_string());
+                None
+            }
+        }
+    }
+
+    fn pagebucket(&self, arguments: &[&str]) -> Command {
+        let mut command = pagebucket(arguments);
+        command.current_dir(&self.directory).env("MONGOD", &self.mongod);
+        command
+    }
+
+    async fn serve(&self) -> Serving {
+        Serving::start(&mut self.pagebucket(&["serve", "--listen", "127.0.0.1:0"])).await
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// As the mongod on the data has written it; 0 while there is none that has.
+    fn mongod_pid(&self) -> u32 {
+        let pid = fs::read_to_string(self.data().join("db/mongod.lock")).unwrap_or_default();
+        pid.trim().parse().unwrap_or(0)
+    }
+
+    fn mongod_runs(&self) -> bool {
+        // Its lock ends with it, however it ends.
+        fs::File::open(self.data().join("db/mongod.lock")).is_ok_and(|lock| lock.try_lock().is_err())
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        // Only of a test that failed: its `serve` was killed before, and could not stop it.
+        if self.mongod_runs() && self.mongod_pid() > 1 {
+            signal("KILL", self.mongod_pid());
+        }
+        fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+fn empty_directory() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name =
+        format!("pagebucket-commands-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let directory = std::env::temp_dir().join(name);
+    fs::create_dir_all(&directory).expect("an empty directory");
+    directory
+}
+
+async fn serve_alone_keeps_its_data() {
+    let Some(here) = Here::new() else { return };
+    let serving = here.serve().await;
+    let mongod = here.mongod_pid();
+    assert!(here.mongod_runs() && Path::new(&format!("/proc/{mongod}")).exists());
+    serving.client.get("/readyz").await.expect(200);
+    serving.client.append(7, &json!([trade(1), trade(2)])).await.expect(201);
+
+    // The drain comes before the end of the mongod.
+    let body = trade(3).to_string();
+    let mut request = Raw::begin_append(serving.address, 7, body.len()).await;
+    serving.signal("TERM");
+    serving.refuses_connections().await;
+    request.send(&body).await;
+    let answer = request.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let ended = serving.ended().await;
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(
+        !here.mongod_runs() && !Path::new(&format!("/proc/{mongod}")).exists(),
+        "it ends with its server"
+    );
+
+    let serving = here.serve().await;
+    let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
+    assert_eq!((&page["totalTrades"], &page["items"][2]["qty"]), (&json!(3), &json!(3)), "{page}");
+    serving.stop().await;
+    assert!(!here.mongod_runs());
+}
+
+async fn a_data_directory_has_one_server() {
+    let Some(here) = Here::new() else { return };
+    // Nobody serves: a tool has a mongod for its own lifetime.
+    let ended = run(&mut here.pagebucket(&["migrate", "--check"])).await;
+    assert_eq!((ended.status, ended.out.as_str()), (Some(1), "pending: 0001_trades\n"), "{ended:?}");
+    assert!(!here.mongod_runs());
+
+    let serving = here.serve().await;
+    let mongod = here.mongod_pid();
+    let data = fs::canonicalize(here.data()).expect("it exists");
+    let data = data.to_str().expect("UTF-8");
+    let ended = run(&mut here.pagebucket(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data])).await;
+    assert_eq!(
+        ended.sentence(3),
+        format!(
+            "the data directory {data} is in use by another `pagebucket serve` (pid {}): stop that one or wait for its \
+             end, or name another directory by --data-dir",
+            serving.pid()
+        )
+    );
+
+    // A tool joins it, also where it is named in another way.
+    for data in [data, "./data", "data/../data"] {
+        let ended = run(&mut here.pagebucket(&["migrate", "--check", "--data-dir", data])).await;
+        assert_eq!((ended.status, ended.out.as_str()), (Some(0), "nothing is pending\n"), "{ended:?}");
+    }
+    assert_eq!(here.mongod_pid(), mongod, "it is the server's own all along");
+    serving.client.append(7, &trade(1)).await.expect(201);
+    serving.stop().await;
+}
+
+async fn killed_serve_starts_again() {
+    let Some(here) = Here::new() else { return };
+    for round in 1..=2 {
+        let serving = here.serve().await;
+        serving.client.append(7, &trade(round)).await.expect(201);
+        let mongod = here.mongod_pid();
+        serving.signal("KILL");
+        let ended = serving.ended().await;
+        assert_eq!(ended.status, None, "killed: {ended:?}");
+        // The second time both are.
+        if round == 2 {
+            signal("KILL", mongod);
+            eventually("the mongod is gone", PATIENCE, || async { !here.mongod_runs() }).await;
+        } else {
+            assert!(here.mongod_runs(), "left behind, as this test wants it");
+        }
+    }
+    let serving = here.serve().await;
+    let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
+    let quantities: Vec<_> =
+        page["items"].as_array().unwrap().iter().map(|item| item["qty"].clone()).collect();
+    assert_eq!(quantities, [1, 2], "what was acknowledged is kept");
+    serving.client.append(7, &trade(3)).await.expect(201);
+    serving.stop().await;
+    assert!(!here.mongod_runs());
+}
+
+async fn an_early_signal_leaves_nothing_running() {
+    const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
+    let Some(here) = Here::new() else { return };
+    for (arguments, name, expected) in [
+        (&["serve", "--listen", "127.0.0.1:0"][..], "TERM", 0),
+        (&["serve", "--listen", "127.0.0.1:0"], "INT", 0),
+        (&["migrate"], "TERM", 1),
+        (&["migrate"], "INT", 1),
+        (&["import", EXAMPLE, "--customer", "7"], "TERM", 130),
+        (&["import", EXAMPLE, "--customer", "7"], "INT", 130),
+    ] {
+        let mut child = here.pagebucket(arguments).spawn().expect("to run");
+        // Long before it is primary.
+        eventually("a mongod is started", PATIENCE, || async { here.mongod_runs() }).await;
+        signal(name, child.id().expect("it runs"));
+        let status =
+            tokio::time::timeout(PATIENCE, child.wait()).await.expect("its end").expect("its status");
+        assert_eq!(status.code(), Some(expected), "SIG{name} to {arguments:?}");
+        eventually("the mongod is gone", Duration::from_secs(10), || async { !here.mongod_runs() }).await;
+    }
+    here.serve().await.stop().await;
+}
+
+async fn no_mongod_is_one_sentence() {
+    let directory = empty_directory();
+    for command in ["serve", "migrate"] {
+        let mut command = pagebucket(&[command, "--log", "warn"]);
+        command.current_dir(&directory);
+        command.env("PATH", "").env("HOME", &directory).env("XDG_CACHE_HOME", &directory);
+        let ended = run(&mut command).await;
+        let sentence = ended.sentence(3);
+        for part in ["no mongod was found", "--mongod", "MONGODB_URI", "scripts/fetch-mongod"] {
+            assert!(sentence.contains(part), "{part}: {ended:?}");
+        }
+        assert_eq!((ended.err.lines().count(), ended.out.as_str()), (1, ""), "{ended:?}");
+        let made = fs::read_dir(&directory).expect("it is there").count();
+        assert_eq!(made, 0, "nothing is made before it is needed");
+    }
+    fs::remove_dir_all(&directory).ok();
+}

@@ -1,0 +1,229 @@
+//! Flags and their twins, and the commands that need no database.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use tokio::net::TcpListener;
+
+use super::program::{Place, Serving, pagebucket, run};
+use crate::harness::{Mongod, eventually, tests};
+
+tests!["commands":
+    help_shows_every_flag,
+    help_shows_no_secret,
+    wrong_flags_are_usage,
+    an_environment_variable_serves_as_its_flag,
+    openapi_is_the_document_in_the_repository,
+    healthcheck_says_whether_it_is_ready,
+];
+
+/// A flag, its environment twin and its default; empty where there is none.
+type Flag = (&'static str, &'static str, &'static str);
+
+const LOG: &[Flag] =
+    &[("--log-format", "PAGEBUCKET_LOG_FORMAT", "pretty"), ("--log", "PAGEBUCKET_LOG", "info")];
+const DATABASE: &[Flag] = &[
+    ("--mongodb-uri", "MONGODB_URI", ""),
+    ("--database", "PAGEBUCKET_DATABASE", "pagebucket"),
+    ("--pool-size", "PAGEBUCKET_POOL_SIZE", "64"),
+    ("--data-dir", "PAGEBUCKET_DATA_DIR", "./data"),
+    ("--mongod", "MONGOD", ""),
+];
+const SERVER: &[Flag] = &[
+    ("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"),
+    ("--cors-origins", "PAGEBUCKET_CORS_ORIGINS", "localhost"),
+    ("--max-requests", "PAGEBUCKET_MAX_REQUESTS", "1024"),
+    ("--max-connections", "PAGEBUCKET_MAX_CONNECTIONS", "4096"),
+    ("--max-body", "PAGEBUCKET_MAX_BODY", "1048576"),
+    ("--header-timeout", "PAGEBUCKET_HEADER_TIMEOUT", "30"),
+    ("--body-timeout", "PAGEBUCKET_BODY_TIMEOUT", "10"),
+    ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
+];
+const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", "")];
+/// Their defaults depend on the file, and are in words.
+const IMPORT: &[Flag] = &[
+    ("--format", "", ""),
+    ("--customer", "", ""),
+    ("--customer-column", "", ""),
+    ("--type-column", "", ""),
+    ("--ticker-column", "", ""),
+    ("--qty-column", "", ""),
+    ("--price-column", "", ""),
+    ("--date-column", "", ""),
+    ("--strict", "", ""),
+    ("--from-line", "", "1"),
+];
+const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];
+
+async fn help_shows_every_flag() {
+    for (command, flags) in [
+        ("serve", vec![LOG, DATABASE, SERVER]),
+        ("migrate", vec![LOG, DATABASE, MIGRATE]),
+        ("import", vec![LOG, DATABASE, IMPORT]),
+        ("openapi", vec![LOG]),
+        ("healthcheck", vec![LOG, HEALTHCHECK]),
+    ] {
+        let help = run(&mut pagebucket(&[command, "--help"])).await;
+        assert_eq!((help.status, help.err.as_str()), (Some(0), ""), "{command}");
+        let shown = entries(&help.out);
+        let expected: BTreeSet<_> =
+            flags.iter().copied().flatten().map(|(flag, ..)| *flag).chain(["--help"]).collect();
+        assert_eq!(shown.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected, "{command}");
+        for (flag, variable, default) in flags.into_iter().flatten() {
+            let entry = &shown[*flag];
+            let (variables, defaults) = (entry.contains("[env: "), entry.contains("[default: "));
+            let has_variable = [format!("[env: {variable}=]"), format!("[env: {variable}]")];
+            if variable.is_empty() {
+                assert!(!variables, "{command} {entry}");
+            } else {
+                assert!(has_variable.iter().any(|text| entry.contains(text)), "{variable} in {entry}");
+            }
+            if !default.is_empty() {
+                assert!(entry.contains(&format!("[default: {default}]")), "{default} in {entry}");
+            } else if command != "import" {
+                assert!(!defaults, "{command} {entry}");
+            }
+            assert!(entry.lines().count() > 1, "it says what it is for: {entry}");
+        }
+    }
+    let help = run(&mut pagebucket(&["--help"])).await;
+    assert_eq!(help.status, Some(0));
+    for command in ["serve", "migrate", "import", "openapi", "healthcheck"] {
+        assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
+    }
+    let version = run(&mut pagebucket(&["--version"])).await;
+    assert_eq!(version.out, format!("pagebucket {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// What `--help` says of each flag.
+fn entries(help: &str) -> BTreeMap<String, String> {
+    let mut entries = BTreeMap::new();
+    let mut current = None;
+    for line in help.lines() {
+        let words = line.trim_start();
+        // Below the deeper indentation of a description.
+        if words.starts_with('-') && line.len() - words.len() < 10 {
+            let flag = words.split([' ', ',']).find(|word| word.starts_with("--")).expect("a long flag");
+            current = Some(flag.to_owned());
+        }
+        if let Some(flag) = &current {
+            let entry: &mut String = entries.entry(flag.clone()).or_default();
+            entry.push_str(line);
+            entry.push('\n');
+        }
+    }
+    entries
+}
+
+async fn help_shows_no_secret() {
+    let mut command = pagebucket(&["serve", "--help"]);
+    let help = run(command.env("MONGODB_URI", "mongodb://user:sesame@127.0.0.1/")).await;
+    assert!(help.out.contains("MONGODB_URI") && !help.out.contains("sesame"), "{}", help.out);
+}
+
+async fn wrong_flags_are_usage() {
+    for arguments in [
+        &[][..],
+        &["sever"],
+        &["serve", "--prot", "1"],
+        &["serve", "--listen", "8080"],
+        &["serve", "--listen", "localhost"],
+        &["serve", "--listen", "127.0.0.1:65536"],
+        &["serve", "--database", "a/b"],
+        &["serve", "--database", ""],
+        &["serve", "--database", "admin"],
+        &["serve", "--pool-size", "0"],
+        &["serve", "--pool-size", "many"],
+        &["serve", "--max-requests", "0"],
+        &["serve", "--max-body", "0"],
+        &["serve", "--header-timeout", "0"],
+        &["serve", "--body-timeout", "21"],
+        &["serve", "--cors-origins", "app.example"],
+        &["serve", "--cors-origins", "https://app.example/path"],
+        &["serve", "--log-format", "xml"],
+        &["serve", "--log", "pagebucket=loud"],
+        &["serve", "--mongodb-uri", "localhost:27017"],
+        &["serve", "--mongodb-uri", ""],
+        &["serve", "--mongodb-uri"],
+        &["migrate", "--chekc"],
+        &["healthcheck", "--listen", "nowhere"],
+        &["import"],
+        &["openapi", "--yaml"],
+    ] {
+        let ended = run(&mut pagebucket(arguments)).await;
+        assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
+        assert!(ended.out.is_empty() && !ended.err.is_empty(), "{arguments:?}: {ended:?}");
+    }
+}
+
+async fn an_environment_variable_serves_as_its_flag() {
+    let place = Place::new().await;
+    let mut command = pagebucket(&["serve"]);
+    command
+        .env("MONGODB_URI", &place.uri)
+        .env("PAGEBUCKET_DATABASE", &place.name)
+        .env("PAGEBUCKET_LISTEN", "127.0.0.1:0")
+        .env("PAGEBUCKET_MAX_BODY", "100")
+        .env("PAGEBUCKET_LOG_FORMAT", "json");
+    let serving = Serving::start(&mut command).await;
+    let answer = serving.client.post_text("/v1/customers/7/trades", " ".repeat(101)).await;
+    answer.problem(413, "body-too-large");
+    let ended = serving.stop().await;
+    assert!(ended.err.lines().all(|line| line.starts_with('{')), "{}", ended.err);
+
+    // A flag without a value: switched on by anything but a word for no.
+    let no_migrate = |value: &str| {
+        let mut command = Place { uri: place.uri.clone(), name: format!("{}_", place.name) }
+            .pagebucket("serve", &["--listen", "127.0.0.1:0"]);
+        command.env("PAGEBUCKET_NO_MIGRATE", value);
+        command
+    };
+    let refused = run(&mut no_migrate("true")).await;
+    assert!(refused.sentence(3).contains("migrations are pending: 0001_trades"), "{refused:?}");
+    // On the database that has them all, so that no other is left behind.
+    let mut command = place.pagebucket("serve", &["--listen", "127.0.0.1:0"]);
+    command.env("PAGEBUCKET_NO_MIGRATE", "false");
+    Serving::start(&mut command).await.stop().await;
+}
+
+async fn openapi_is_the_document_in_the_repository() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/openapi.json");
+    let expected = std::fs::read_to_string(file).expect("openapi/openapi.json");
+    let ended = run(&mut pagebucket(&["openapi"])).await;
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert!(ended.out == expected, "openapi/openapi.json is out of date: run make openapi");
+}
+
+async fn healthcheck_says_whether_it_is_ready() {
+    let healthcheck = async |address: &str| run(&mut pagebucket(&["healthcheck", "--listen", address])).await;
+
+    // On a mongod of its own, because that goes away.
+    let mongod = Mongod::own().await;
+    let place = Place { uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
+    let serving = place.serve(&[]).await;
+    let address = serving.address.to_string();
+    let ended = healthcheck(&address).await;
+    assert_eq!((ended.status, ended.out.as_str(), ended.err.as_str()), (Some(0), "ready\n", ""));
+    // A server that listens everywhere is asked on this machine.
+    let ended = healthcheck(&format!("0.0.0.0:{}", serving.address.port())).await;
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+
+    mongod.stop().await;
+    let ended = healthcheck(&address).await;
+    assert!(ended.sentence(1).contains("503"), "{ended:?}");
+    assert_eq!(ended.out, "");
+    mongod.start().await;
+    eventually("it is ready again", super::program::PATIENCE, || async {
+        healthcheck(&address).await.status == Some(0)
+    })
+    .await;
+    serving.stop().await;
+    let ended = healthcheck(&address).await;
+    assert!(ended.sentence(1).contains("does not answer"), "{ended:?}");
+    mongod.remove().await;
+
+    // One that accepts and is silent is not ready either.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let ended = healthcheck(&silent.local_addr().expect("its address").to_string()).await;
+    assert!(ended.sentence(1).contains("does not answer"), "{ended:?}");
+}

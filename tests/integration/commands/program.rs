@@ -1,0 +1,258 @@
+//! The binary as a child, which ends with the test, also with one that fails.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::harness::{Client, Setup, eventually, shared};
+
+/// Longer than any command takes on a slow machine; only a failure waits for it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The binary with these arguments and an empty environment.
+pub fn pagebucket(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pagebucket"));
+    command
+        .args(arguments)
+        .env_clear()
+        // Whatever a command may put where it is run does not land in the sources.
+        .current_dir(std::env::temp_dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// A new database on the shared mongod, as the flags that name it.
+pub struct Place {
+    pub uri: String,
+    pub name: String,
+}
+
+impl Place {
+    pub async fn new() -> Self {
+        let connection = Setup::on(shared().await).connection;
+        Self { uri: connection.uri, name: connection.database }
+    }
+
+    /// `command`, on this database.
+    pub fn pagebucket(&self, command: &str, arguments: &[&str]) -> Command {
+        pagebucket(&[&[command, "--mongodb-uri", &self.uri, "--database", &self.name], arguments].concat())
+    }
+
+    /// `serve` on a free port.
+    pub async fn serve(&self, arguments: &[&str]) -> Serving {
+        Serving::start(&mut self.pagebucket("serve", &[&["--listen", "127.0.0.1:0"], arguments].concat()))
+            .await
+    }
+
+    pub async fn database(&self) -> mongodb::Database {
+        mongodb::Client::with_uri_str(&self.uri).await.expect("a connection string").database(&self.name)
+    }
+}
+
+/// What a command that has ended left behind.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs it to its end.
+pub async fn run(command: &mut Command) -> Ended {
+    let output = timeout(PATIENCE, command.output()).await;
+    let output =
+        output.unwrap_or_else(|_| panic!("no end within {PATIENCE:?}: {command:?}")).expect("to run");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Ended { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+impl Ended {
+    /// The sentence of a command that ended with this status: the last line it says.
+    #[track_caller]
+    pub fn sentence(&self, status: i32) -> &str {
+        assert_eq!(self.status, Some(status), "{self:?}");
+        let last = self.err.lines().last().unwrap_or_default();
+        let sentence = last.strip_prefix("pagebucket: ").unwrap_or_else(|| panic!("no sentence: {self:?}"));
+        assert!(!sentence.is_empty() && !sentence.contains("Error {"), "for a person to read: {self:?}");
+        sentence
+    }
+}
+
+/// A `serve` that has said its address.
+pub struct Serving {
+    pub address: SocketAddr,
+    pub client: Client,
+    child: Child,
+    out: Heard,
+    err: Heard,
+}
+
+impl Serving {
+    pub async fn start(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("to run");
+        let mut out = Heard::listen(child.stdout.take().expect("a pipe"));
+        let err = Heard::listen(child.stderr.take().expect("a pipe"));
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let address = loop {
+            let said = out.so_far();
+            let line = said.lines().find_map(|line| line.strip_prefix("pagebucket listens on http://"));
+            if let Some(address) = line {
+                break address.parse().expect("an address");
+            }
+            // A command that says nothing more does not come to serve either.
+            let late = tokio::time::Instant::now() > deadline;
+            assert!(!late && !out.is_over(), "it does not serve: {said}{}", err.so_far());
+            out.more().await;
+        };
+        Self { address, client: Client::new(format!("http://{address}")), child, out, err }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
+    pub fn out(&self) -> String {
+        self.out.so_far()
+    }
+
+    pub fn err(&self) -> String {
+        self.err.so_far()
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(name, self.pid());
+    }
+
+    /// Waits until nobody can connect any more: it has begun to drain, or has ended.
+    pub async fn refuses_connections(&self) {
+        eventually("it accepts no connections", PATIENCE, || async {
+            TcpStream::connect(self.address).await.is_err()
+        })
+        .await;
+    }
+
+    /// Waits for its end.
+    pub async fn ended(mut self) -> Ended {
+        let status = timeout(PATIENCE, self.child.wait()).await;
+        let status = status.unwrap_or_else(|_| panic!("no end within {PATIENCE:?}: {}", self.err()));
+        Ended {
+            status: status.expect("its status").code(),
+            out: self.out.whole().await,
+            err: self.err.whole().await,
+        }
+    }
+
+    /// Tells it to stop, and waits for its end.
+    pub async fn stop(self) -> Ended {
+        self.signal("TERM");
+        let ended = self.ended().await;
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        ended
+    }
+}
+
+pub fn signal(name: &str, pid: u32) {
+    assert!(pid > 1, "a process of ours");
+    let sent = std::process::Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(sent.expect("kill runs").success(), "SIG{name} to {pid}");
+}
+
+/// What came out of a pipe so far.
+struct Heard {
+    text: Arc<Mutex<String>>,
+    listener: JoinHandle<()>,
+    lines: tokio::sync::watch::Receiver<usize>,
+}
+
+impl Heard {
+    fn listen(pipe: impl AsyncRead + Unpin + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(String::new()));
+        let (count, lines) = tokio::sync::watch::channel(0);
+        let said = Arc::clone(&text);
+        let listener = tokio::spawn(async move {
+            let mut pipe = BufReader::new(pipe);
+            let mut line = String::new();
+            while pipe.read_line(&mut line).await.is_ok_and(|length| length > 0) {
+                said.lock().expect("no test panics here").push_str(&line);
+                line.clear();
+                count.send_modify(|lines| *lines += 1);
+            }
+        });
+        Self { text, listener, lines }
+    }
+
+    fn so_far(&self) -> String {
+        self.text.lock().expect("no test panics here").clone()
+    }
+
+    fn is_over(&self) -> bool {
+        self.lines.has_changed().is_err()
+    }
+
+    /// Waits for a line, the end, or a second.
+    async fn more(&mut self) {
+        timeout(Duration::from_secs(1), self.lines.changed()).await.ok();
+    }
+
+    async fn whole(self) -> String {
+        timeout(PATIENCE, self.listener).await.expect("the pipe is closed").expect("no test panics here");
+        self.text.lock().expect("no test panics here").clone()
+    }
+}
+
+/// A connection on which a request can be sent piece by piece.
+pub struct Raw {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Raw {
+    pub async fn connect(address: SocketAddr) -> Self {
+        Self { stream: TcpStream::connect(address).await.expect("a connection"), read: Vec::new() }
+    }
+
+    pub async fn send(&mut self, piece: &str) {
+        self.stream.write_all(piece.as_bytes()).await.expect("to send");
+    }
+
+    /// A POST that is under way: the server has read its head and waits for a body of this length.
+    pub async fn begin_append(address: SocketAddr, customer: u64, length: usize) -> Self {
+        let mut connection = Self::connect(address).await;
+        let head = format!(
+            "POST /v1/customers/{customer}/trades HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\
+             Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
+        );
+        connection.send(&head).await;
+        connection.read_until("100 Continue\r\n\r\n").await;
+        connection
+    }
+
+    pub async fn read_until(&mut self, end: &str) {
+        timeout(PATIENCE, async {
+            while !self.read.ends_with(end.as_bytes()) {
+                self.read.push(self.stream.read_u8().await.expect("more of an answer"));
+            }
+        })
+        .await
+        .unwrap_or_else(|_| panic!("no {end:?} in {:?}", String::from_utf8_lossy(&self.read)));
+        self.read.clear();
+    }
+
+    /// All that comes until the server closes the connection, in order or not.
+    pub async fn rest(mut self) -> String {
+        let ended = timeout(PATIENCE, self.stream.read_to_end(&mut self.read)).await;
+        // A reset is an end, too.
+        drop(ended.expect("the connection to end"));
+        String::from_utf8(self.read).expect("UTF-8")
+    }
+}

@@ -1,0 +1,129 @@
+//! How `serve` ends when it is told to.
+
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::{DateTime, Document, doc};
+use serde_json::json;
+
+use super::program::{PATIENCE, Place, Raw, signal};
+use crate::harness::{eventually, history, tests, trade};
+
+tests!["commands":
+    sigterm_lets_a_request_under_way_end,
+    sigint_lets_a_request_under_way_end,
+    a_second_signal_ends_at_once,
+    a_stopping_instance_is_unready,
+    half_a_head_does_not_hold_the_exit,
+    idle_connections_do_not_hold_the_exit,
+    a_signal_ends_the_wait_for_the_lock,
+];
+
+async fn sigterm_lets_a_request_under_way_end() {
+    a_request_under_way_ends("TERM").await;
+}
+
+async fn sigint_lets_a_request_under_way_end() {
+    a_request_under_way_ends("INT").await;
+}
+
+async fn a_request_under_way_ends(name: &str) {
+    let place = Place::new().await;
+    let serving = place.serve(&[]).await;
+    let body = json!([trade(1), trade(2)]).to_string();
+    let (half, rest) = body.split_at(body.len() / 2);
+    let mut request = Raw::begin_append(serving.address, 7, body.len()).await;
+    request.send(half).await;
+    serving.signal(name);
+    serving.refuses_connections().await;
+    request.send(rest).await;
+    let answer = request.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    assert!(answer.contains("\"totalTrades\":2"), "{answer}");
+    assert!(answer.to_ascii_lowercase().contains("connection: close"), "nothing more is served: {answer}");
+    let ended = serving.ended().await;
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(!ended.err.contains("still under way"), "{ended:?}");
+    history(&place.database().await, 7).await.holds_exactly([1, 2]);
+}
+
+async fn a_second_signal_ends_at_once() {
+    for (first, second) in [("TERM", "TERM"), ("TERM", "INT"), ("INT", "INT")] {
+        let place = Place::new().await;
+        let serving = place.serve(&["--body-timeout", "20"]).await;
+        let request = Raw::begin_append(serving.address, 7, 1000).await;
+        serving.signal(first);
+        serving.refuses_connections().await;
+        serving.signal(second);
+        let ended = serving.ended().await;
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        assert!(ended.err.contains("after a second signal"), "{ended:?}");
+        // Had it waited for the body, the request would have been answered with 408.
+        assert_eq!(request.rest().await, "");
+    }
+}
+
+async fn a_stopping_instance_is_unready() {
+    let place = Place::new().await;
+    let serving = place.serve(&[]).await;
+    let mut request = Raw::connect(serving.address).await;
+    request.send("GET /readyz HTTP/1.1\r\nHost: local").await;
+    // Connections are accepted in order, so that the half is read when a later one is answered.
+    serving.client.get("/readyz").await.expect(200);
+    serving.client.get("/readyz").await.expect(200);
+    serving.signal("TERM");
+    serving.refuses_connections().await;
+    request.send("host\r\n\r\n").await;
+    let answer = request.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("/problems#shutting-down"), "{answer}");
+    assert_eq!(serving.ended().await.status, Some(0));
+}
+
+async fn half_a_head_does_not_hold_the_exit() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--header-timeout", "2"]).await;
+    let mut request = Raw::connect(serving.address).await;
+    request.send("POST /v1/customers/7/trades HTTP/1.1\r\nHost: local").await;
+    serving.client.get("/readyz").await.expect(200);
+    let began = tokio::time::Instant::now();
+    let ended = serving.stop().await;
+    // Far more than 2 s, and less than the drain's 40 s.
+    assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(!ended.err.contains("still under way"), "{ended:?}");
+    drop(request);
+}
+
+async fn idle_connections_do_not_hold_the_exit() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--header-timeout", "300"]).await;
+    let unused = Raw::connect(serving.address).await;
+    let mut used = Raw::connect(serving.address).await;
+    used.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    used.read_until("{\"status\":\"ok\"}").await;
+    let ended = serving.stop().await;
+    assert!(!ended.err.contains("still under way"), "{ended:?}");
+    assert_eq!((unused.rest().await, used.rest().await), (String::new(), String::new()));
+}
+
+async fn a_signal_ends_the_wait_for_the_lock() {
+    for (command, arguments, status) in [("serve", &["--listen", "127.0.0.1:0"][..], 0), ("migrate", &[], 1)]
+    {
+        let place = Place::new().await;
+        let database = place.database().await;
+        let locks = database.collection::<Document>("migrations");
+        // Another instance, which is at it for longer than anybody waits.
+        let until = DateTime::from_millis(DateTime::MAX.timestamp_millis() / 2);
+        let held = doc! { "_id": "lock", "owner": ObjectId::new(), "until": until };
+        locks.insert_one(held).await.expect("to hold the lock");
+        database.run_command(doc! { "profile": 2 }).await.expect("the profiler");
+        let mut child = place.pagebucket(command, arguments).spawn().expect("to run");
+        let profile = database.collection::<Document>("system.profile");
+        eventually("it asks for the lock", PATIENCE, || async {
+            let asked = doc! { "op": "update", "ns": format!("{}.migrations", place.name) };
+            profile.find_one(asked).await.expect("an answer").is_some()
+        })
+        .await;
+        signal("TERM", child.id().expect("it runs"));
+        let ended = tokio::time::timeout(PATIENCE, child.wait()).await.expect("its end");
+        assert_eq!(ended.expect("its status").code(), Some(status), "{command}");
+        database.run_command(doc! { "profile": 0 }).await.expect("the profiler");
+    }
+}
