@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check openapi audit
+.PHONY: help run test bench check openapi audit
 
 # dev is compiled in half the time and serves well enough to try; `make run PROFILE=release` for speed.
 PROFILE ?= dev
@@ -20,6 +20,9 @@ run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS
 
 test: ## set up what the tests need, and run them all (ARGS: more for `cargo test`)
 	scripts/test $(ARGS)
+
+bench: ## measure appends beside other ways of storing them, into benches/RESULTS.md (QUICK=1: in 3 minutes)
+	MONGOD=$$(scripts/fetch-mongod); export MONGOD; exec cargo bench --locked --bench appends
 
 check: ## formatting, lints, documentation, licences, the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
