@@ -22,6 +22,14 @@ pub struct DatabaseArgs {
     #[arg(long, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool_size: u32,
 
+    /// Most trades that wait to be committed; beyond them clients get 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_QUEUE", value_name = "TRADES", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    pub max_queue: u32,
+
+    /// Customers whose last page is remembered, at less than 256 bytes each. Only a cache.
+    #[arg(long, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "CUSTOMERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub catalog_size: u32,
+
     /// Where the private mongod keeps its data.
     #[arg(long, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
     pub data_dir: PathBuf,

@@ -20,7 +20,7 @@ pub use error::{Corruption, Error};
 pub use migrations::{Migration, MigrationError, Plan};
 
 use crate::domain::Clock;
-use trades::Trades;
+use trades::{Capacity, Trades};
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -38,10 +38,14 @@ impl Store {
     ///
     /// # Errors
     /// No server within the deadline, one that is too old, or a connection string that is none.
-    pub async fn connect(connection: Connection, clock: Clock) -> Result<Self, ConnectError> {
+    pub async fn connect(
+        connection: Connection,
+        capacity: Capacity,
+        clock: Clock,
+    ) -> Result<Self, ConnectError> {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
-        let trades = Trades::new(database.clone(), topology, clock);
+        let trades = Trades::new(database.clone(), topology, clock, capacity);
         Ok(Self { client, database, topology, trades })
     }
 

@@ -4,6 +4,7 @@ use super::Failure;
 use crate::config::DatabaseArgs;
 use crate::domain::Clock;
 use crate::embedded::{self, Embedded, Role};
+use crate::store::trades::Capacity;
 use crate::store::{ConnectError, Connection, MigrationError, Store, Topology};
 
 /// A database to use, and the private mongod that it may be in.
@@ -31,7 +32,7 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
     };
     let connection =
         Connection { uri, database: args.database.clone(), pool_size: args.pool_size, observer: None };
-    match connect(connection, initiate && embedded.is_none()).await {
+    match connect(connection, capacity(args), initiate && embedded.is_none()).await {
         Ok(store) => Ok(Opened { store, embedded }),
         Err(failure) => {
             stop(embedded).await;
@@ -40,11 +41,15 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
     }
 }
 
-async fn connect(connection: Connection, initiate: bool) -> Result<Store, Failure> {
+fn capacity(args: &DatabaseArgs) -> Capacity {
+    Capacity { queued_trades: args.max_queue as usize, catalog_customers: args.catalog_size as usize }
+}
+
+async fn connect(connection: Connection, capacity: Capacity, initiate: bool) -> Result<Store, Failure> {
     if initiate {
         connection.initiate().await?;
     }
-    let store = Store::connect(connection, Clock::system()).await?;
+    let store = Store::connect(connection, capacity, Clock::system()).await?;
     if store.topology() == Topology::Standalone {
         tracing::warn!(
             "the server is not a member of a replica set: nothing is replicated, and a lost answer leaves the \

@@ -128,6 +128,7 @@ impl Problem {
                 "The database gave no answer in time. Trades that are not in `ranges` may or may not be stored: \
                  look at the end of the history before you send them again.",
             ),
+            Cause::Overloaded => Self::new(Kind::Overloaded, "Too many appends are waiting."),
             Cause::Contended => Self::new(Kind::Overloaded, "Too many appends to this history at once."),
             Cause::SecondsExhausted(_) => Self::new(
                 Kind::HistoryExhausted,

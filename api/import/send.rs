@@ -78,6 +78,7 @@ pub(super) async fn send(
 fn passing(cause: &Cause) -> Option<&'static str> {
     match cause {
         Cause::Contended => Some("too many others append to the same history"),
+        Cause::Overloaded => Some("too many appends are waiting"),
         Cause::Database(Error::Unavailable(_)) => Some("it does not answer"),
         Cause::OutcomeUnknown
         | Cause::SecondsExhausted(_)

@@ -13,7 +13,7 @@ pub const NO_PRIMARY: Duration = Duration::from_secs(5);
 pub const COMMAND: Duration = Duration::from_secs(30);
 
 /// The moment at which somebody stops waiting.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
 
 impl Deadline {

@@ -27,10 +27,16 @@
 //! # Ordering
 //!
 //! Opening page P + 1 compares nothing about page P, so P must be known to be full *for good*. A
-//! tail is therefore known only from an append acknowledged at majority, or from a read at majority
-//! ([`reads`]); statements of one append go in one ordered command, so that a failed page never
-//! leaves a later one behind. Within one process, appends to one customer wait for each other
-//! ([`append`]); between processes the guards decide.
+//! tail is therefore known only from an append acknowledged at majority ([`catalog`]), or from a read
+//! at majority ([`tails`], [`majority`]); statements of one customer go in one ordered command, so
+//! that a failed page never leaves a later one behind. Within one process a customer has at most one
+//! commit under way; between processes the guards decide.
+//!
+//! # Group commit
+//!
+//! Appends queue at a few committers, by customer ([`committer`]). A committer merges what has queued
+//! while its last commit was under way ([`batch`]) and sends it as one command or few ([`commit`]):
+//! no timer, no added latency when idle, one journal flush for many requests under load.
 //!
 //! # Retry
 //!
@@ -40,21 +46,30 @@
 //! answered or its deadline passes; it is never placed anew.
 
 mod append;
+mod batch;
 mod bucket_id;
+mod catalog;
+mod commit;
+mod committer;
 mod decimal;
 mod document;
+mod majority;
+mod measure;
 mod reads;
 mod reply;
 mod session;
 mod statement;
 mod tail;
+mod tails;
 
 use std::sync::Arc;
 
 use mongodb::Database;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::Topology;
-use crate::domain::Clock;
+use crate::domain::{Clock, CustomerId};
 
 pub use append::{AppendError, Appended, Cause};
 pub use bucket_id::BucketId;
@@ -65,21 +80,58 @@ pub use statement::{SecondsExhausted, next_second};
 /// Name of the collection.
 pub const COLLECTION: &str = "trades";
 
-/// The histories of all customers. Cheap to clone.
+/// How much may be held in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Trades that wait to be committed, or are being committed. A trade is of a fixed size, so that
+    /// this bounds bytes, too: at most [`Capacity::BYTES_PER_TRADE`] each.
+    pub queued_trades: usize,
+    /// Customers whose tails are remembered, at less than 256 bytes each.
+    pub catalog_customers: usize,
+}
+
+impl Capacity {
+    /// What a queued trade takes at most: itself, alone in its request, and its part of a command.
+    pub const BYTES_PER_TRADE: usize = 2048;
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self { queued_trades: 100_000, catalog_customers: 100_000 }
+    }
+}
+
+/// Committers of one process. Each has one commit under way; a few of them keep the server's journal
+/// busy while others wait for it.
+const COMMITTERS: usize = 4;
+
+/// The histories of all customers. Cheap to clone. Its committers end with the last clone.
 #[derive(Clone, Debug)]
 pub struct Trades(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     database: Database,
-    clock: Clock,
-    sessions: Arc<session::Sessions>,
-    turns: append::Turns,
+    /// Room in the queues, in trades.
+    room: Arc<Semaphore>,
+    committers: [UnboundedSender<committer::Message>; COMMITTERS],
 }
 
 impl Trades {
-    pub(super) fn new(database: Database, topology: Topology, clock: Clock) -> Self {
+    pub(super) fn new(database: Database, topology: Topology, clock: Clock, capacity: Capacity) -> Self {
         let sessions = Arc::new(session::Sessions::new(database.client().clone(), topology));
-        Self(Arc::new(Inner { database, clock, sessions, turns: append::Turns::default() }))
+        let connection = Arc::new(commit::Connection { database: database.clone(), sessions, clock });
+        let catalog = || catalog::Catalog::new(capacity.catalog_customers.div_ceil(COMMITTERS));
+        let committers =
+            std::array::from_fn(|number| committer::start(Arc::clone(&connection), catalog(), number));
+        let room = Arc::new(Semaphore::new(capacity.queued_trades.min(Semaphore::MAX_PERMITS)));
+        Self(Arc::new(Inner { database, room, committers }))
+    }
+
+    /// The committer of a customer, always the same.
+    fn committer(&self, customer: CustomerId) -> &UnboundedSender<committer::Message> {
+        // Fibonacci hashing (Knuth, TAOCP 6.4), so that ids with a common stride spread.
+        let hash = customer.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        &self.0.committers[hash as usize % COMMITTERS]
     }
 }

@@ -143,6 +143,10 @@ async fn every_statement_names_its_customer() {
                     .map(|update| update.as_document().unwrap().get_document("q").expect("q"))
                     .collect()
             }
+            "aggregate" => {
+                let stages = command.get_array("pipeline").expect("a pipeline");
+                vec![stages[0].as_document().unwrap().get_document("$match").expect("it begins with $match")]
+            }
             // Migrations: they make the collection, and look at no trade.
             "create" | "collMod" | "createIndexes" => continue,
             other => panic!("{other} on trades: {command}"),

@@ -7,6 +7,7 @@ use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
 use pagebucket::domain::Clock;
+use pagebucket::store::trades::Capacity;
 use pagebucket::store::{ConnectError, Connection, Migration, MigrationError, Store};
 
 use crate::harness::{Setup, eventually, shared, tests};
@@ -69,7 +70,7 @@ impl Place {
 }
 
 async fn connect(connection: &Connection) -> Store {
-    Store::connect(connection.clone(), Clock::system()).await.expect("the shared mongod")
+    Store::connect(connection.clone(), Capacity::default(), Clock::system()).await.expect("the shared mongod")
 }
 
 /// A file that leaves a mark each time it is run.

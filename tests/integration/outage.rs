@@ -44,7 +44,8 @@ fn appending(client: &Client, stop: &Arc<AtomicBool>) -> JoinSet<Told> {
                             assert!(!answer.headers.contains_key("retry-after"), "{problem}");
                             told.unknown.insert(number);
                         } else {
-                            answer.problem(503, "database-unavailable");
+                            let waited = problem["type"] == "/problems#overloaded";
+                            answer.problem(503, if waited { "overloaded" } else { "database-unavailable" });
                             assert!(answer.headers.contains_key("retry-after"), "{problem}");
                         }
                     }

@@ -1,14 +1,15 @@
-//! Placing trades: read the tail, plan, commit, and again after a refusal.
+//! An append, from its queue to its answer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use mongodb::bson::Timestamp;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::reply::Verdict;
-use super::session::Commit;
-use super::tail::Tail;
-use super::{SecondsExhausted, Trades, statement};
+use super::committer::Message;
+use super::measure::QUEUED;
+use super::{SecondsExhausted, Trades};
 use crate::domain::{CustomerId, SeqRange, Totals, Trade};
 use crate::store::{COMMAND, Deadline, Error};
 
@@ -44,7 +45,10 @@ pub enum Cause {
     /// The database gave no answer to trust before the deadline.
     #[error("the outcome of a commit is unknown")]
     OutcomeUnknown,
-    /// Too many others were appending to the same history.
+    /// Too many trades are waiting to be committed, or these have waited for too long.
+    #[error("too many appends are waiting")]
+    Overloaded,
+    /// Others were quicker to append to the same history, too often in a row.
     #[error("too many appends to one history")]
     Contended,
     /// See [`SecondsExhausted`].
@@ -55,29 +59,54 @@ pub enum Cause {
     Database(#[from] Error),
 }
 
-/// Refusals after which an append gives up. With `n` processes appending to one customer an attempt
-/// wins once in `n` times, so that ten processes lose so often in a row once in 10^4 appends.
-const MOST_ATTEMPTS: u32 = 100;
+/// How long an append may wait for its first commit. Long enough for a queue that is full, short
+/// enough to leave a commit most of its own time.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Whose turn it is to append to a history, within this process.
-///
-/// Without turns, of `n` writers to one customer all but one are refused each time, and the work
-/// grows as `n`². Customers share a lock by chance alone; a lock is held for one append.
+/// A committer answers before the deadline of a request; this much later nobody believes it.
+const GRACE: Duration = Duration::from_secs(1);
+
+const WAITING: u8 = 0;
+const TAKEN: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+/// Trades on their way to the end of one history.
 #[derive(Debug)]
-pub(super) struct Turns(Box<[Mutex<()>]>);
+pub(super) struct Request {
+    pub(super) customer: CustomerId,
+    pub(super) deadline: Deadline,
+    /// When a statement of it was refused, in the cluster's time.
+    pub(super) refused_at: Option<Timestamp>,
+    /// How often one was.
+    pub(super) attempts: u32,
+    /// Whether it must not be merged with others.
+    pub(super) alone: bool,
+    trades: Vec<Trade>,
+    ranges: Vec<SeqRange>,
+    placed: usize,
+    state: Arc<AtomicU8>,
+    answer: oneshot::Sender<Result<Appended, AppendError>>,
+    /// Its place in the queue, given back with the answer.
+    _room: Room,
+}
 
-impl Default for Turns {
-    fn default() -> Self {
-        Self((0..1024).map(|_| Mutex::new(())).collect())
+/// Room in the queues for so many trades, for as long as this lives.
+#[derive(Debug)]
+struct Room {
+    trades: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Room {
+    fn new(trades: usize, permit: OwnedSemaphorePermit) -> Self {
+        metrics::gauge!(QUEUED).increment(trades as f64);
+        Self { trades, _permit: permit }
     }
 }
 
-impl Turns {
-    /// In order of arrival.
-    async fn take(&self, customer: CustomerId) -> MutexGuard<'_, ()> {
-        // Fibonacci hashing (Knuth, TAOCP 6.4), so that ids with a common stride spread.
-        let hash = customer.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-        self.0[hash as usize].lock().await
+impl Drop for Room {
+    fn drop(&mut self) {
+        metrics::gauge!(QUEUED).decrement(self.trades as f64);
     }
 }
 
@@ -95,128 +124,80 @@ impl Trades {
         trades: Vec<Trade>,
         deadline: Deadline,
     ) -> Result<Appended, AppendError> {
-        let deadline = deadline.or_within(COMMAND);
-        let (this, count) = (self.clone(), trades.len());
-        let work = tokio::spawn(async move { this.append_in_turn(customer, &trades, deadline).await });
-        // The work bounds itself by the deadline; only a panic of ours is left to be caught here.
-        work.await.unwrap_or_else(|panic| {
-            let cause = Error::Internal(format!("an append ended early: {panic}")).into();
-            Err(AppendError { ranges: Vec::new(), unknown: count, cause })
-        })
-    }
-
-    async fn append_in_turn(
-        &self,
-        customer: CustomerId,
-        trades: &[Trade],
-        deadline: Deadline,
-    ) -> Result<Appended, AppendError> {
-        let mut placed = Placed::default();
-        let turn = tokio::time::timeout(deadline.remaining(), self.0.turns.take(customer));
-        let Ok(_turn) = turn.await else {
-            return Err(placed.failed(0, Cause::Contended));
+        let count = trades.len();
+        let refused = |unknown, cause| Err(AppendError { ranges: Vec::new(), unknown, cause });
+        let permit = Arc::clone(&self.0.room).try_acquire_many_owned(count.try_into().unwrap_or(u32::MAX));
+        let Ok(permit) = permit else {
+            return refused(0, Cause::Overloaded);
         };
-        let mut refused_at = None;
-        for attempt in 0..MOST_ATTEMPTS {
-            match self.place(customer, &trades[placed.count..], refused_at, deadline).await {
-                Ok(Placement { ranges, refused: None }) => return Ok(placed.with(ranges).done()),
-                Ok(Placement { ranges, refused: Some(at) }) => {
-                    placed = placed.with(ranges);
-                    refused_at = at;
-                }
-                Err(Failure { ranges, unknown, cause }) => {
-                    return Err(placed.with(ranges).failed(unknown, cause));
-                }
-            }
-            if deadline.passed() {
-                break;
-            }
-            deadline.back_off(attempt).await;
+        let deadline = deadline.or_within(COMMAND);
+        let state = Arc::new(AtomicU8::new(WAITING));
+        let (answer, mut answered) = oneshot::channel();
+        let request = Request {
+            customer,
+            deadline,
+            refused_at: None,
+            attempts: 0,
+            alone: false,
+            trades,
+            ranges: Vec::new(),
+            placed: 0,
+            state: Arc::clone(&state),
+            answer,
+            _room: Room::new(count, permit),
+        };
+        if self.committer(customer).send(Message::Append(request)).is_err() {
+            return refused(0, Error::Internal("a committer has ended".to_owned()).into());
         }
-        Err(placed.failed(0, Cause::Contended))
-    }
-
-    /// One attempt: a known tail, a plan, a commit.
-    async fn place(
-        &self,
-        customer: CustomerId,
-        trades: &[Trade],
-        refused_at: Option<Timestamp>,
-        deadline: Deadline,
-    ) -> Result<Placement, Failure> {
-        let tail: Option<Tail> =
-            self.known_tail(customer, refused_at, deadline).await.map_err(Failure::of)?;
-        let statements = statement::plan(customer, tail, trades, self.0.clock.now()).map_err(Failure::of)?;
-        let command = statement::command(&statements, trades, deadline.remaining_millis());
-        let sessions = Arc::clone(&self.0.sessions);
-        let commit = sessions.commit(self.0.database.clone(), command, statements.len(), deadline).await;
-        let stored = |count: usize| statements[..count].iter().map(statement::Statement::range).collect();
-        match commit {
-            Commit::Answered(Verdict::Stored) => {
-                Ok(Placement { ranges: stored(statements.len()), refused: None })
-            }
-            Commit::Answered(Verdict::Refused { stored: count, at }) => {
-                tracing::debug!(%customer, count, "a stale tail: an append was refused");
-                Ok(Placement { ranges: stored(count), refused: Some(at) })
-            }
-            Commit::Answered(Verdict::Malformed { stored: count, detail }) => {
-                let cause = Error::Internal(format!("the validator refuses our own bucket: {detail}")).into();
-                Err(Failure { ranges: stored(count), unknown: 0, cause })
-            }
-            Commit::Answered(Verdict::Unknown(_)) | Commit::Unknown => {
-                Err(Failure { ranges: Vec::new(), unknown: trades.len(), cause: Cause::OutcomeUnknown })
-            }
-            Commit::NotSent(error) => Err(Failure::of(error)),
+        let wait = LONGEST_WAIT.min(deadline.remaining());
+        if let Ok(answer) = tokio::time::timeout(wait, &mut answered).await {
+            return answer.unwrap_or_else(|_lost| refused(count, Cause::OutcomeUnknown));
+        }
+        if state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return refused(0, Cause::Overloaded);
+        }
+        match tokio::time::timeout(deadline.remaining() + GRACE, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => refused(count, Cause::OutcomeUnknown),
         }
     }
 }
 
-/// What one commit has done.
-struct Placement {
-    ranges: Vec<SeqRange>,
-    /// Whether, and when, a statement was refused.
-    refused: Option<Option<Timestamp>>,
-}
-
-/// Why one commit went no further, and what it has done.
-struct Failure {
-    ranges: Vec<SeqRange>,
-    unknown: usize,
-    cause: Cause,
-}
-
-impl Failure {
-    /// Before anything was sent.
-    fn of(cause: impl Into<Cause>) -> Self {
-        Self { ranges: Vec::new(), unknown: 0, cause: cause.into() }
-    }
-}
-
-/// What of an append is stored so far.
-#[derive(Default)]
-struct Placed {
-    ranges: Vec<SeqRange>,
-    count: usize,
-}
-
-impl Placed {
-    fn with(mut self, ranges: Vec<SeqRange>) -> Self {
-        for range in ranges {
-            self.count += range.count() as usize;
-            match self.ranges.last_mut() {
-                Some(last) if last.last.plus(1) == range.first => last.last = range.last,
-                _ => self.ranges.push(range),
-            }
+impl Request {
+    /// Takes it out of the queue for good; false when its client was told that it waited too long.
+    pub(super) fn take(&self) -> bool {
+        match self.state.compare_exchange(WAITING, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => true,
+            Err(state) => state == TAKEN,
         }
-        self
     }
 
-    fn done(self) -> Appended {
+    /// The trades still to be placed.
+    pub(super) fn rest(&self) -> &[Trade] {
+        &self.trades[self.placed..]
+    }
+
+    pub(super) fn is_placed(&self) -> bool {
+        self.rest().is_empty()
+    }
+
+    /// The next trades are stored there.
+    pub(super) fn place(&mut self, range: SeqRange) {
+        self.placed += range.count() as usize;
+        match self.ranges.last_mut() {
+            Some(last) if last.last.plus(1) == range.first => last.last = range.last,
+            _ => self.ranges.push(range),
+        }
+    }
+
+    /// Answers: all is stored. A client that has hung up is not there to be told.
+    pub(super) fn succeed(self) {
         let totals = Totals::ending_with(self.ranges.last().map(|range| range.last));
-        Appended { ranges: self.ranges, totals }
+        let _ = self.answer.send(Ok(Appended { ranges: self.ranges, totals }));
     }
 
-    fn failed(self, unknown: usize, cause: Cause) -> AppendError {
-        AppendError { ranges: self.ranges, unknown, cause }
+    /// Answers: no more is stored than is placed, but for the next `unknown` trades.
+    pub(super) fn fail(self, unknown: usize, cause: Cause) {
+        let _ = self.answer.send(Err(AppendError { ranges: self.ranges, unknown, cause }));
     }
 }

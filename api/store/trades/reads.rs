@@ -2,13 +2,14 @@
 //!
 //! Everything is read at majority: what may still be rolled back is not shown.
 
-use mongodb::bson::{Document, Timestamp, doc};
+use mongodb::bson::{Document, doc};
 
 use super::document::Bucket;
+use super::majority::Patient;
 use super::tail::Tail;
 use super::{BucketId, COLLECTION, Trades};
 use crate::domain::{CustomerId, PageNumber, Seq, Totals, Trade};
-use crate::store::{COMMAND, Corruption, Deadline, Error, NO_PRIMARY};
+use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// In which order a history is turned over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl Trades {
         order: Order,
         deadline: Deadline,
     ) -> Result<Option<Listing>, Error> {
-        let Some(last) = self.find(customer, Seek::last(customer), None, deadline).await? else {
+        let Some(last) = self.find(customer, Seek::last(customer), deadline).await? else {
             let empty = Listing { totals: Totals::default(), bucket: None };
             return Ok((page.is_none() || page == Some(PageNumber::FIRST)).then_some(empty));
         };
@@ -165,7 +166,7 @@ impl Trades {
     }
 
     async fn read_summary(&self, customer: CustomerId, deadline: Deadline) -> Result<Summary, Error> {
-        let Some(last) = self.find(customer, Seek::last(customer), None, deadline).await? else {
+        let Some(last) = self.find(customer, Seek::last(customer), deadline).await? else {
             return Ok(Summary { totals: Totals::default(), ends: None });
         };
         let tail = last.tail();
@@ -178,20 +179,6 @@ impl Trades {
         let ends =
             ends.map(|(oldest, newest)| [(PageNumber::FIRST.first_seq(), oldest), (tail.last_seq(), newest)]);
         Ok(Summary { totals: Tail::totals(Some(tail)), ends })
-    }
-
-    /// The tail as an append may rely on it: read at majority and, after a refusal, not from before
-    /// the write that refused.
-    pub(super) async fn known_tail(
-        &self,
-        customer: CustomerId,
-        refused_at: Option<Timestamp>,
-        deadline: Deadline,
-    ) -> Result<Option<Tail>, Error> {
-        let (this, seek) = (self.clone(), Seek::last(customer));
-        let last =
-            deadline.read(async move { this.find(customer, seek, refused_at, deadline).await }).await?;
-        Ok(last.map(|bucket| bucket.tail()))
     }
 
     /// A page that the invariants say is there and full.
@@ -221,7 +208,7 @@ impl Trades {
         tail: Option<Tail>,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
-        let found = self.find(customer, Seek::page(customer, page, tail), None, deadline).await?;
+        let found = self.find(customer, Seek::page(customer, page, tail), deadline).await?;
         match found {
             Some(bucket) if bucket.page != page => Err(Error::from(Corruption {
                 id: bucket.id.to_string(),
@@ -232,33 +219,19 @@ impl Trades {
         }
     }
 
-    /// Finds one bucket; asks again while the database comes back, for as long as a primary may be
-    /// unknown.
     async fn find(
         &self,
         customer: CustomerId,
         seek: Seek,
-        after: Option<Timestamp>,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
-        let patience = deadline.or_within(NO_PRIMARY);
-        let mut after = after;
-        let mut attempt = 0;
+        let mut patient = Patient::new(None, deadline);
         loop {
-            let command = seek.command(after, if after.is_some() { patience } else { deadline });
-            match self.run_find(command, customer).await {
-                // After a failover the time to wait for may never come. A majority read without it
-                // is as safe; at worst the next append is refused again.
-                Err(Error::Unavailable(why)) if after.take().is_some() => {
-                    tracing::debug!(why, "dropped afterClusterTime")
-                }
-                Err(Error::Unavailable(why)) if !patience.passed() => {
-                    tracing::debug!(why, "a read is tried again")
-                }
-                result => return result,
+            let (concern, limit) = patient.terms();
+            match self.run_find(seek.command(concern, limit), customer).await {
+                Err(error) => patient.after(error).await?,
+                found => return found,
             }
-            patience.back_off(attempt).await;
-            attempt += 1;
         }
     }
 
@@ -273,11 +246,7 @@ impl Trades {
 }
 
 impl Seek {
-    fn command(&self, after: Option<Timestamp>, deadline: Deadline) -> Document {
-        let mut concern = doc! { "level": "majority" };
-        if let Some(after) = after {
-            concern.insert("afterClusterTime", after);
-        }
+    fn command(&self, concern: Document, limit: i64) -> Document {
         let mut command = doc! {
             "find": COLLECTION,
             "filter": self.filter.clone(),
@@ -285,7 +254,7 @@ impl Seek {
             "singleBatch": true,
             "hint": self.hint.clone(),
             "readConcern": concern,
-            "maxTimeMS": deadline.remaining_millis(),
+            "maxTimeMS": limit,
         };
         if let Some(sort) = &self.sort {
             command.insert("sort", sort.clone());

@@ -1,57 +1,79 @@
-//! What the answer to an ordered `update` command means: stored, refused, or unknown.
+//! What the answer to an `update` command means: each statement stored, refused, or the whole unknown.
+
+use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, Timestamp};
 
-/// The server's verdict on the statements of one command, in their order.
+/// What an answer says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Verdict {
-    /// All are stored, durably.
-    Stored,
-    /// The first `stored` are stored, durably; the next is refused, for good, since a count never
-    /// returns to an earlier value; those behind it did not run.
-    Refused {
-        stored: usize,
-        /// When, in the cluster's time: a read from then on sees what refused it.
+pub(super) enum Answer {
+    /// One verdict a statement, in their order; what is stored is stored durably.
+    Known {
+        verdicts: Vec<Verdict>,
+        /// The cluster's time of the answer: a read from then on sees what refused a statement.
         at: Option<Timestamp>,
     },
-    /// The first `stored` are stored, durably; the next is no bucket of ours, by our own mistake.
-    Malformed { stored: usize, detail: String },
     /// Anything may have happened.
     Unknown(String),
+}
+
+/// What became of one statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is applied.
+    Stored,
+    /// It is refused, for good: a count never returns to an earlier value.
+    Refused,
+    /// It makes no bucket of ours, by our own mistake.
+    Malformed(String),
+    /// An earlier one of the same ordered command failed.
+    NotRun,
 }
 
 const DUPLICATE_KEY: i32 = 11000;
 const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
 
 /// Reads the answer to a command of `statements` statements.
-pub(super) fn judge(reply: &Document, statements: usize) -> Verdict {
+pub(super) fn judge(reply: &Document, statements: usize, ordered: bool) -> Answer {
     if let Ok(error) = reply.get_document("writeConcernError") {
-        return Verdict::Unknown(format!("write concern error: {error}"));
+        return Answer::Unknown(format!("write concern error: {error}"));
     }
-    let n = number(reply.get("n"));
-    let first_error =
-        reply.get_array("writeErrors").ok().and_then(|errors| errors.first()).and_then(Bson::as_document);
-    let Some(error) = first_error else {
-        return match n {
-            Some(n) if n == statements => Verdict::Stored,
-            _ => Verdict::Unknown(format!("{statements} statements, but the reply counts {n:?}")),
+    let mut failed = BTreeMap::new();
+    for error in reply.get_array("writeErrors").into_iter().flatten() {
+        match of_error(error) {
+            Ok((index, verdict)) if index < statements => failed.insert(index, verdict),
+            _ => return Answer::Unknown(format!("write error: {error}")),
         };
-    };
-    let (Some(index), Some(code)) = (number(error.get("index")), error.get("code").and_then(Bson::as_i32))
-    else {
-        return Verdict::Unknown(format!("a write error without an index or a code: {error}"));
-    };
-    // In an ordered command every statement before the failed one was applied.
-    if n != Some(index) {
-        return Verdict::Unknown(format!("statement {index} failed, but the reply counts {n:?}"));
     }
-    match code {
-        DUPLICATE_KEY => Verdict::Refused { stored: index, at: reply.get_timestamp("operationTime").ok() },
-        DOCUMENT_VALIDATION_FAILURE if only_the_count_is_wrong(error) => {
-            Verdict::Refused { stored: index, at: reply.get_timestamp("operationTime").ok() }
-        }
-        DOCUMENT_VALIDATION_FAILURE => Verdict::Malformed { stored: index, detail: error.to_string() },
-        _ => Verdict::Unknown(format!("write error: {error}")),
+    // An ordered command ends with its first failure.
+    let ran = match failed.keys().next() {
+        Some(&first) if ordered => first + 1,
+        _ => statements,
+    };
+    let verdict = |index: usize| match failed.remove(&index) {
+        Some(verdict) => verdict,
+        None if index < ran => Verdict::Stored,
+        None => Verdict::NotRun,
+    };
+    let verdicts: Vec<_> = (0..statements).map(verdict).collect();
+    let stored = verdicts.iter().filter(|verdict| **verdict == Verdict::Stored).count();
+    // Each statement matches or inserts one bucket, or fails.
+    match number(reply.get("n")) {
+        Some(n) if n == stored => Answer::Known { verdicts, at: reply.get_timestamp("operationTime").ok() },
+        n => Answer::Unknown(format!(
+            "{stored} of {statements} statements seem stored, but the reply counts {n:?}"
+        )),
+    }
+}
+
+fn of_error(error: &Bson) -> Result<(usize, Verdict), ()> {
+    let error = error.as_document().ok_or(())?;
+    let index = number(error.get("index")).ok_or(())?;
+    match error.get_i32("code") {
+        Ok(DUPLICATE_KEY) => Ok((index, Verdict::Refused)),
+        Ok(DOCUMENT_VALIDATION_FAILURE) if only_the_count_is_wrong(error) => Ok((index, Verdict::Refused)),
+        Ok(DOCUMENT_VALIDATION_FAILURE) => Ok((index, Verdict::Malformed(error.to_string()))),
+        _ => Err(()),
     }
 }
 
@@ -85,46 +107,62 @@ mod tests {
 
     use super::*;
 
-    fn with_error(n: i32, index: i32, code: i32, clauses: &[&str]) -> Document {
-        let clauses: Vec<Bson> = clauses
-            .iter()
-            .map(|name| doc! { "index": 0, "details": { "operatorName": *name } }.into())
-            .collect();
-        let info = doc! { "details": { "operatorName": "$and", "clausesNotSatisfied": clauses } };
-        doc! {
-            "n": n,
-            "operationTime": Timestamp { time: 5, increment: 1 },
-            "writeErrors": [{ "index": index, "code": code, "errmsg": "", "errInfo": info }],
+    const AT: Option<Timestamp> = Some(Timestamp { time: 5, increment: 1 });
+
+    fn reply(n: i32, errors: &[(i32, i32, &[&str])]) -> Document {
+        let error = |(index, code, clauses): &(i32, i32, &[&str])| {
+            let clause = |name: &&str| Bson::from(doc! { "index": 0, "details": { "operatorName": *name } });
+            let clauses: Vec<Bson> = clauses.iter().map(clause).collect();
+            let info = doc! { "details": { "operatorName": "$and", "clausesNotSatisfied": clauses } };
+            Bson::from(doc! { "index": *index, "code": *code, "errmsg": "", "errInfo": info })
+        };
+        let errors: Vec<Bson> = errors.iter().map(error).collect();
+        doc! { "n": n, "operationTime": AT.unwrap(), "writeErrors": errors }
+    }
+
+    fn verdicts(reply: &Document, statements: usize, ordered: bool) -> Vec<Verdict> {
+        match judge(reply, statements, ordered) {
+            Answer::Known { verdicts, at } => {
+                assert_eq!(at, AT);
+                verdicts
+            }
+            Answer::Unknown(why) => panic!("{why}"),
         }
     }
 
     #[test]
-    fn an_answer_is_stored_refused_or_unknown() {
-        let at = Some(Timestamp { time: 5, increment: 1 });
-        assert_eq!(judge(&doc! { "n": 3, "ok": 1.0 }, 3), Verdict::Stored);
-        assert_eq!(judge(&with_error(2, 2, 11000, &[]), 3), Verdict::Refused { stored: 2, at });
-        assert_eq!(judge(&with_error(0, 0, 121, &["$expr"]), 3), Verdict::Refused { stored: 0, at });
-        assert!(matches!(
-            judge(&with_error(0, 0, 121, &["$jsonSchema", "$expr"]), 3),
-            Verdict::Malformed { stored: 0, .. }
-        ));
-        assert!(matches!(judge(&with_error(0, 0, 121, &[]), 3), Verdict::Malformed { .. }));
+    fn an_ordered_command_ends_with_its_first_failure() {
+        use Verdict::{NotRun, Refused, Stored};
+        assert_eq!(verdicts(&reply(3, &[]), 3, true), [Stored, Stored, Stored]);
+        assert_eq!(verdicts(&reply(1, &[(1, 11000, &[])]), 3, true), [Stored, Refused, NotRun]);
+        assert_eq!(verdicts(&reply(0, &[(0, 121, &["$expr"])]), 2, true), [Refused, NotRun]);
+    }
+
+    #[test]
+    fn in_an_unordered_command_each_stands_alone() {
+        use Verdict::{Refused, Stored};
+        let two = reply(1, &[(0, 11000, &[]), (2, 121, &["$expr"])]);
+        assert_eq!(verdicts(&two, 3, false), [Refused, Stored, Refused]);
+        let ours = verdicts(&reply(1, &[(0, 121, &["$jsonSchema", "$expr"])]), 2, false);
+        assert!(matches!(ours[..], [Verdict::Malformed(_), Stored]));
+        assert!(matches!(verdicts(&reply(0, &[(0, 121, &[])]), 1, false)[..], [Verdict::Malformed(_)]));
     }
 
     #[test]
     fn whatever_is_not_understood_is_unknown() {
-        for reply in [
-            doc! { "n": 2 },
-            doc! {},
-            doc! { "n": 3, "writeConcernError": { "code": 64 } },
-            with_error(2, 2, 11602, &[]),
-            with_error(1, 2, 11000, &[]),
-            doc! { "n": 1, "writeErrors": [{ "index": 1 }] },
-        ] {
-            assert!(matches!(judge(&reply, 3), Verdict::Unknown(_)), "{reply}");
-        }
-        let mut refused_but_not_durable = with_error(2, 2, 11000, &[]);
+        let mut refused_but_not_durable = reply(0, &[(0, 11000, &[])]);
         refused_but_not_durable.insert("writeConcernError", doc! { "code": 91 });
-        assert!(matches!(judge(&refused_but_not_durable, 3), Verdict::Unknown(_)));
+        for (reply, ordered) in [
+            (doc! { "n": 2 }, false),
+            (doc! {}, false),
+            (doc! { "n": 3, "writeConcernError": { "code": 64 } }, false),
+            (reply(2, &[(2, 11602, &[])]), false),
+            (reply(1, &[(2, 11000, &[])]), true),
+            (reply(2, &[(7, 11000, &[])]), false),
+            (doc! { "n": 1, "writeErrors": [{ "index": 1 }] }, false),
+            (refused_but_not_durable, false),
+        ] {
+            assert!(matches!(judge(&reply, 3, ordered), Answer::Unknown(_)), "{reply}");
+        }
     }
 }

@@ -13,7 +13,8 @@ use mongodb::bson::Document;
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 
-use super::reply::{self, Verdict};
+use super::measure::RETRIES;
+use super::reply::{self, Answer};
 use crate::store::{Deadline, Error, Topology, error};
 
 /// Sessions at rest, for appends to take and give back.
@@ -41,9 +42,9 @@ const FIRST_NUMBER: i64 = 1 << 40;
 
 /// What became of a command.
 #[derive(Debug)]
-pub(super) enum Commit {
+pub(super) enum Outcome {
     /// The server has answered for good.
-    Answered(Verdict),
+    Answered(Answer),
     /// It was never sent, or was turned away before anything ran: nothing is stored.
     NotSent(Error),
     /// The deadline passed without an answer to trust. What was sent may yet apply once.
@@ -58,31 +59,35 @@ impl Sessions {
         Self { client, topology, idle: Mutex::default() }
     }
 
-    /// Runs an ordered `update` command of `statements` statements until the server answers or the
-    /// deadline passes. On a standalone server, which has no numbers, there is one attempt.
+    /// Runs an `update` command of `statements` statements until the server answers or the deadline
+    /// passes. On a standalone server, which has no numbers, there is one attempt.
     pub(super) async fn commit(
         self: &Arc<Self>,
-        database: Database,
+        database: &Database,
         command: Document,
         statements: usize,
+        ordered: bool,
         deadline: Deadline,
-    ) -> Commit {
-        let sessions = Arc::clone(self);
-        let replay = async move { sessions.replay(&database, command, statements, deadline).await };
+    ) -> Outcome {
+        let (sessions, database) = (Arc::clone(self), database.clone());
+        let replay = async move {
+            let judge = |reply: &Document| reply::judge(reply, statements, ordered);
+            sessions.replay(&database, command, judge, deadline).await
+        };
         // A server that is frozen answers nothing: the task waits for it, we do not.
-        deadline.spawn(replay).await.unwrap_or(Commit::Unknown)
+        deadline.spawn(replay).await.unwrap_or(Outcome::Unknown)
     }
 
     async fn replay(
         &self,
         database: &Database,
         mut command: Document,
-        statements: usize,
+        judge: impl Fn(&Document) -> Answer,
         deadline: Deadline,
-    ) -> Commit {
+    ) -> Outcome {
         let mut session = match self.take().await {
             Ok(session) => session,
-            Err(error) => return Commit::NotSent(Error::of(&error)),
+            Err(error) => return Outcome::NotSent(Error::of(&error)),
         };
         if self.topology == Topology::Replicated {
             session.latest += 1;
@@ -91,21 +96,22 @@ impl Sessions {
         let mut attempt = 0;
         loop {
             let sent = database.run_command(command.clone()).session(&mut *session.session).await;
-            let why = match sent.map(|reply| reply::judge(&reply, statements)) {
-                Ok(Verdict::Unknown(why)) => why,
-                Ok(verdict) => {
+            let why = match sent.as_ref().map(&judge) {
+                Ok(Answer::Unknown(why)) => why,
+                Ok(answer) => {
                     self.idle().push(session);
-                    return Commit::Answered(verdict);
+                    return Outcome::Answered(answer);
                 }
-                Err(error) if attempt == 0 && ran_nowhere(&error) => {
+                Err(error) if attempt == 0 && ran_nowhere(error) => {
                     self.idle().push(session);
-                    return Commit::NotSent(Error::of(&error));
+                    return Outcome::NotSent(Error::of(error));
                 }
                 Err(error) => error.to_string(),
             };
-            tracing::debug!(attempt, why, "the outcome of a commit is unknown");
+            metrics::counter!(RETRIES, "cause" => "unknown_outcome").increment(1);
+            tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
             if self.topology == Topology::Standalone || deadline.passed() {
-                return Commit::Unknown;
+                return Outcome::Unknown;
             }
             deadline.back_off(attempt).await;
             attempt += 1;

@@ -1,9 +1,10 @@
-//! Where trades go: from a known tail to the statements of one ordered `update` command.
+//! Where trades go: from a known tail to the statements of an `update` command.
 
 use std::ops::Range;
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
+use super::batch::Share;
 use super::tail::Tail;
 use super::{BucketId, COLLECTION, document};
 use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, SeqRange, Trade};
@@ -24,6 +25,11 @@ impl Statement {
     pub(super) fn range(&self) -> SeqRange {
         let first = self.page.first_seq().plus(self.expects);
         SeqRange { first, last: first.plus(self.trades.len() - 1) }
+    }
+
+    /// The tail, once it is stored.
+    pub(super) fn tail_after(&self) -> Tail {
+        Tail { id: self.id, page: self.page, count: self.expects + self.trades.len() }
     }
 }
 
@@ -49,7 +55,7 @@ pub fn next_second(previous: Option<u64>, trade: i64, now: i64) -> Result<u64, S
 pub(super) fn plan(
     customer: CustomerId,
     tail: Option<Tail>,
-    trades: &[Trade],
+    trades: &[&Trade],
     now: Instant,
 ) -> Result<Vec<Statement>, SecondsExhausted> {
     let mut statements = Vec::with_capacity(trades.len().div_ceil(PAGE_SIZE) + 1);
@@ -66,29 +72,35 @@ pub(super) fn plan(
             }
         };
         let end = trades.len().min(start + PAGE_SIZE - expects);
-        statements.push(Statement { id, page, expects, trades: start..end });
-        tail = Some(Tail { id, page, count: expects + end - start });
+        let statement = Statement { id, page, expects, trades: start..end };
+        tail = Some(statement.tail_after());
+        statements.push(statement);
         start = end;
     }
     Ok(statements)
 }
 
-/// The command that commits `statements`, in order: the first that fails is the last that runs.
+/// The command that commits the statements of these shares: in order, so that the first that fails
+/// is the last that runs, or each for itself.
 ///
 /// `within` is how long the server may wait for the majority, in milliseconds. The types of
 /// `customerId` (int64) and `count` (int32) in the stored bucket are those of `q` here: on insert
 /// the server copies them.
-pub(super) fn command(statements: &[Statement], trades: &[Trade], within: i64) -> Document {
-    let updates: Vec<Bson> = statements.iter().map(|statement| upsert(statement, trades).into()).collect();
+pub(super) fn command(shares: &[Share], ordered: bool, within: i64) -> Document {
+    let mut updates = Vec::new();
+    for share in shares {
+        let trades = share.trades();
+        updates.extend(share.statements.iter().map(|statement| Bson::from(upsert(statement, &trades))));
+    }
     doc! {
         "update": COLLECTION,
         "updates": updates,
-        "ordered": true,
+        "ordered": ordered,
         "writeConcern": { "w": "majority", "j": true, "wtimeout": within },
     }
 }
 
-fn upsert(statement: &Statement, trades: &[Trade]) -> Document {
+fn upsert(statement: &Statement, trades: &[&Trade]) -> Document {
     let trades = &trades[statement.trades.clone()];
     let dates = || trades.iter().map(|trade| trade.date);
     let millis = |date: Option<Instant>| DateTime::from_millis(date.map_or(0, Instant::millis));
@@ -163,7 +175,8 @@ mod tests {
             let tail = (held > 0).then(|| Tail {
                 id: BucketId { customer, second: 1_000_000_000 }, page: PageNumber::new(page).unwrap(), count: held,
             });
-            let trades = vec![trade(millis); count];
+            let trade = trade(millis);
+            let trades = vec![&trade; count];
             let plan = plan(customer, tail, &trades, Instant::from_millis(1_500_000_000_000).unwrap()).unwrap();
             let mut expected = Tail::totals(tail).last_seq().map_or(1, |seq| seq.get() + 1);
             let mut place = 0;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pagebucket::config::{CorsOrigin, ServerArgs};
 use pagebucket::domain::Clock;
 use pagebucket::server::Server;
+use pagebucket::store::trades::Capacity;
 use pagebucket::store::{CommandObserver, Connection, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -33,6 +34,7 @@ pub struct Service {
 pub struct Setup {
     pub connection: Connection,
     pub args: ServerArgs,
+    pub capacity: Capacity,
     pub clock: Clock,
 }
 
@@ -52,7 +54,7 @@ impl Setup {
             header_timeout: 30,
             body_timeout: 10,
         };
-        Self { connection, args, clock: Clock::system() }
+        Self { connection, args, capacity: Capacity::default(), clock: Clock::system() }
     }
 
     pub fn observed(
@@ -64,8 +66,9 @@ impl Setup {
     }
 
     pub async fn start(self) -> Service {
-        let store =
-            Store::connect(self.connection.clone(), self.clock.clone()).await.expect("the test's mongod");
+        let store = Store::connect(self.connection.clone(), self.capacity, self.clock.clone())
+            .await
+            .expect("the test's mongod");
         store.migrate().await.expect("the migrations");
         let server = Server::bind(&self.args, store, self.clock).await.expect("a free port");
         let address = server.address();

@@ -1,0 +1,131 @@
+//! One commit: tails, plans, commands, verdicts.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use mongodb::Database;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::batch::{Known, Settled, Share};
+use super::committer::Message;
+use super::measure::{COMMIT_SECONDS, COMMIT_STATEMENTS, COMMIT_TRADES};
+use super::reply::Answer;
+use super::session::{Outcome, Sessions};
+use super::{statement, tails};
+use crate::domain::Clock;
+use crate::store::{COMMAND, Deadline, Error};
+
+/// Statements in one command.
+const MOST_STATEMENTS: usize = 1_000;
+
+/// The longest command, in bytes. A server takes 48 MB (`maxMessageSizeBytes`).
+const MOST_BYTES: usize = 12 * 1024 * 1024;
+
+// A statement has some 300 bytes around its at most ten trades, and a trade at most 150.
+const _: () = assert!(MOST_STATEMENTS * (300 + 10 * 150) < MOST_BYTES);
+
+/// What committers share.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) database: Database,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) clock: Clock,
+}
+
+/// Commits these customers' requests, at least one, and tells the committer of each customer as soon
+/// as it is settled.
+pub(super) async fn run(connection: &Connection, shares: Vec<Share>, committer: &UnboundedSender<Message>) {
+    let tell = |settled: Settled| {
+        // The committer outlives its commits: they hold its address.
+        let _ = committer.send(Message::Settled(settled));
+    };
+    let planned = plan(connection, shares, &tell).await;
+    let (single, longer): (Vec<_>, Vec<_>) =
+        planned.into_iter().partition(|share| share.statements.len() == 1);
+    let mut commands = Vec::new();
+    let mut single = single.into_iter().peekable();
+    while single.peek().is_some() {
+        commands.push(single.by_ref().take(MOST_STATEMENTS).collect());
+    }
+    commands.extend(longer.into_iter().map(|share| vec![share]));
+    join_all(commands.into_iter().map(|shares| send(connection, shares, &tell))).await;
+}
+
+/// Finds the tails that are not in the catalog, all in one query, and plans.
+async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settled)) -> Vec<Share> {
+    let cold = shares.iter().filter_map(|share| match share.tail {
+        Known::Nothing(after) => Some((share.customer, after)),
+        Known::Tail(_) => None,
+    });
+    let (cold, after): (Vec<_>, Vec<_>) = cold.unzip();
+    let found = match cold.is_empty() {
+        true => Ok(Default::default()),
+        false => {
+            let after = after.into_iter().flatten().max();
+            tails::find(&connection.database, cold, after, deadline(&shares)).await
+        }
+    };
+    let now = connection.clock.now();
+    let mut planned = Vec::with_capacity(shares.len());
+    for share in shares {
+        let tail = match (share.tail, &found) {
+            (Known::Tail(tail), _) => tail,
+            (Known::Nothing(_), Ok(found)) => match found.get(&share.customer).cloned().transpose() {
+                Ok(tail) => tail,
+                Err(corruption) => {
+                    tell(share.fail(|| Error::from(corruption.clone()).into()));
+                    continue;
+                }
+            },
+            (Known::Nothing(_), Err(error)) => {
+                tell(share.fail(|| error.clone().into()));
+                continue;
+            }
+        };
+        match share.plan(tail, now) {
+            Ok(share) => planned.push(share),
+            Err(settled) => tell(settled),
+        }
+    }
+    planned
+}
+
+/// Sends one command: of single statements, unordered, or of one customer, ordered.
+async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settled)) {
+    let ordered = shares.len() == 1;
+    let deadline = deadline(&shares);
+    let statements: usize = shares.iter().map(|share| share.statements.len()).sum();
+    let command = statement::command(&shares, ordered, deadline.remaining_millis());
+    metrics::histogram!(COMMIT_STATEMENTS).record(statements as f64);
+    let trades: usize =
+        shares.iter().flat_map(|share| &share.requests).map(|request| request.rest().len()).sum();
+    metrics::histogram!(COMMIT_TRADES).record(trades as f64);
+    let started = Instant::now();
+    let outcome =
+        connection.sessions.commit(&connection.database, command, statements, ordered, deadline).await;
+    metrics::histogram!(COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
+    match outcome {
+        Outcome::Answered(Answer::Known { verdicts, at }) => {
+            let mut verdicts = &verdicts[..];
+            for share in shares {
+                let (own, others) = verdicts.split_at(share.statements.len());
+                verdicts = others;
+                tell(share.settle(own, at));
+            }
+        }
+        Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
+            shares.into_iter().for_each(|share| tell(share.unknown()))
+        }
+        Outcome::NotSent(error) => {
+            shares.into_iter().for_each(|share| tell(share.fail(|| error.clone().into())))
+        }
+    }
+}
+
+/// The earliest of all requests. None has waited long when it is taken, so that none cuts the time of
+/// the others short.
+fn deadline(shares: &[Share]) -> Deadline {
+    let requests = shares.iter().flat_map(|share| &share.requests);
+    requests.fold(Deadline::within(COMMAND), |earliest, request| earliest.min(request.deadline))
+}

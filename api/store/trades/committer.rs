@@ -1,0 +1,243 @@
+//! Committers: each drains what queued while its last commit was under way.
+//!
+//! There are a few, and a customer always has the same one, so that one customer's order is kept. A
+//! committer merges what has queued by customer, and commits it as few `update` commands: one
+//! unordered command of single statements, at most one a customer, and an ordered command for each
+//! customer that needs more, so that a failed page never leaves a later one behind. There is no
+//! timer: an idle committer commits at once, a busy one what has come meanwhile, and one journal
+//! flush serves them all. (The bucket catalog of MongoDB's own time-series collections does the
+//! same.)
+//!
+//! A commit that takes long, above all one whose outcome is unknown and which is being replayed, is
+//! *parked*: its customers wait for it, and the committer goes on with the others, in other sessions.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
+
+use super::append::Request;
+use super::batch::{Known, MOST_TRADES, Settled, Share};
+use super::catalog::Catalog;
+use super::commit::{self, Connection};
+use super::measure::{CATALOG, LOOKUPS};
+use crate::domain::CustomerId;
+
+/// How long a committer waits for a commit before it goes on with other customers. An ordinary one
+/// takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Customers in one commit: at most one statement each in an unordered command.
+const MOST_CUSTOMERS: usize = 1_000;
+
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A new request.
+    Append(Request),
+    /// What became of one customer's part of a commit.
+    Settled(Settled),
+    /// A commit takes long.
+    Parked,
+    /// A commit has ended; its customers are free, settled or not.
+    Ended { number: u64, customers: Vec<CustomerId>, parked: bool },
+}
+
+struct Committer {
+    connection: Arc<Connection>,
+    /// Its own address, which does not keep it alive.
+    own: WeakUnboundedSender<Message>,
+    catalog: Catalog,
+    remembered: metrics::Gauge,
+    waiting: HashMap<CustomerId, VecDeque<Request>>,
+    /// Customers with waiting requests and no commit under way, in order of arrival.
+    ready: VecDeque<CustomerId>,
+    /// Customers with a commit under way, by the number of that commit.
+    busy: HashMap<CustomerId, u64>,
+    commits: u64,
+    /// Commits under way that are not parked: none or one.
+    running: usize,
+}
+
+/// Starts a committer. It ends when every address of it is dropped.
+/// `number` tells it from the others.
+pub(super) fn start(
+    connection: Arc<Connection>,
+    catalog: Catalog,
+    number: usize,
+) -> UnboundedSender<Message> {
+    let (address, inbox) = unbounded_channel();
+    let committer = Committer {
+        connection,
+        own: address.downgrade(),
+        catalog,
+        remembered: metrics::gauge!(CATALOG, "committer" => number.to_string()),
+        waiting: HashMap::new(),
+        ready: VecDeque::new(),
+        busy: HashMap::new(),
+        commits: 0,
+        running: 0,
+    };
+    tokio::spawn(committer.run(inbox));
+    address
+}
+
+impl Committer {
+    async fn run(mut self, mut inbox: UnboundedReceiver<Message>) {
+        while let Some(message) = inbox.recv().await {
+            self.receive(message);
+            while let Ok(message) = inbox.try_recv() {
+                self.receive(message);
+            }
+            while self.running == 0 && !self.ready.is_empty() {
+                self.commit();
+            }
+        }
+    }
+
+    fn receive(&mut self, message: Message) {
+        match message {
+            Message::Append(request) => {
+                let customer = request.customer;
+                let waiting = self.waiting.entry(customer).or_default();
+                waiting.push_back(request);
+                if waiting.len() == 1 && !self.busy.contains_key(&customer) {
+                    self.ready.push_back(customer);
+                }
+            }
+            Message::Settled(Settled { customer, tail, again }) => {
+                match tail {
+                    Some(tail) => self.catalog.put(tail),
+                    None => self.catalog.forget(customer),
+                }
+                self.remembered.set(self.catalog.len() as f64);
+                if !again.is_empty() {
+                    let waiting = self.waiting.entry(customer).or_default();
+                    again.into_iter().rev().for_each(|request| waiting.push_front(request));
+                }
+                self.release(customer);
+            }
+            Message::Parked => self.running -= 1,
+            Message::Ended { number, customers, parked } => {
+                if !parked {
+                    self.running -= 1;
+                }
+                for customer in customers {
+                    if self.busy.get(&customer) == Some(&number) {
+                        // It ended without a word of this one: its tail may be anywhere.
+                        self.catalog.forget(customer);
+                        self.release(customer);
+                    }
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, customer: CustomerId) {
+        self.busy.remove(&customer);
+        if self.waiting.contains_key(&customer) {
+            self.ready.push_back(customer);
+        }
+    }
+
+    /// Commits what waits, as much as goes into one commit.
+    fn commit(&mut self) {
+        let Some(own) = self.own.upgrade() else { return };
+        self.commits += 1;
+        let mut shares = Vec::new();
+        for _ in 0..self.ready.len().min(MOST_CUSTOMERS) {
+            let Some(customer) = self.ready.pop_front() else { break };
+            let requests = self.take(customer);
+            if requests.is_empty() {
+                continue;
+            }
+            let refused_at = requests.iter().filter_map(|request| request.refused_at).max();
+            let tail = match self.catalog.get(customer) {
+                Some(tail) => {
+                    metrics::counter!(LOOKUPS, "result" => "hit").increment(1);
+                    Known::Tail(Some(tail))
+                }
+                None => {
+                    metrics::counter!(LOOKUPS, "result" => "miss").increment(1);
+                    Known::Nothing(refused_at)
+                }
+            };
+            self.busy.insert(customer, self.commits);
+            shares.push(Share { customer, tail, requests, statements: Vec::new() });
+        }
+        if shares.is_empty() {
+            return;
+        }
+        self.running += 1;
+        let ending = Ending {
+            number: self.commits,
+            customers: shares.iter().map(|share| share.customer).collect(),
+            parked: false,
+            address: own.clone(),
+        };
+        tokio::spawn(run_commit(Arc::clone(&self.connection), shares, own, ending));
+    }
+
+    /// The first requests of a customer, as many as go into one commit. Those whose clients were
+    /// told that they waited too long are dropped.
+    fn take(&mut self, customer: CustomerId) -> Vec<Request> {
+        let mut taken: Vec<Request> = Vec::new();
+        let mut trades = 0;
+        let Some(waiting) = self.waiting.get_mut(&customer) else { return taken };
+        while let Some(next) = waiting.front() {
+            let with_next = trades + next.rest().len();
+            if !taken.is_empty() && (next.alone || with_next > MOST_TRADES) {
+                break;
+            }
+            let Some(request) = waiting.pop_front() else { break };
+            if request.take() {
+                trades = with_next;
+                let alone = request.alone;
+                taken.push(request);
+                if alone {
+                    break;
+                }
+            }
+        }
+        if waiting.is_empty() {
+            self.waiting.remove(&customer);
+        }
+        taken
+    }
+}
+
+async fn run_commit(
+    connection: Arc<Connection>,
+    shares: Vec<Share>,
+    address: UnboundedSender<Message>,
+    mut ending: Ending,
+) {
+    let mut commit = std::pin::pin!(commit::run(&connection, shares, &address));
+    if tokio::time::timeout(PATIENCE, &mut commit).await.is_err() {
+        ending.park();
+        commit.await;
+    }
+}
+
+/// Tells the committer that a commit has ended, also when it panicked.
+struct Ending {
+    number: u64,
+    customers: Vec<CustomerId>,
+    parked: bool,
+    address: UnboundedSender<Message>,
+}
+
+impl Ending {
+    fn park(&mut self) {
+        self.parked = true;
+        // The committer cannot be gone: we hold its address.
+        let _ = self.address.send(Message::Parked);
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let customers = std::mem::take(&mut self.customers);
+        let _ = self.address.send(Message::Ended { number: self.number, customers, parked: self.parked });
+    }
+}

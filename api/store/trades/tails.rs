@@ -1,0 +1,98 @@
+//! Known tails of many customers in one query.
+
+use std::collections::HashMap;
+
+use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, Document, Timestamp, doc};
+
+use super::majority::Patient;
+use super::tail::Tail;
+use super::{BucketId, COLLECTION};
+use crate::domain::{CustomerId, PAGE_SIZE, PageNumber};
+use crate::store::{Corruption, Deadline, Error};
+
+/// The last buckets of these customers, read at majority; a customer without one has none. A corrupt
+/// bucket concerns its own customer alone.
+///
+/// Sorted backwards with `$first` it is a DISTINCT_SCAN, one key and one document a customer; sorted
+/// forwards with `$last` it would read every page. (Server manual, "$group Optimizations".)
+///
+/// # Errors
+/// No database in time.
+pub(super) async fn find(
+    database: &Database,
+    customers: Vec<CustomerId>,
+    after: Option<Timestamp>,
+    deadline: Deadline,
+) -> Result<HashMap<CustomerId, Result<Tail, Corruption>>, Error> {
+    let database = database.clone();
+    let work = async move {
+        let mut patient = Patient::new(after, deadline);
+        loop {
+            let (concern, limit) = patient.terms();
+            match run(&database, query(&customers, concern, limit)).await {
+                Err(error) => patient.after(error).await?,
+                found => return found,
+            }
+        }
+    };
+    deadline.read(work).await
+}
+
+async fn run(
+    database: &Database,
+    query: Document,
+) -> Result<HashMap<CustomerId, Result<Tail, Corruption>>, Error> {
+    let error = |error: mongodb::error::Error| Error::of(&error);
+    let mut cursor = database.run_cursor_command(query).await.map_err(error)?;
+    let mut tails = HashMap::new();
+    while cursor.advance().await.map_err(error)? {
+        let group = cursor.current();
+        let customer = customer(group)?;
+        tails.insert(customer, tail(group, customer));
+    }
+    Ok(tails)
+}
+
+fn query(customers: &[CustomerId], concern: Document, limit: i64) -> Document {
+    let ids: Vec<Bson> = customers.iter().map(|customer| Bson::Int64(customer.get() as i64)).collect();
+    doc! {
+        "aggregate": COLLECTION,
+        "pipeline": [
+            { "$match": { "customerId": { "$in": ids } } },
+            { "$sort": { "customerId": -1, "page": -1 } },
+            { "$group": {
+                "_id": "$customerId", "id": { "$first": "$_id" }, "page": { "$first": "$page" }, "count": { "$first": "$count" },
+            } },
+        ],
+        "hint": { "customerId": 1, "page": 1 },
+        "cursor": { "batchSize": customers.len() as i32 + 1 },
+        "readConcern": concern,
+        "maxTimeMS": limit,
+    }
+}
+
+fn customer(group: &RawDocument) -> Result<CustomerId, Error> {
+    let customer =
+        group.get_i64("_id").ok().and_then(|customer| CustomerId::new(customer.try_into().ok()?).ok());
+    customer.ok_or_else(|| Error::Internal("a group of tails without its customer".to_owned()))
+}
+
+fn tail(group: &RawDocument, customer: CustomerId) -> Result<Tail, Corruption> {
+    let id = group.get_str("id").unwrap_or("without a readable _id");
+    let corrupt = |field: &str, detail: &str| Corruption {
+        id: id.to_owned(),
+        field: field.to_owned(),
+        detail: detail.to_owned(),
+    };
+    let bucket = BucketId::parse(id, customer);
+    let page = group.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
+    let count = group.get_i32("count").ok().and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| (1..=PAGE_SIZE).contains(count));
+    Ok(Tail {
+        id: bucket.ok_or_else(|| corrupt("_id", "is not the customer's id, _ and ten digits"))?,
+        page: page.ok_or_else(|| corrupt("page", "is not a positive int64"))?,
+        count: count.ok_or_else(|| corrupt("count", "is not an int32 from 1 to 10"))?,
+    })
+}
