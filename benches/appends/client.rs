@@ -1,0 +1,105 @@
+//! One connection that posts trades: HTTP/1.1 by hand.
+//!
+//! The load shares the machine's cores with what it measures, so it does no more than it must: it writes a
+//! request in one piece, and reads status and length of an answer.
+
+use std::io::{Error, ErrorKind, Write};
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A connection, made anew after it has failed.
+pub struct Client {
+    address: SocketAddr,
+    stream: Option<TcpStream>,
+    body: Vec<u8>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, stream: None, body: Vec::new(), request: Vec::new(), answer: Vec::new() }
+    }
+
+    /// Posts a trade of each quantity, as one trade or as an array; true when they are acknowledged.
+    ///
+    /// # Errors
+    /// No answer, or none that can be understood.
+    pub async fn append(&mut self, customer: u64, quantities: &Range<u64>) -> std::io::Result<bool> {
+        write_body(&mut self.body, quantities)?;
+        self.request.clear();
+        write!(
+            self.request,
+            "POST /v1/customers/{customer}/trades HTTP/1.1\r\nhost: bench\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            self.body.len()
+        )?;
+        self.request.extend_from_slice(&self.body);
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let stream = TcpStream::connect(self.address).await?;
+                stream.set_nodelay(true)?;
+                stream
+            }
+        };
+        // Kept only when the answer was read to its end.
+        let stream = self.stream.insert(stream);
+        let status = match exchange(stream, &self.request, &mut self.answer).await {
+            Ok(status) => status,
+            Err(error) => {
+                self.stream = None;
+                return Err(error);
+            }
+        };
+        Ok(status == 201)
+    }
+}
+
+fn write_body(body: &mut Vec<u8>, quantities: &Range<u64>) -> std::io::Result<()> {
+    body.clear();
+    let one = quantities.end - quantities.start == 1;
+    for quantity in quantities.clone() {
+        let before = if one {
+            ""
+        } else if quantity == quantities.start {
+            "["
+        } else {
+            ","
+        };
+        write!(body, r#"{before}{{"type":"buy","ticker":"MDB","qty":{quantity}}}"#)?;
+    }
+    if !one {
+        body.push(b']');
+    }
+    Ok(())
+}
+
+/// The status of the answer, which is read whole.
+async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> std::io::Result<u16> {
+    stream.write_all(request).await?;
+    answer.clear();
+    loop {
+        if stream.read_buf(answer).await? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let Some(head) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { continue };
+        let (status, length) = read_head(&answer[..head]).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidData, "an answer without a status or a content-length")
+        })?;
+        if answer.len() >= head + 4 + length {
+            return Ok(status);
+        }
+    }
+}
+
+/// Status and content-length, whose name hyper writes in small letters.
+fn read_head(head: &[u8]) -> Option<(u16, usize)> {
+    let head = str::from_utf8(head).ok()?;
+    let status = head.get(9..12)?.parse().ok()?;
+    let (_, rest) = head.split_once("\r\ncontent-length: ")?;
+    Some((status, rest.split("\r\n").next()?.parse().ok()?))
+}

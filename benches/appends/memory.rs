@@ -1,0 +1,100 @@
+//! Memory of a server process of its own, with many customers known and under load.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+
+use crate::Result;
+use crate::customers::Customers;
+use crate::load::{self, Load};
+use crate::mongod::Mongod;
+use crate::settings::{Settings, Timing};
+
+/// As `ONLY` names it.
+pub const STAGE: &str = "memory";
+
+const CUSTOMERS: u64 = 100_000;
+const DATABASE: &str = "bench_memory";
+
+/// The most that it may have, in MiB.
+pub const EXPECTED: f64 = 96.0;
+
+/// In MiB.
+pub struct Memory {
+    pub customers: u64,
+    /// Right after its start.
+    pub idle: f64,
+    /// The median of samples under load.
+    pub resident: f64,
+    /// The most that it ever had, since its start.
+    pub peak: f64,
+}
+
+/// Starts `pagebucket serve`, sends it a trade for each customer, and looks at it under load.
+pub async fn measure(mongod: &Mongod, settings: &Settings) -> Result<Memory> {
+    eprintln!("bench: {STAGE}: a trade for each of {CUSTOMERS} customers");
+    let (mut server, address) = start(mongod).await?;
+    let pid = server.id().ok_or("the server has ended")?;
+    let idle = status(pid, "VmRSS")?;
+    let at_most = Timing { warm_up: Duration::ZERO, measured: Duration::from_secs(15) };
+    // More connections than elsewhere, to be done sooner; a quick run goes on with those that it has reached.
+    let touch = Load {
+        connections: 256,
+        trades: 1,
+        customers: Customers::each(1..=CUSTOMERS),
+        timing: settings.quick.then_some(at_most),
+        seed: settings.seed,
+    };
+    let touched = load::run(address, touch).await?;
+    let timing = Timing { warm_up: Duration::ZERO, measured: Duration::from_secs(3) };
+    let under_load = Load {
+        connections: 64,
+        trades: 1,
+        customers: Customers::Uniform(1..=touched.acknowledged.count.max(1)),
+        timing: Some(timing),
+        seed: settings.seed,
+    };
+    let load: JoinHandle<_> = tokio::spawn(load::run(address, under_load));
+    let mut samples = Vec::new();
+    while !load.is_finished() {
+        samples.push(status(pid, "VmRSS")?);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    load.await??;
+    let peak = status(pid, "VmHWM")?;
+    server.kill().await?;
+    mongod.database(DATABASE).await?.drop().await?;
+    samples.sort_unstable_by(f64::total_cmp);
+    let resident = samples.get(samples.len() / 2).copied().unwrap_or(peak);
+    Ok(Memory { customers: touched.acknowledged.count, idle, resident, peak })
+}
+
+/// The program itself, with its defaults; it tells its address on its first line.
+async fn start(mongod: &Mongod) -> Result<(Child, SocketAddr)> {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_pagebucket"))
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .env("MONGODB_URI", mongod.uri())
+        .env("PAGEBUCKET_DATABASE", DATABASE)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        // Its log, a line a request.
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let output = server.stdout.take().ok_or("no output")?;
+    let line = BufReader::new(output).lines().next_line().await?.ok_or("the server did not start")?;
+    let (_, address) = line.rsplit_once("http://").ok_or("no address")?;
+    Ok((server, address.parse()?))
+}
+
+/// A line of `/proc/PID/status`, which is in KiB, in MiB.
+fn status(pid: u32, field: &str) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let kib: f64 = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no such line")?.parse()?;
+    Ok(kib / 1024.0)
+}

@@ -1,0 +1,87 @@
+//! The run's own mongod: a replica set of one node, with its data in a temporary directory.
+//!
+//! Not `pagebucket::embedded`, whose cache of 0.5 GB suits a desk: here several databases are compared, and
+//! none should be slow because the others have filled the cache.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use mongodb::bson::doc;
+use mongodb::{Client, Database};
+use pagebucket::store::Connection;
+use tokio::process::{Child, Command};
+
+use crate::Result;
+
+/// In GB.
+const CACHE: &str = "2";
+
+/// Connections of each contender's driver.
+pub const POOL: u32 = 64;
+
+/// A running mongod. Dropping it kills it and removes its data.
+pub struct Mongod {
+    child: Child,
+    directory: PathBuf,
+    port: u16,
+}
+
+impl Mongod {
+    /// Starts the one that `MONGOD` names, or that is found.
+    pub async fn start() -> Result<Self> {
+        let named = std::env::var_os("MONGOD").map(PathBuf::from);
+        let binary = pagebucket::embedded::find_mongod(named.as_deref())?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let directory = std::env::temp_dir().join(format!("pagebucket-bench-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&directory)?;
+        let child = Command::new(binary)
+            .args(["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", &port.to_string()])
+            .args(["--wiredTigerCacheSizeGB", CACHE, "--oplogSize", "1024", "--nounixsocket", "--quiet"])
+            .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
+            .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
+            .args([Path::new("--dbpath"), &directory, Path::new("--logpath"), &directory.join("mongod.log")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mongod = Self { child, directory, port };
+        mongod.connection("admin").initiate().await?;
+        Ok(mongod)
+    }
+
+    /// As `MONGODB_URI`.
+    pub fn uri(&self) -> String {
+        format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port)
+    }
+
+    /// For our store.
+    pub fn connection(&self, database: &str) -> Connection {
+        Connection { uri: self.uri(), database: database.to_owned(), pool_size: POOL, observer: None }
+    }
+
+    /// For everybody else: a database through a client of its own, with the same pool and the write concern
+    /// that our store states with each command.
+    pub async fn database(&self, name: &str) -> Result<Database> {
+        let uri = format!("{}&w=majority&journal=true&maxPoolSize={POOL}", self.uri());
+        Ok(Client::with_uri_str(uri).await?.database(name))
+    }
+
+    pub async fn version(&self) -> Result<String> {
+        let build = self.database("admin").await?.run_command(doc! { "buildInfo": 1 }).await?;
+        Ok(build.get_str("version")?.to_owned())
+    }
+
+    /// Ends it, and removes its data.
+    pub async fn remove(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+}
+
+impl Drop for Mongod {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.start_kill().ok();
+        std::fs::remove_dir_all(&self.directory).ok();
+    }
+}
