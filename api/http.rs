@@ -12,10 +12,13 @@ mod customers;
 mod health;
 mod limits;
 mod links;
+mod metrics;
+mod new_trades;
 mod openapi;
 mod params;
 mod problem;
 mod request_id;
+mod schemas;
 mod site;
 mod trades;
 mod unread;
@@ -30,11 +33,13 @@ use axum::{Router, middleware};
 use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use cors::Origins;
+pub use metrics::Metrics;
 pub use openapi::document;
 
 use crate::domain::Clock;
@@ -62,6 +67,8 @@ pub struct Api {
     pub origins: Origins,
     /// Whether new requests should be sent here.
     pub ready: Ready,
+    /// What `/metrics` shows.
+    pub metrics: Metrics,
 }
 
 /// How much a request may ask for.
@@ -106,7 +113,10 @@ fn routes() -> OpenApiRouter<Api> {
 }
 
 fn probes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(health::livez)).routes(routes!(health::readyz))
+    OpenApiRouter::default()
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(metrics::expose))
 }
 
 /// The whole API, ready to be served.
@@ -116,24 +126,28 @@ pub fn router(api: Api) -> Router {
     let under_way = Arc::new(Semaphore::new(api.limits.requests));
     let v1 = v1
         .layer(middleware::from_fn(limits::deadline))
-        .layer(middleware::from_fn_with_state(under_way, limits::under_way));
+        .layer(middleware::from_fn_with_state(Arc::clone(&under_way), limits::under_way))
+        .layer(middleware::from_fn_with_state(api.ready.clone(), limits::not_stopping));
     let cors = cors::layer(api.origins.clone());
     v1.merge(probes)
-        .merge(site::router())
+        .merge(site::router().layer(middleware::from_fn_with_state(under_way, limits::under_way)))
+        .route_layer(middleware::from_fn(metrics::tell_route))
         .fallback(site::nothing_here)
         .layer(CatchPanicLayer::custom(problem::catch_panic))
         .layer(middleware::from_fn(problem::render))
-        .layer(CompressionLayer::new())
+        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(site::may_be_compressed)))
         .layer(SetResponseHeaderLayer::if_not_present(
             header::CACHE_CONTROL,
             HeaderValue::from_static("no-cache"),
         ))
+        .layer(cors)
+        // Outside of CORS, which answers preflights itself.
         .layer(SetResponseHeaderLayer::overriding(
             header::X_CONTENT_TYPE_OPTIONS,
             HeaderValue::from_static("nosniff"),
         ))
-        .layer(cors)
         .layer(middleware::from_fn_with_state(api.limits, unread::drain))
+        .layer(middleware::from_fn(metrics::count))
         .layer(middleware::from_fn(access_log::log))
         .layer(middleware::from_fn(request_id::assign))
         .with_state(api)

@@ -3,6 +3,7 @@
 //! Written on hyper rather than on `axum::serve`, which waits for a request's head for ever and
 //! drains without a deadline.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +18,18 @@ use tokio::sync::Semaphore;
 
 use crate::config::{CorsOrigin, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, Limits, Origins, Ready};
+use crate::http::{self, Api, Limits, Metrics, Origins, Ready};
 use crate::store::Store;
+use crate::telemetry;
 
-/// From the signal to stop until the last connection is closed.
+/// From the signal to stop until the last request has ended.
 pub const DRAIN: Duration = Duration::from_secs(40);
 
 // A request that begins right before the signal may end.
 const _: () = assert!(http::REQUEST.as_secs() < DRAIN.as_secs());
+
+/// In which who came too late must have read that.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How long accepting rests after an error, such as too many open files.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
@@ -35,8 +40,10 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     router: Router,
+    store: Store,
     ready: Ready,
     header_timeout: Duration,
+    drain_delay: Duration,
     connections: Arc<Semaphore>,
 }
 
@@ -49,18 +56,21 @@ impl Server {
         let listener = TcpListener::bind(args.listen).await?;
         let ready = Ready::default();
         let api = Api {
-            store,
+            store: store.clone(),
             clock,
             limits: limits(args),
             origins: origins(&args.cors_origins),
             ready: ready.clone(),
+            metrics: Metrics::new(telemetry::exposition),
         };
         Ok(Self {
             address: listener.local_addr()?,
             listener,
             router: http::router(api),
+            store,
             ready,
             header_timeout: Duration::from_secs(args.header_timeout),
+            drain_delay: Duration::from_secs(args.drain_delay),
             connections: Arc::new(Semaphore::new(args.max_connections as usize)),
         })
     }
@@ -70,24 +80,40 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` completes; then says unready, accepts nothing new, and lets requests
-    /// under way end, for at most [`DRAIN`]. True when all have.
+    /// Serves until `stop` completes. Then it says unready, closes idle connections, and lets requests
+    /// under way end, for at most [`DRAIN`]; who comes meanwhile is told that it is stopping. True when
+    /// all have ended.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
-        let graceful = GracefulShutdown::new();
-        let mut stop = std::pin::pin!(stop);
+        let (early, late) = (GracefulShutdown::new(), GracefulShutdown::new());
+        tokio::select! {
+            never = self.accept(&early, KeepAlive::Yes) => match never {},
+            () = stop => {}
+        }
+        self.ready.end();
+        let ended = async {
+            early.shutdown().await;
+            // What clients that have hung up have left in the queues is stored all the same.
+            self.store.trades().settled().await;
+        };
+        let drain = futures_util::future::join(ended, tokio::time::sleep(self.drain_delay));
+        let drained = tokio::select! {
+            never = self.accept(&late, KeepAlive::No) => match never {},
+            drained = tokio::time::timeout(DRAIN, drain) => drained.is_ok(),
+        };
+        drop(self.listener);
+        // Nothing of theirs is under way but the words "not here"; nobody waits long for these.
+        let _ = tokio::time::timeout(LAST_WORDS, late.shutdown()).await;
+        drained
+    }
+
+    /// Accepts connections for ever, and has them watched.
+    async fn accept(&self, watch: &GracefulShutdown, keep_alive: KeepAlive) -> Infallible {
         loop {
             // A place before the next connection: beyond the limit they wait in the backlog.
-            let accepted = async {
-                let place = Arc::clone(&self.connections).acquire_owned().await;
-                (self.listener.accept().await, place)
-            };
-            let (accepted, place) = tokio::select! {
-                accepted = accepted => accepted,
-                () = &mut stop => break,
-            };
-            match accepted {
+            let place = Arc::clone(&self.connections).acquire_owned().await;
+            match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let connection = graceful.watch(self.connection(stream));
+                    let connection = watch.watch(self.connection(stream, keep_alive));
                     tokio::spawn(async move {
                         // Ends with an error when the client hangs up or is too slow: nobody is left to be told.
                         let ended = connection.await;
@@ -101,14 +127,12 @@ impl Server {
                 }
             }
         }
-        self.ready.end();
-        drop(self.listener);
-        tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_ok()
     }
 
     fn connection(
         &self,
         stream: TcpStream,
+        keep_alive: KeepAlive,
     ) -> http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>> {
         // Answers are small and written whole: waiting to fill a segment only costs time. If it
         // cannot be set the connection is slower, no more.
@@ -116,8 +140,16 @@ impl Server {
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
+            .keep_alive(matches!(keep_alive, KeepAlive::Yes))
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()))
     }
+}
+
+/// Whether a connection may be asked again.
+#[derive(Debug, Clone, Copy)]
+enum KeepAlive {
+    Yes,
+    No,
 }
 
 fn limits(args: &ServerArgs) -> Limits {

@@ -1,8 +1,10 @@
 //! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
 //!
 //! [`Store`] is the one way in. [`trades`] holds the pattern itself and begins with its design;
-//! [`migrations`] makes the collections; [`connection`] finds the server and checks what it is.
+//! [`migrations`] makes the collections, and [`collections`] checks that they are still there;
+//! [`connection`] finds the server and checks what it is.
 
+mod collections;
 mod connection;
 mod deadline;
 mod error;
@@ -59,12 +61,20 @@ impl Store {
         self.topology
     }
 
-    /// Refuses a `trades` collection that this version would read or write wrongly.
+    /// Before migrations: refuses a `trades` collection that is not ours.
     ///
     /// # Errors
     /// It is there, but not clustered; or there was no answer.
+    pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
+        collections::refuse_foreign(&self.database).await
+    }
+
+    /// After migrations: refuses a `trades` collection that is not there, or lacks one of its guards.
+    ///
+    /// # Errors
+    /// It is missing, or not as migrations make it; or there was no answer.
     pub async fn check_collections(&self) -> Result<(), ConnectError> {
-        connection::check_clustered(&self.database, trades::COLLECTION).await
+        collections::check_guards(&self.database).await
     }
 
     /// Whether the primary answers within `limit`.

@@ -18,10 +18,7 @@ pub(super) struct Opened {
 /// `initiate` first makes a fresh replica-set member a set.
 pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Result<Opened, Failure> {
     let (uri, embedded) = match args.mongodb_uri.as_ref().filter(|uri| !uri.expose().is_empty()) {
-        Some(uri) => {
-            tracing::info!(server = %uri, database = args.database, "using a MongoDB server");
-            (uri.expose().to_owned(), None)
-        }
+        Some(uri) => (uri.expose().to_owned(), None),
         None => {
             let options = embedded::Options { data_dir: args.data_dir.clone(), mongod: args.mongod.clone() };
             let embedded = embedded::start(&options, role)
@@ -32,6 +29,9 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
     };
     let connection =
         Connection { uri, database: args.database.clone(), pool_size: args.pool_size, observer: None };
+    if embedded.is_none() {
+        tracing::info!(server = connection.shown(), database = args.database, "using a MongoDB server");
+    }
     match connect(connection, capacity(args), initiate && embedded.is_none()).await {
         Ok(store) => Ok(Opened { store, embedded }),
         Err(failure) => {
@@ -63,7 +63,7 @@ impl Opened {
     /// Applies what is pending, or with `only_check` refuses it; either way the collections are then
     /// those that this version knows.
     pub(super) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {
-        self.store.check_collections().await?;
+        self.store.refuse_foreign_collections().await?;
         if only_check {
             let plan = self.store.plan_migrations().await?;
             if !plan.pending().is_empty() {
@@ -72,6 +72,7 @@ impl Opened {
         } else {
             self.store.migrate().await?;
         }
+        self.store.check_collections().await?;
         Ok(())
     }
 

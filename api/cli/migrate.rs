@@ -41,13 +41,14 @@ pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn migrate(opened: &Opened, check: bool) -> Result<ExitCode, Failure> {
-    opened.store.check_collections().await?;
+    opened.store.refuse_foreign_collections().await?;
     if check {
         let plan = opened.store.plan_migrations().await?;
         for name in plan.pending() {
             print(format_args!("pending: {name}"));
         }
         return if plan.pending().is_empty() {
+            opened.store.check_collections().await?;
             print(format_args!("nothing is pending"));
             Ok(ExitCode::SUCCESS)
         } else {
@@ -58,6 +59,7 @@ async fn migrate(opened: &Opened, check: bool) -> Result<ExitCode, Failure> {
     for name in &applied {
         print(format_args!("applied: {name}"));
     }
+    opened.store.check_collections().await?;
     if applied.is_empty() {
         print(format_args!("nothing was pending"));
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Api;
-use super::problem::{Kind, Problem, ReadyProblems};
+use super::problem::{Problem, ReadyProblems};
 
 /// In which the database must answer for the service to be ready.
 const PING: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ pub async fn livez() -> Json<Health> {
 )]
 pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
     if !api.ready.get() {
-        return Err(Problem::new(Kind::ShuttingDown, "This instance is stopping."));
+        return Err(Problem::stopping());
     }
     api.store.ping(PING).await?;
     Ok(OK)

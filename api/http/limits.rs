@@ -1,4 +1,4 @@
-//! How many requests at once, and how long each.
+//! How many requests at once, how long each, and until when.
 
 use std::sync::Arc;
 
@@ -8,8 +8,13 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
 use super::problem::{Kind, Problem};
-use super::{ANSWER, REQUEST};
+use super::{ANSWER, REQUEST, Ready};
 use crate::store::Deadline;
+
+/// Answers 503 at once when the service is stopping; requests that came before go on.
+pub(super) async fn not_stopping(State(ready): State<Ready>, request: Request, next: Next) -> Response {
+    if ready.get() { next.run(request).await } else { Problem::stopping().into_response() }
+}
 
 /// Answers 503 at once when as many requests are under way as may be.
 pub(super) async fn under_way(

@@ -8,12 +8,13 @@ use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use utoipa::IntoParams;
+use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
-use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::problem::{ParameterFault, Problem};
-use crate::domain::{CustomerId, Invalid, MAX_SAFE_INTEGER, PageNumber, Seq};
+use super::schemas::ordinal;
+use crate::domain::{CustomerId, Invalid, PageNumber, Seq};
 use crate::store::trades::Order;
 
 /// `/customers/{customerId}`
@@ -150,16 +151,6 @@ impl<'a> Reader<'a> {
         }
         if self.faults.is_empty() { Ok(()) } else { Err(Problem::invalid_parameters(self.faults)) }
     }
-}
-
-/// A whole number from 1 to 2^53 - 1, for the documentation.
-pub(super) fn ordinal() -> RefOr<Schema> {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::new(Type::Integer))
-        .format(Some(utoipa::openapi::SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::Int64)))
-        .minimum(Some(1))
-        .maximum(Some(MAX_SAFE_INTEGER as i64))
-        .into()
 }
 
 fn in_path(name: &str, description: &str, example: u64) -> Parameter {

@@ -16,12 +16,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 pub use documented::{
-    AppendProblems, PageProblems, Problem as ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
+    AppendProblems, PageProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
 };
 pub use kind::Kind;
 pub use render::{catch_panic, render};
 
-use crate::domain::{Faults, SeqRange};
+use crate::domain::{CustomerId, Faults, SeqRange};
 use crate::store;
 use crate::store::trades::{AppendError, Cause};
 
@@ -95,6 +95,11 @@ impl Problem {
         Self { kind, detail: detail.into(), members: Box::default() }
     }
 
+    /// For whoever comes after the signal to stop.
+    pub fn stopping() -> Self {
+        Self::new(Kind::ShuttingDown, "This instance is stopping. Nothing was stored.")
+    }
+
     /// A path or a query with these faults, at least one.
     pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
         let mut problem = Self::new(Kind::InvalidParameter, kind::summary(faults.len(), "wrong parameter"));
@@ -118,34 +123,32 @@ impl Problem {
         problem
     }
 
-    /// An append of `count` trades that was not stored whole.
-    pub fn of_append(error: AppendError, count: usize) -> Self {
+    /// An append of `count` trades to `customer`'s history that was not stored whole. Logged here, in
+    /// other words than the client's.
+    pub fn of_append(customer: CustomerId, error: AppendError, count: usize) -> Self {
         let AppendError { ranges, unknown, cause } = error;
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
-        let mut problem = match cause {
-            Cause::OutcomeUnknown => Self::new(
-                Kind::OutcomeUnknown,
-                "The database gave no answer in time. Trades that are not in `ranges` may or may not be stored: \
-                 look at the end of the history before you send them again.",
-            ),
-            Cause::Overloaded => Self::new(Kind::Overloaded, "Too many appends are waiting."),
-            Cause::Contended => Self::new(Kind::Overloaded, "Too many appends to this history at once."),
-            Cause::SecondsExhausted(_) => Self::new(
+        tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
+        let (kind, why) = match cause {
+            Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
+            Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
+            Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
+            Cause::SecondsExhausted(_) => (
                 Kind::HistoryExhausted,
-                "This history has reached the last bucket that there can be.",
+                "The next bucket of this history would begin later than a bucket can.",
             ),
-            Cause::Database(error) => Self::from(error),
+            Cause::Database(error) => logged(error),
         };
-        if unknown > 0 && problem.kind != Kind::OutcomeUnknown {
-            problem =
-                Self::new(Kind::OutcomeUnknown, "An internal error came between the commit and its answer.");
-        } else if unknown == 0 && stored > 0 {
-            let why = problem.detail;
-            problem = Self::new(
-                Kind::PartlyStored,
-                format!("Only the first {stored} of {count} trades are stored. {why}"),
-            );
-        }
+        let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
+            let rest = "Trades that are not in `ranges` may or may not be stored: look at the end of the history \
+                        before you send them again.";
+            Self::new(Kind::OutcomeUnknown, format!("{why} {rest}"))
+        } else if stored > 0 {
+            let first = format!("Only the first {stored} of {count} trades are stored.");
+            Self::new(Kind::PartlyStored, format!("{first} {why}"))
+        } else {
+            Self::new(kind, format!("{why} Nothing was stored."))
+        };
         if stored > 0 || unknown > 0 {
             let range = |range: &SeqRange| Range { first_seq: range.first.get(), last_seq: range.last.get() };
             problem.members.ranges = Some(ranges.iter().map(range).collect());
@@ -168,21 +171,27 @@ impl Items {
 }
 
 impl From<store::Error> for Problem {
-    /// Logs what the client must not see.
+    /// Of a request that stores nothing.
     fn from(error: store::Error) -> Self {
-        match error {
-            store::Error::Unavailable(why) => {
-                tracing::warn!(why, "the database is unavailable");
-                Self::new(Kind::DatabaseUnavailable, "The database does not answer. Nothing was stored.")
-            }
-            store::Error::Corrupt(corruption) => {
-                tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
-                Self::new(Kind::Internal, "A stored page is damaged. The server's log says which.")
-            }
-            store::Error::Internal(why) => {
-                tracing::error!(why, "internal error");
-                Self::new(Kind::Internal, "The server's log, under this request id, says more.")
-            }
+        let (kind, why) = logged(error);
+        Self::new(kind, why)
+    }
+}
+
+/// Logs what the client must not see, and says what it may.
+fn logged(error: store::Error) -> (Kind, &'static str) {
+    match error {
+        store::Error::Unavailable(why) => {
+            tracing::warn!(why, "the database is unavailable");
+            (Kind::DatabaseUnavailable, "The database does not answer.")
+        }
+        store::Error::Corrupt(corruption) => {
+            tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
+            (Kind::Internal, "A stored page is damaged. The server's log says which.")
+        }
+        store::Error::Internal(why) => {
+            tracing::error!(why, "internal error");
+            (Kind::Internal, "The server's log, under this request id, says more.")
         }
     }
 }
@@ -193,5 +202,93 @@ impl IntoResponse for Problem {
         let mut response = self.status().into_response();
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::domain::Seq;
+
+    fn told(cause: Cause, stored: u64, unknown: usize) -> (Problem, Value) {
+        let seq = |number| Seq::new(number).unwrap();
+        let ranges = if stored > 0 { vec![SeqRange { first: seq(1), last: seq(stored) }] } else { vec![] };
+        let error = AppendError { ranges, unknown, cause };
+        let problem = Problem::of_append(CustomerId::new(7).unwrap(), error, 25);
+        let members = serde_json::to_value(&*problem.members).unwrap();
+        (problem, members)
+    }
+
+    fn causes() -> Vec<(Cause, Kind)> {
+        let driver = || "driver's words".to_owned();
+        vec![
+            (Cause::Overloaded, Kind::Overloaded),
+            (Cause::Contended, Kind::Overloaded),
+            (Cause::SecondsExhausted(crate::store::trades::SecondsExhausted), Kind::HistoryExhausted),
+            (Cause::Database(store::Error::Unavailable(driver())), Kind::DatabaseUnavailable),
+            (Cause::Database(store::Error::Internal(driver())), Kind::Internal),
+        ]
+    }
+
+    /// What is logged meanwhile.
+    fn logged_by(work: impl FnOnce()) -> String {
+        #[derive(Clone, Default)]
+        struct Lines(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Lines {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(log, work);
+        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn every_append_that_is_not_stored_whole_is_logged() {
+        for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+            let words = cause.to_string();
+            let log = logged_by(|| drop(told(cause, 10, 5)));
+            let line = log.lines().next().unwrap_or_default();
+            for part in [" WARN ", "customer=7", "trades=25", "stored=10", "unknown=5", &words] {
+                assert!(line.contains(part), "{part}: {log}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_stored_is_said_only_where_nothing_is() {
+        for (cause, kind) in causes() {
+            let (problem, members) = told(cause, 0, 0);
+            assert_eq!(problem.kind, kind);
+            assert!(problem.detail.ends_with(" Nothing was stored."), "{}", problem.detail);
+            assert_eq!(members, json!({}));
+        }
+        for (cause, _) in causes() {
+            let (problem, members) = told(cause, 20, 0);
+            assert_eq!(problem.kind, Kind::PartlyStored);
+            let detail = &problem.detail;
+            assert!(detail.starts_with("Only the first 20 of 25 trades are stored. "), "{detail}");
+            assert!(!detail.contains("Nothing") && !detail.contains("driver"), "{detail}");
+            let range = json!({ "firstSeq": 1, "lastSeq": 20 });
+            assert_eq!(members, json!({ "ranges": [range], "notStoredItems": { "first": 20, "last": 24 } }));
+        }
+        for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+            let (problem, members) = told(cause, 10, 5);
+            assert_eq!(problem.kind, Kind::OutcomeUnknown);
+            assert!(problem.detail.contains("may or may not be stored"), "{}", problem.detail);
+            assert!(!problem.detail.contains("Nothing was"), "{}", problem.detail);
+            assert_eq!(members["unknownItems"], json!({ "first": 10, "last": 14 }));
+            assert_eq!(members["notStoredItems"], json!({ "first": 15, "last": 24 }));
+        }
     }
 }

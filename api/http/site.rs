@@ -2,11 +2,16 @@
 //! files inside the binary.
 
 use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
-use axum::http::header;
-use axum::response::{Html, IntoResponse};
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version, header};
+use axum::middleware::{self, Next};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::Api;
@@ -15,12 +20,24 @@ use super::problem::{Kind, Problem};
 const HOME: &str = include_str!("../../web/index.html");
 const PROBLEMS: &str = include_str!("../../web/problems.html");
 
+/// On an answer from here: sent as it is. Compressing Swagger UI's 1.5 MB anew for everybody who asks
+/// would keep a core busy for each; a tag keeps it from being sent twice instead.
+#[derive(Clone, Copy)]
+struct Whole;
+
+/// Whether an answer may be compressed.
+pub(super) fn may_be_compressed(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
+    extensions.get::<Whole>().is_none()
+}
+
 pub(super) fn router() -> Router<Api> {
     // Rendered once: neither changes while the process lives.
-    let document = super::document();
-    let problems = PROBLEMS.replace("<!-- problems -->", &problem_table());
+    let document = Bytes::from(super::document());
+    let problems = Bytes::from(PROBLEMS.replace("<!-- problems -->", &problem_table()));
     // The validator is a service elsewhere.
-    let swagger = SwaggerUi::new("/docs").config(Config::from("/openapi.json").validator_url("none"));
+    let config = Config::from("/openapi.json").validator_url("none");
+    let tag = tag(&[HOME.as_bytes(), &document, &problems], &config);
+    let swagger = SwaggerUi::new("/docs").config(config);
     Router::new()
         .route("/", get(|| async { Html(HOME) }))
         .route("/problems", get(move || async move { Html(problems) }))
@@ -29,6 +46,47 @@ pub(super) fn router() -> Router<Api> {
             get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
         )
         .merge(swagger)
+        .layer(middleware::from_fn_with_state(tag, only_if_changed))
+}
+
+/// One for all that is served here, made of all that it is made of.
+fn tag(pages: &[&[u8]], swagger: &Config<'static>) -> HeaderValue {
+    /// The files that come with `utoipa-swagger-ui`, which change only with its version.
+    static SWAGGER: OnceLock<Sha256> = OnceLock::new();
+    let digest = SWAGGER.get_or_init(|| {
+        let config = Arc::new(swagger.clone());
+        ["index.html", "swagger-initializer.js", "swagger-ui-bundle.js", "swagger-ui.css"]
+            .into_iter()
+            .filter_map(|name| utoipa_swagger_ui::serve(name, Arc::clone(&config)).ok().flatten())
+            .fold(Sha256::new(), |digest, file| digest.chain_update(&file.bytes))
+    });
+    let digest = pages.iter().fold(digest.clone(), |digest, page| digest.chain_update(page)).finalize();
+    let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    // Cannot fail: hexadecimal digits.
+    HeaderValue::try_from(format!("\"{hex}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+}
+
+/// Answers 304 to whoever has it already.
+async fn only_if_changed(State(tag): State<HeaderValue>, request: Request, next: Next) -> Response {
+    let known = request.headers().get_all(header::IF_NONE_MATCH).iter().any(|given| names(given, &tag));
+    let mut response = next.run(request).await;
+    if response.status() != StatusCode::OK {
+        return response;
+    }
+    if known {
+        response = StatusCode::NOT_MODIFIED.into_response();
+    }
+    response.headers_mut().insert(header::ETAG, tag);
+    response.extensions_mut().insert(Whole);
+    response
+}
+
+/// Whether an `If-None-Match` names this tag, strong or weak (RFC 9110, 13.1.2).
+fn names(given: &HeaderValue, tag: &HeaderValue) -> bool {
+    let given = given.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    given
+        .into_iter()
+        .any(|given| given == b"*" || given.strip_prefix(b"W/").unwrap_or(given) == tag.as_bytes())
 }
 
 pub(super) async fn nothing_here() -> impl IntoResponse {

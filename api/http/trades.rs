@@ -8,9 +8,10 @@ use axum::{Extension, Json};
 use super::Api;
 use super::body::TradesBody;
 use super::links::Links;
+use super::new_trades::NewTrades;
 use super::params::{CustomerParams, ListParams, PageParams, TradeParams};
 use super::problem::{AppendProblems, Kind, PageProblems, Problem, TradeProblems};
-use super::views::{AppendedView, ListingView, NewTrades, PageView, PlacedTradeView, items};
+use super::views::{AppendedView, ListingView, PageView, PlacedTradeView, items};
 use crate::domain::PageNumber;
 use crate::store::Deadline;
 use crate::store::trades::Order;
@@ -58,7 +59,7 @@ pub async fn append(
     let (count, date) = (drafts.len(), api.clock.now());
     let trades = drafts.into_iter().map(|draft| draft.dated(date)).collect();
     let appended = api.store.trades().append(customer, trades, deadline).await;
-    let appended = appended.map_err(|error| Problem::of_append(error, count))?;
+    let appended = appended.map_err(|error| Problem::of_append(customer, error, count))?;
     let mut headers = HeaderMap::new();
     if let Some(range) = appended.ranges.first() {
         let location = format!("/v1/customers/{customer}/trades/{}", range.first);

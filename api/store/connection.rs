@@ -1,14 +1,16 @@
 //! Finding a server, and finding out what it is.
 
-use futures_util::TryStreamExt;
+mod initiate;
+mod redaction;
+
+use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::event::EventHandler;
 use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
-use mongodb::{Client, Database};
 
-use super::deadline::{COMMAND, Deadline, NO_PRIMARY};
+use super::deadline::NO_PRIMARY;
 use super::error::code;
 
 /// The oldest server whose clustered collections this version relies on.
@@ -77,12 +79,31 @@ pub enum ConnectError {
         "the collection `trades` of this database is not clustered on _id; name another --database, or move that collection away"
     )]
     NotClustered,
+    /// Somebody has dropped it.
+    #[error(
+        "the collection `trades` is missing from this database, though its migrations are applied; restore it from a \
+         backup, or, to begin with empty histories, stop every instance, drop the collection `migrations` and run \
+         `pagebucket migrate`"
+    )]
+    Missing,
+    /// One that somebody has made or changed by hand.
+    #[error(
+        "the collection `trades` of this database has no {0} as its migrations make it, so that nothing keeps two \
+         writers apart; stop every instance, drop the collection `migrations` and run `pagebucket migrate`, which \
+         makes what is missing"
+    )]
+    Unguarded(&'static str),
     /// It answered something that we do not understand.
     #[error("the MongoDB server gave an unexpected answer: {0}")]
     Unexpected(String),
 }
 
 impl Connection {
+    /// The servers' addresses, fit for a log: without user, password or options.
+    pub fn shown(&self) -> String {
+        redaction::shown(&self.uri)
+    }
+
     /// A client with deadlines and a name of ours, once a server that we can use answers it.
     pub(super) async fn open(&self) -> Result<(Client, Topology), ConnectError> {
         let mut options = self.options().await?;
@@ -111,93 +132,18 @@ impl Connection {
             ErrorKind::InvalidArgument { message, .. } => message.clone(),
             other => other.to_string(),
         };
-        let schemed =
-            ["mongodb://", "mongodb+srv://"].iter().find_map(|scheme| self.uri.strip_prefix(scheme));
-        ConnectError::InvalidUri(match schemed {
-            None => "it must begin with mongodb:// or mongodb+srv://".to_owned(),
-            Some(rest) if may_hold_a_password(rest) => WITHOUT_A_QUOTE.to_owned(),
-            Some(_) => said,
+        ConnectError::InvalidUri(if !redaction::has_scheme(&self.uri) {
+            "it must begin with mongodb:// or mongodb+srv://".to_owned()
+        } else if redaction::may_hold_a_secret(&self.uri) {
+            WITHOUT_A_QUOTE.to_owned()
+        } else {
+            said
         })
     }
-
-    /// Makes a fresh replica-set member, the first host of the connection string, a set of one
-    /// node, and waits until it is primary. A member that already belongs to a set is left alone.
-    ///
-    /// # Errors
-    /// Nobody answers, it was not started with `--replSet`, or it is no primary in time.
-    pub async fn initiate(&self) -> Result<(), ConnectError> {
-        let mut options = self.options().await?;
-        // The set does not exist yet, so that only its member can be spoken to.
-        let named = options.repl_set_name.take();
-        options.direct_connection = Some(true);
-        options.hosts.truncate(1);
-        let host = host_list(&options);
-        let client = Client::with_options(options).map_err(|error| self.invalid(&error))?;
-        let admin = client.database("admin");
-        let describe = |error: DriverError| describe(&error, &host);
-
-        let hello = first_answer(&admin).await.map_err(describe)?;
-        if !hello.contains_key("setName") {
-            let started = admin.run_command(doc! { "getCmdLineOpts": 1 }).await.map_err(describe)?;
-            let replication =
-                started.get_document("parsed").and_then(|parsed| parsed.get_document("replication"));
-            let started_as = replication.ok().and_then(|of| of.get_str("replSet").ok()).map(str::to_owned);
-            let Some(set) = named.or(started_as) else {
-                return Err(ConnectError::Unexpected(
-                    "it was not started with --replSet, so it cannot become a replica set".to_owned(),
-                ));
-            };
-            let config = doc! { "_id": set, "members": [{ "_id": 0, "host": &host }] };
-            match admin.run_command(doc! { "replSetInitiate": config }).await {
-                Ok(_) => {}
-                Err(error) if code(&error) == Some(ALREADY_INITIALIZED) => {}
-                Err(error) => return Err(describe(error)),
-            }
-        }
-        wait_until_primary(&admin).await.map_err(describe)
-    }
 }
-
-const ALREADY_INITIALIZED: i32 = 23;
 
 const WITHOUT_A_QUOTE: &str = "look at its hosts, ports and options, and percent-encode each of : / ? # [ ] @ % in its \
                                user and password (what is wrong is not quoted, because it may be the password)";
-
-/// Whether a connection string, without its scheme, has anything in it that must not be quoted.
-fn may_hold_a_password(uri: &str) -> bool {
-    let options = uri.to_ascii_lowercase();
-    // "user:password", without a host, reads like a host with a port.
-    let hosts = uri.split(['/', '?']).next().unwrap_or_default();
-    uri.contains('@')
-        || options.contains("password")
-        || options.contains("authmechanismproperties")
-        || hosts.split([':', ',']).skip(1).any(|part| part.parse::<u16>().is_err())
-}
-
-/// Waits for a server that is still starting, as one that was started together with us is.
-async fn first_answer(admin: &Database) -> Result<Document, DriverError> {
-    let deadline = Deadline::within(COMMAND);
-    loop {
-        match admin.run_command(doc! { "hello": 1 }).await {
-            Err(_) if !deadline.passed() => deadline.back_off(u32::MAX).await,
-            answer => return answer,
-        }
-    }
-}
-
-async fn wait_until_primary(admin: &Database) -> Result<(), DriverError> {
-    let deadline = Deadline::within(COMMAND);
-    loop {
-        let hello = admin.run_command(doc! { "hello": 1 }).await?;
-        if hello.get_bool("isWritablePrimary").unwrap_or(false) {
-            return Ok(());
-        }
-        if deadline.passed() {
-            return Err(DriverError::custom("it did not become primary in time"));
-        }
-        deadline.back_off(u32::MAX).await;
-    }
-}
 
 fn host_list(options: &ClientOptions) -> String {
     options.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
@@ -217,23 +163,7 @@ async fn inspect(client: &Client, hosts: &str) -> Result<Topology, ConnectError>
     Ok(if sharded || hello.contains_key("setName") { Topology::Replicated } else { Topology::Standalone })
 }
 
-pub(super) async fn check_clustered(database: &Database, collection: &str) -> Result<(), ConnectError> {
-    let mut found = database
-        .list_collections()
-        .filter(doc! { "name": collection })
-        .await
-        .map_err(|error| unexpected(&error))?;
-    match found.try_next().await.map_err(|error| unexpected(&error))? {
-        Some(collection) if collection.options.clustered_index.is_none() => Err(ConnectError::NotClustered),
-        _ => Ok(()),
-    }
-}
-
-fn unexpected(error: &DriverError) -> ConnectError {
-    describe(error, "the address given")
-}
-
-fn describe(error: &DriverError, hosts: &str) -> ConnectError {
+pub(super) fn describe(error: &DriverError, hosts: &str) -> ConnectError {
     match (error.kind.as_ref(), code(error)) {
         (ErrorKind::Authentication { .. }, _) | (_, Some(13 | 18)) => ConnectError::Unauthorized,
         (ErrorKind::ServerSelection { .. } | ErrorKind::Io(_) | ErrorKind::DnsResolve { .. }, _) => {

@@ -27,12 +27,30 @@ pub struct Corruption {
     pub detail: String,
 }
 
-/// Codes that say "not now" rather than "never": the server, its role or its storage is changing,
-/// or a time limit ran out. (mongo `src/mongo/base/error_codes.yml`, categories RetriableError,
-/// ShutdownError, NotPrimaryError and ExceededTimeLimitError, and authentication, whose
-/// back end may be away.)
-const PASSING: [i32; 19] =
-    [6, 7, 11, 18, 50, 89, 91, 134, 189, 202, 262, 317, 358, 9001, 10107, 11600, 11602, 13435, 13436];
+/// Codes that say "not now" rather than "never": the server, its role, its shards or its storage are
+/// changing, or a time limit ran out. (mongo `src/mongo/base/error_codes.yml`, by category; a code
+/// stands with the first of its own.)
+const PASSING: [&[i32]; 7] = [
+    // RetriableError, NetworkError: hosts, shutdown, majority not yet known, limits of time and resources.
+    &[6, 7, 89, 91, 134, 202, 262, 317, 358, 402, 407, 9001, 11600],
+    // NotPrimaryError: elections. 10058 is what servers before 5.0 called it.
+    &[189, 10058, 10107, 11602, 13435, 13436],
+    // NeedRetargettingError, and its like without a category: a mongos whose map of the shards is old.
+    // StaleShardVersion, StaleEpoch, StaleDbVersion, StaleConfig.
+    &[63, 150, 249, 13388],
+    // SnapshotError: SnapshotTooOld, SnapshotUnavailable, StaleChunkHistory, MigrationConflict.
+    &[239, 246, 250, 272],
+    // Interruption: LockTimeout, MaxTimeMSExpired, CursorKilled, InterruptedDueToStorageChange, Interrupted.
+    &[24, 50, 237, 355, 11601],
+    // Without a category: WriteConflict, FailedToSatisfyReadPreference, ElectionInProgress, TemporarilyUnavailable.
+    &[112, 133, 216, 365],
+    // UserNotFound, AuthenticationFailed: the back end of authentication may be away.
+    &[11, 18],
+];
+
+fn passes(code: i32) -> bool {
+    PASSING.iter().any(|codes| codes.contains(&code))
+}
 
 impl Error {
     /// Of a command that stored nothing.
@@ -40,7 +58,7 @@ impl Error {
         // The kind alone: the rest of an error is its labels and the whole reply, byte for byte.
         let said = error.kind.to_string();
         match error.kind.as_ref() {
-            ErrorKind::Command(command) if !PASSING.contains(&command.code) => Self::Internal(said),
+            ErrorKind::Command(command) if !passes(command.code) => Self::Internal(said),
             ErrorKind::InvalidArgument { .. }
             | ErrorKind::InvalidResponse { .. }
             | ErrorKind::Bson(_)
@@ -55,5 +73,31 @@ pub(super) fn code(error: &mongodb::error::Error) -> Option<i32> {
     match error.kind.as_ref() {
         ErrorKind::Command(command) => Some(command.code),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::{deserialize_from_document, doc};
+    use mongodb::error::CommandError;
+
+    use super::*;
+
+    fn of(code: i32) -> Error {
+        let refused = doc! { "code": code, "codeName": "Name", "errmsg": "words" };
+        let refused: CommandError = deserialize_from_document(refused).unwrap();
+        Error::of(&ErrorKind::Command(refused).into())
+    }
+
+    #[test]
+    fn what_passes_is_unavailability_and_no_mistake_of_ours() {
+        for code in [63, 133, 150, 13388, 11601, 112, 24, 246, 6, 50, 91, 189, 262, 9001, 10107, 11600, 13436]
+        {
+            assert!(matches!(of(code), Error::Unavailable(_)), "{code}");
+        }
+        // BadValue, Unauthorized, IndexNotFound, DuplicateKey: asking again does not help.
+        for code in [2, 13, 27, 11000] {
+            assert!(matches!(of(code), Error::Internal(_)), "{code}");
+        }
     }
 }

@@ -112,8 +112,9 @@ pub struct Trades(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     database: Database,
-    /// Room in the queues, in trades.
+    /// Room in the queues, in trades: `queued_trades` when they are empty.
     room: Arc<Semaphore>,
+    queued_trades: usize,
     committers: [UnboundedSender<committer::Message>; COMMITTERS],
 }
 
@@ -124,8 +125,17 @@ impl Trades {
         let catalog = || catalog::Catalog::new(capacity.catalog_customers.div_ceil(COMMITTERS));
         let committers =
             std::array::from_fn(|number| committer::start(Arc::clone(&connection), catalog(), number));
-        let room = Arc::new(Semaphore::new(capacity.queued_trades.min(Semaphore::MAX_PERMITS)));
-        Self(Arc::new(Inner { database, room, committers }))
+        let queued_trades = capacity.queued_trades.min(u32::MAX as usize);
+        let room = Arc::new(Semaphore::new(queued_trades));
+        Self(Arc::new(Inner { database, room, queued_trades, committers }))
+    }
+
+    /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
+    /// appends are refused meanwhile.
+    pub async fn settled(&self) {
+        let all = u32::try_from(self.0.queued_trades).unwrap_or(u32::MAX);
+        // Never closed: an error cannot be.
+        let _ = self.0.room.acquire_many(all).await;
     }
 
     /// The committer of a customer, always the same.

@@ -4,7 +4,7 @@
 mod embedded;
 mod flags;
 mod migrate;
-mod program;
+pub mod program;
 mod secrets;
 mod serve;
 mod signals;

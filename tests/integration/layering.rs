@@ -16,7 +16,7 @@ const RULES: [(&str, &[&str], &[&str]); 8] = [
     ("http", &["domain", "store"], &["mongodb", "clap"]),
     ("config", &[], &["mongodb", "axum", "utoipa"]),
     ("telemetry", &["config"], &["mongodb", "axum", "utoipa"]),
-    ("server", &["config", "domain", "http", "store"], &["mongodb", "clap", "utoipa"]),
+    ("server", &["config", "domain", "http", "store", "telemetry"], &["mongodb", "clap", "utoipa"]),
 ];
 
 /// May name everything.

@@ -25,6 +25,7 @@ tests!["migrations":
     a_lock_that_is_held_is_waited_for,
     the_lock_of_the_dead_is_taken_over,
     trades_that_are_not_clustered_are_refused,
+    trades_without_a_guard_are_refused,
 ];
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
@@ -134,6 +135,13 @@ fn first_batch(reply: &Document) -> &[Bson] {
     reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch")).expect("a cursor")
 }
 
+const BEFORE_YEAR_0000: DateTime = DateTime::from_millis(-62_167_219_200_001);
+const AFTER_YEAR_9999: DateTime = DateTime::from_millis(253_402_300_800_000);
+
+fn price(text: &str) -> Bson {
+    text.parse::<Decimal128>().expect("a decimal").into()
+}
+
 /// A bucket of customer 7 with as many trades.
 fn bucket(second: i64, page: i64, trades: usize) -> Document {
     let date = DateTime::from_millis(second * 1000);
@@ -194,6 +202,18 @@ async fn no_corrupt_bucket_can_be_written() {
         with("history", doc! {}.into()),
         with("history", vec![Bson::Int32(1), Bson::Int32(2)].into()),
         with("note", "unknown".into()),
+        // Dates that no instant of ours has: before the year 0000, after 9999.
+        with("first", BEFORE_YEAR_0000.into()),
+        with("last", AFTER_YEAR_9999.into()),
+        with_trade("date", BEFORE_YEAR_0000.into()),
+        with_trade("date", AFTER_YEAR_9999.into()),
+        // Another customer's key.
+        with("_id", "8_1698349623".into()),
+        with("_id", "77_1698349623".into()),
+        with("customerId", 77_i64.into()),
+        with("customerId", 8_i64.into()),
+        with("customerId", Bson::Null),
+        with("customerId", doc! {}.into()),
         with_trade("type", "hold".into()),
         with_trade("ticker", "mdb".into()),
         with_trade("ticker", "ABCDEFGHIJKLM".into()),
@@ -205,6 +225,14 @@ async fn no_corrupt_bucket_can_be_written() {
         with_trade("date", "2023-10-26T19:47:03Z".into()),
         with_trade("price", 15.5.into()),
         with_trade("price", "15.50".into()),
+        with_trade("price", price("0")),
+        with_trade("price", price("0.00")),
+        with_trade("price", price("-15.50")),
+        with_trade("price", price("NaN")),
+        with_trade("price", price("Infinity")),
+        with_trade("price", price("-Infinity")),
+        with_trade("price", price("1E+34")),
+        with_trade("price", price("9.999999999999999999999999999999999E+6144")),
         with_trade("key", "text".into()),
         with_trade("note", "unknown".into()),
     ];
@@ -214,6 +242,12 @@ async fn no_corrupt_bucket_can_be_written() {
         let refused = trades.insert_one(bucket).await.expect_err(&format!("corrupt: {bucket}"));
         assert_eq!(write_error(&refused), Some(REFUSED_BY_VALIDATOR), "{bucket}: {refused}");
     }
+
+    // What an append reads as *refused*: the count alone is wrong.
+    let mut elsewhere = with("count", 3_i32.into());
+    assert_eq!(unsatisfied(&trades, &elsewhere).await, ["$expr"]);
+    elsewhere.insert("_id", "8_1698349623");
+    assert_eq!(unsatisfied(&trades, &elsewhere).await, ["$expr", "$nor"]);
 
     // What is sound goes in, also with all that is optional, and is held to its shape afterwards.
     let mut sound = bucket(1_698_349_623, 1, 10);
@@ -239,11 +273,43 @@ async fn no_corrupt_bucket_can_be_written() {
         }
     }
 
+    // What is at the edge of the ranges is inside.
+    for (place, (date, value)) in (3..).zip([
+        (DateTime::from_millis(-62_167_219_200_000), "9999999999999999999999999999999999"),
+        (DateTime::from_millis(253_402_300_799_999), "1E-6176"),
+    ]) {
+        let mut edge = bucket(1_698_349_623 + place, place, 1);
+        edge.insert("first", date);
+        edge.insert("last", date);
+        let trade = edge.get_array_mut("history").unwrap()[0].as_document_mut().unwrap();
+        trade.insert("date", date);
+        trade.insert("price", price(value));
+        trades.insert_one(&edge).await.expect("the edge of what there can be");
+    }
+
     // The two indexes: an `_id`, and a page of a customer, exist once.
-    for again in [bucket(1_698_349_623, 3, 1), bucket(1_698_349_999, 2, 1)] {
+    for again in [bucket(1_698_349_623, 9, 1), bucket(1_698_349_999, 2, 1)] {
         let refused = trades.insert_one(&again).await.expect_err(&format!("taken: {again}"));
         assert_eq!(write_error(&refused), Some(11000), "{again}: {refused}");
     }
+}
+
+/// The clauses of the validator that a bucket does not satisfy, by name.
+async fn unsatisfied(trades: &mongodb::Collection<Document>, bucket: &Document) -> Vec<String> {
+    use mongodb::error::{ErrorKind, WriteFailure};
+    let refused = trades.insert_one(bucket).await.expect_err("corrupt");
+    let ErrorKind::Write(WriteFailure::WriteError(error)) = refused.kind.as_ref() else {
+        panic!("{refused}");
+    };
+    let details = error.details.as_ref().and_then(|info| info.get_document("details").ok());
+    let clauses = details.and_then(|details| details.get_array("clausesNotSatisfied").ok());
+    let name = |clause: &Bson| {
+        let details = clause.as_document().and_then(|clause| clause.get_document("details").ok());
+        details.and_then(|details| details.get_str("operatorName").ok()).expect("a name").to_owned()
+    };
+    let mut names: Vec<_> = clauses.expect("clauses").iter().map(name).collect();
+    names.sort_unstable();
+    names
 }
 
 fn write_error(error: &mongodb::error::Error) -> Option<i32> {
@@ -481,13 +547,69 @@ async fn the_lock_of_the_dead_is_taken_over() {
     assert!(!place.has_lock().await);
 }
 
+#[track_caller]
+fn one_sentence(error: &ConnectError, part: &str) {
+    let sentence = error.to_string();
+    assert!(sentence.contains("`trades`") && sentence.contains(part), "{sentence}");
+    assert!(!sentence.contains('\n') && !sentence.contains(". "), "one sentence: {sentence}");
+}
+
 async fn trades_that_are_not_clustered_are_refused() {
     let place = Place::new().await;
-    place.store.check_collections().await.expect("there is none yet");
+    place.store.refuse_foreign_collections().await.expect("there is none yet");
     place.database.create_collection("trades").await.expect("an ordinary collection");
-    let error = place.store.check_collections().await.expect_err("it is not clustered");
+    for error in [
+        place.store.refuse_foreign_collections().await.expect_err("it is not clustered"),
+        place.store.check_collections().await.expect_err("it is not clustered"),
+    ] {
+        assert!(matches!(error, ConnectError::NotClustered), "{error}");
+        one_sentence(&error, "not clustered on _id");
+    }
+}
+
+async fn trades_without_a_guard_are_refused() {
+    let place = Place::new().await;
+    let error = place.store.check_collections().await.expect_err("there is none yet");
+    assert!(matches!(error, ConnectError::Missing), "{error}");
+    place.store.migrate().await.expect("an empty database");
+    place.store.check_collections().await.expect("its own collection");
+
+    let harm = async |command: Document| {
+        place.database.run_command(command).await.expect("to harm it");
+        place.store.refuse_foreign_collections().await.expect("it is clustered still");
+        place.store.check_collections().await.expect_err("it is harmed")
+    };
+    for command in [
+        doc! { "collMod": "trades", "validationAction": "warn" },
+        doc! { "collMod": "trades", "validationLevel": "off" },
+        doc! { "collMod": "trades", "validator": {} },
+        doc! { "collMod": "trades", "validator": { "$expr": true } },
+    ] {
+        let error = harm(command).await;
+        assert!(matches!(error, ConnectError::Unguarded("validator")), "{error}");
+        one_sentence(&error, "`pagebucket migrate`");
+        mend(&place).await;
+    }
+    let error = harm(doc! { "dropIndexes": "trades", "index": "customerId_1_page_1" }).await;
+    assert!(matches!(error, ConnectError::Unguarded(_)), "{error}");
+    one_sentence(&error, "unique index");
+    mend(&place).await;
+
+    // Dropped, and not there, or made anew by an append of an instance that goes on.
+    place.database.collection::<Document>("trades").drop().await.expect("to drop it");
+    let error = place.store.check_collections().await.expect_err("it is dropped");
+    assert!(matches!(error, ConnectError::Missing), "{error}");
+    one_sentence(&error, "backup");
+    assert_eq!(place.store.migrate().await.expect("nothing is pending"), [""; 0]);
+    let trades = place.database.collection::<Document>("trades");
+    trades.insert_one(bucket(1_698_349_623, 1, 1)).await.expect("nothing refuses it");
+    let error = place.store.check_collections().await.expect_err("it is made anew");
     assert!(matches!(error, ConnectError::NotClustered), "{error}");
-    let sentence = error.to_string();
-    assert!(sentence.contains("`trades`") && sentence.contains("not clustered on _id"), "{sentence}");
-    assert!(!sentence.contains('\n') && !sentence.contains(". "), "one sentence: {sentence}");
+}
+
+/// As the sentences say.
+async fn mend(place: &Place) {
+    place.database.collection::<Document>("migrations").drop().await.expect("to drop it");
+    assert_eq!(place.store.migrate().await.expect("again"), ["0001_trades"]);
+    place.store.check_collections().await.expect("it is mended");
 }

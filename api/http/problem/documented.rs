@@ -1,5 +1,6 @@
 //! Which problems each operation can answer with, for the OpenAPI document.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
@@ -63,7 +64,7 @@ fn response(status: u16, kinds: &[Kind]) -> Response {
         (spec.slug, ExampleBuilder::new().summary(spec.title).value(Some(example(*kind))).build())
     });
     let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name(Problem::name())))
+        .schema(Some(Ref::from_schema_name(ProblemSchema::name())))
         .examples_from_iter(examples)
         .build();
     let builder = ResponseBuilder::new().description(about.join("\n\n")).content(MEDIA_TYPE, content);
@@ -107,11 +108,15 @@ fn example(kind: Kind) -> Value {
 }
 
 /// The schema of every problem.
-pub struct Problem;
+pub struct ProblemSchema;
 
-impl ToSchema for Problem {}
+impl ToSchema for ProblemSchema {
+    fn name() -> Cow<'static, str> {
+        "Problem".into()
+    }
+}
 
-impl PartialSchema for Problem {
+impl PartialSchema for ProblemSchema {
     fn schema() -> RefOr<Schema> {
         let text = || ObjectBuilder::new().schema_type(Type::String);
         let fault = ObjectBuilder::new()

@@ -132,7 +132,7 @@ impl Kind {
                 "history-exhausted",
                 StatusCode::CONFLICT,
                 "History exhausted",
-                "The history's last bucket has the last second that a bucket can have, in the year 2286. Asking again does not help.",
+                "The history's next bucket would begin later than a bucket can, in November 2286: its last one begins right before, or the server's clock is wrong. Asking again does not help until that is mended.",
                 None,
             ),
             Self::BodyTooLarge => (
@@ -184,9 +184,13 @@ impl Kind {
                 "This instance is stopping. Nothing was stored; ask again after `Retry-After` seconds.",
                 Some(2),
             ),
-            Self::TimedOut => {
-                ("timed-out", UNAVAILABLE, "Timed out", "The request took longer than a request may.", None)
-            }
+            Self::TimedOut => (
+                "timed-out",
+                UNAVAILABLE,
+                "Timed out",
+                "The request took longer than a request may. Nobody has said whether an append is stored then: read the end of the history before sending it again.",
+                None,
+            ),
             Self::PartlyStored => (
                 "partly-stored",
                 UNAVAILABLE,

@@ -1,4 +1,8 @@
 //! A lock with a lease: whoever dies with it loses it when the lease ends.
+//!
+//! A holder that only stalls, for longer than its lease, loses it too, and goes on when it wakes: then
+//! two apply at once. The lock saves work and noise; what makes that harmless is that every command may
+//! be run again, also beside itself, and that a record is written once.
 
 use std::time::Duration;
 

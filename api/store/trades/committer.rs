@@ -31,6 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Customers in one commit: at most one statement each in an unordered command.
 const MOST_CUSTOMERS: usize = 1_000;
 
+/// Trades in one commit, but for what the last customer brings: enough that a journal flush is shared
+/// by many, few enough that none waits long behind others.
+const ENOUGH_TRADES: usize = 10_000;
+
 #[derive(Debug)]
 pub(super) enum Message {
     /// A new request.
@@ -145,12 +149,14 @@ impl Committer {
         let Some(own) = self.own.upgrade() else { return };
         self.commits += 1;
         let mut shares = Vec::new();
-        for _ in 0..self.ready.len().min(MOST_CUSTOMERS) {
+        let mut trades = 0;
+        while shares.len() < MOST_CUSTOMERS && trades < ENOUGH_TRADES {
             let Some(customer) = self.ready.pop_front() else { break };
             let requests = self.take(customer);
             if requests.is_empty() {
                 continue;
             }
+            trades += requests.iter().map(|request| request.rest().len()).sum::<usize>();
             let refused_at = requests.iter().filter_map(|request| request.refused_at).max();
             let tail = match self.catalog.get(customer) {
                 Some(tail) => {

@@ -9,7 +9,7 @@
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mongodb::bson::Document;
+use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 
@@ -93,9 +93,17 @@ impl Sessions {
             session.latest += 1;
             command.insert("txnNumber", session.latest);
         }
+        // Once: each replay is the same bytes.
+        let command = match RawDocumentBuf::try_from(&command) {
+            Ok(command) => command,
+            Err(error) => {
+                self.idle().push(session);
+                return Outcome::NotSent(Error::Internal(error.to_string()));
+            }
+        };
         let mut attempt = 0;
         loop {
-            let sent = database.run_command(command.clone()).session(&mut *session.session).await;
+            let sent = database.run_raw_command(command.clone()).session(&mut *session.session).await;
             let why = match sent.as_ref().map(&judge) {
                 Ok(Answer::Unknown(why)) => why,
                 Ok(answer) => {

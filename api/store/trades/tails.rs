@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mongodb::Database;
-use mongodb::bson::raw::RawDocument;
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, Timestamp, doc};
 
 use super::majority::Patient;
@@ -49,8 +49,10 @@ async fn run(
     let mut tails = HashMap::new();
     while cursor.advance().await.map_err(error)? {
         let group = cursor.current();
-        let customer = customer(group)?;
-        tails.insert(customer, tail(group, customer));
+        match customer(group) {
+            Some(customer) => drop(tails.insert(customer, tail(group, customer))),
+            None => tracing::error!(?group, "a bucket is nobody's: its customerId is no number"),
+        }
     }
     Ok(tails)
 }
@@ -73,10 +75,16 @@ fn query(customers: &[CustomerId], concern: Document, limit: i64) -> Document {
     }
 }
 
-fn customer(group: &RawDocument) -> Result<CustomerId, Error> {
-    let customer =
-        group.get_i64("_id").ok().and_then(|customer| CustomerId::new(customer.try_into().ok()?).ok());
-    customer.ok_or_else(|| Error::Internal("a group of tails without its customer".to_owned()))
+/// Whose group it is. `$in` finds a number of whatever type, and in lists, too.
+fn customer(group: &RawDocument) -> Option<CustomerId> {
+    let number = match group.get("_id").ok()?? {
+        RawBsonRef::Int64(number) => number as f64,
+        RawBsonRef::Int32(number) => f64::from(number),
+        RawBsonRef::Double(number) => number,
+        RawBsonRef::Decimal128(number) => number.to_string().parse().ok()?,
+        _ => return None,
+    };
+    CustomerId::new(number as u64).ok()
 }
 
 fn tail(group: &RawDocument, customer: CustomerId) -> Result<Tail, Corruption> {
@@ -86,6 +94,7 @@ fn tail(group: &RawDocument, customer: CustomerId) -> Result<Tail, Corruption> {
         field: field.to_owned(),
         detail: detail.to_owned(),
     };
+    group.get_i64("_id").map_err(|_| corrupt("customerId", "is not an int64"))?;
     let bucket = BucketId::parse(id, customer);
     let page = group.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
     let count = group.get_i32("count").ok().and_then(|count| usize::try_from(count).ok());

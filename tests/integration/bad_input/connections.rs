@@ -189,6 +189,7 @@ async fn too_many_requests() {
         (Method::GET, "/v1/customers/1"),
         (Method::GET, "/v1/customers/1/trades"),
         (Method::POST, "/v1/customers/1/trades"),
+        (Method::GET, "/docs/swagger-ui-bundle.js"),
     ] {
         let input = format!("{method} {path}");
         let answer = service.client.send(method, path, |request| request.json(&trade(2))).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::refused;
 use crate::harness::{Answer, Service, tests, trade};
 
-tests!["bad_input::headers": request_ids, sniffing, preflight, origins, compression, head];
+tests!["bad_input::headers": request_ids, sniffing, preflight, origins, compression, site_is_sent_once, head];
 
 async fn request_ids() {
     let service = Service::start().await;
@@ -109,6 +109,7 @@ async fn preflight() {
         }
         assert!(!answer.headers.contains_key("access-control-allow-credentials"));
         assert!(varies_by(&answer, "origin"), "{answer:?}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
     }
     for origin in ELSEWHERE {
         let answer = ask(origin).await;
@@ -173,6 +174,38 @@ async fn compression() {
             .await;
         assert_eq!(answer.body, plain.body, "{accepted}");
     }
+}
+
+/// Swagger UI is large: compressing it for everybody who asks kept all others waiting.
+async fn site_is_sent_once() {
+    let service = Service::start().await;
+    let mut tags = Vec::new();
+    for path in ["/", "/problems", "/openapi.json", "/docs/", "/docs/swagger-ui-bundle.js"] {
+        let with = |name: &'static str, value: String| {
+            service.client.send(Method::GET, path, move |request| request.header(name, value))
+        };
+        let plain = with("accept-encoding", "gzip, zstd".to_owned()).await;
+        assert_eq!(plain.status, 200, "{path}");
+        assert!(!plain.headers.contains_key("content-encoding"), "{path}");
+        let tag = plain.header("etag").to_owned();
+        assert!(tag.len() > 10 && tag.starts_with('"') && tag.ends_with('"'), "{tag}");
+        assert_eq!(plain.header("cache-control"), "no-cache", "asked for anew each time: {path}");
+        for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
+            let answer = with("if-none-match", known).await;
+            assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{path}");
+            assert_eq!(answer.header("etag"), tag, "{path}");
+        }
+        for other in ["\"other\"".to_owned(), tag.trim_matches('"').to_owned()] {
+            let answer = with("if-none-match", other).await;
+            assert_eq!((answer.status.as_u16(), answer.body), (200, plain.body.clone()), "{path}");
+        }
+        tags.push(tag);
+    }
+    tags.dedup();
+    assert_eq!(tags.len(), 1, "one for each version of the program");
+    let none =
+        service.client.send(Method::GET, "/docs/none.js", |request| request.header("if-none-match", "*"));
+    none.await.problem(404, "not-found");
 }
 
 async fn head() {

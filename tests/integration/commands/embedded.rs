@@ -95,7 +95,7 @@ async fn serve_alone_keeps_its_data() {
     let body = trade(3).to_string();
     let mut request = Raw::begin_append(serving.address, 7, body.len()).await;
     serving.signal("TERM");
-    serving.refuses_connections().await;
+    serving.is_stopping().await;
     request.send(&body).await;
     let answer = request.rest().await;
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");

@@ -26,6 +26,8 @@ const DATABASE: &[Flag] = &[
     ("--mongodb-uri", "MONGODB_URI", ""),
     ("--database", "PAGEBUCKET_DATABASE", "pagebucket"),
     ("--pool-size", "PAGEBUCKET_POOL_SIZE", "64"),
+    ("--max-queue", "PAGEBUCKET_MAX_QUEUE", "100000"),
+    ("--catalog-size", "PAGEBUCKET_CATALOG_SIZE", "100000"),
     ("--data-dir", "PAGEBUCKET_DATA_DIR", "./data"),
     ("--mongod", "MONGOD", ""),
 ];
@@ -37,6 +39,7 @@ const SERVER: &[Flag] = &[
     ("--max-body", "PAGEBUCKET_MAX_BODY", "1048576"),
     ("--header-timeout", "PAGEBUCKET_HEADER_TIMEOUT", "30"),
     ("--body-timeout", "PAGEBUCKET_BODY_TIMEOUT", "10"),
+    ("--drain-delay", "PAGEBUCKET_DRAIN_DELAY", "0"),
     ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
 ];
 const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", "")];

@@ -133,10 +133,12 @@ impl Serving {
         signal(name, self.pid());
     }
 
-    /// Waits until nobody can connect any more: it has begun to drain, or has ended.
-    pub async fn refuses_connections(&self) {
-        eventually("it accepts no connections", PATIENCE, || async {
-            TcpStream::connect(self.address).await.is_err()
+    /// Waits until it has heard the signal to stop, and says so.
+    pub async fn is_stopping(&self) {
+        eventually("it says that it is stopping", PATIENCE, || async {
+            // A connection from before is closed without an answer.
+            let asked = self.client.try_send(reqwest::Method::GET, "/readyz", |request| request).await;
+            asked.is_ok_and(|answer| answer.json()["type"] == "/problems#shutting-down")
         })
         .await;
     }

@@ -15,6 +15,7 @@ tests!["commands":
     an_unreachable_server_is_one_sentence,
     a_silent_server_is_one_sentence,
     foreign_trades_are_refused,
+    trades_that_were_dropped_are_refused,
     a_json_log_has_a_line_for_each_request,
     a_standalone_server_is_warned_of,
 ];
@@ -131,6 +132,36 @@ async fn foreign_trades_are_refused() {
     }
     let made = place.database().await.list_collection_names().await.expect("names");
     assert_eq!(made, ["trades"], "nothing is made beside it");
+}
+
+async fn trades_that_were_dropped_are_refused() {
+    let place = Place::new().await;
+    let serving = place.serve(&[]).await;
+    serving.client.append(7, &trade(1)).await.expect(201);
+    let database = place.database().await;
+    database.collection::<Document>("trades").drop().await.expect("to drop it");
+    let refused = async |part: &str| {
+        for (command, arguments) in [
+            ("serve", &["--listen", "127.0.0.1:0"][..]),
+            ("serve", &["--no-migrate", "--listen", "127.0.0.1:0"]),
+            ("migrate", &[]),
+            ("migrate", &["--check"]),
+        ] {
+            let ended = run(&mut place.pagebucket(command, arguments)).await;
+            assert!(ended.sentence(3).contains(part), "{command} {arguments:?}: {ended:?}");
+            assert_eq!(ended.out, "", "{command} {arguments:?}");
+        }
+    };
+    refused("the collection `trades` is missing from this database").await;
+    let made = database.list_collection_names().await.expect("names");
+    assert_eq!(made, ["migrations"], "nothing is made by refusing");
+
+    // A guard is gone.
+    database.collection::<Document>("migrations").drop().await.expect("to drop it");
+    assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0));
+    database.run_command(doc! { "collMod": "trades", "validator": {} }).await.expect("to harm it");
+    refused("has no validator").await;
+    serving.stop().await;
 }
 
 async fn a_json_log_has_a_line_for_each_request() {

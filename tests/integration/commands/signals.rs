@@ -2,6 +2,7 @@
 
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{DateTime, Document, doc};
+use reqwest::Method;
 use serde_json::json;
 
 use super::program::{PATIENCE, Place, Raw, signal};
@@ -11,7 +12,9 @@ tests!["commands":
     sigterm_lets_a_request_under_way_end,
     sigint_lets_a_request_under_way_end,
     a_second_signal_ends_at_once,
-    a_stopping_instance_is_unready,
+    a_stopping_instance_says_so,
+    a_head_that_is_late_is_told_so,
+    the_exit_waits_for_load_balancers,
     half_a_head_does_not_hold_the_exit,
     idle_connections_do_not_hold_the_exit,
     a_signal_ends_the_wait_for_the_lock,
@@ -33,7 +36,7 @@ async fn a_request_under_way_ends(name: &str) {
     let mut request = Raw::begin_append(serving.address, 7, body.len()).await;
     request.send(half).await;
     serving.signal(name);
-    serving.refuses_connections().await;
+    serving.is_stopping().await;
     request.send(rest).await;
     let answer = request.rest().await;
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
@@ -51,7 +54,7 @@ async fn a_second_signal_ends_at_once() {
         let serving = place.serve(&["--body-timeout", "20"]).await;
         let request = Raw::begin_append(serving.address, 7, 1000).await;
         serving.signal(first);
-        serving.refuses_connections().await;
+        serving.is_stopping().await;
         serving.signal(second);
         let ended = serving.ended().await;
         assert_eq!(ended.status, Some(0), "{ended:?}");
@@ -61,20 +64,76 @@ async fn a_second_signal_ends_at_once() {
     }
 }
 
-async fn a_stopping_instance_is_unready() {
+async fn a_stopping_instance_says_so() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--body-timeout", "20"]).await;
+    let body = trade(1).to_string();
+    let mut request = Raw::begin_append(serving.address, 7, body.len()).await;
+    serving.signal("TERM");
+    serving.is_stopping().await;
+
+    let client = &serving.client;
+    let livez = client.get("/livez").await;
+    assert_eq!((livez.status.as_u16(), livez.header("connection")), (200, "close"));
+    for (method, path) in [
+        (Method::GET, "/readyz"),
+        (Method::GET, "/v1/customers/7"),
+        (Method::GET, "/v1/customers/7/trades"),
+        (Method::GET, "/v1/customers/7/trades/1"),
+        (Method::GET, "/v1/customers/7/trades/pages/1"),
+        (Method::POST, "/v1/customers/7/trades"),
+    ] {
+        let answer = client.send(method, path, |request| request.json(&trade(2))).await;
+        answer.problem(503, "shutting-down");
+        assert_eq!((answer.header("connection"), answer.header("retry-after")), ("close", "2"), "{path}");
+    }
+
+    // What was under way before is not told so.
+    request.send(&body).await;
+    let answer = request.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 201 ") && answer.contains("\"totalTrades\":1"), "{answer}");
+    let ended = serving.ended().await;
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(!ended.err.contains("still under way"), "{ended:?}");
+    history(&place.database().await, 7).await.holds_exactly([1]);
+}
+
+async fn a_head_that_is_late_is_told_so() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
     let mut request = Raw::connect(serving.address).await;
-    request.send("GET /readyz HTTP/1.1\r\nHost: local").await;
+    request.send("GET /v1/customers/7 HTTP/1.1\r\nHost: local").await;
     // Connections are accepted in order, so that the half is read when a later one is answered.
     serving.client.get("/readyz").await.expect(200);
     serving.client.get("/readyz").await.expect(200);
     serving.signal("TERM");
-    serving.refuses_connections().await;
+    serving.is_stopping().await;
     request.send("host\r\n\r\n").await;
     let answer = request.rest().await;
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("/problems#shutting-down"), "{answer}");
     assert_eq!(serving.ended().await.status, Some(0));
+}
+
+async fn the_exit_waits_for_load_balancers() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--drain-delay", "3"]).await;
+    serving.client.get("/readyz").await.expect(200);
+    let began = tokio::time::Instant::now();
+    serving.signal("TERM");
+    serving.is_stopping().await;
+    // Who connects and says nothing does not hold the exit.
+    let (mut half, unused) = (Raw::connect(serving.address).await, Raw::connect(serving.address).await);
+    half.send("GET /livez HTTP/1.1\r\n").await;
+    while began.elapsed() < std::time::Duration::from_secs(2) {
+        serving.client.get("/readyz").await.problem(503, "shutting-down");
+        serving.client.get("/livez").await.expect(200);
+    }
+    let ended = serving.ended().await;
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(!ended.err.contains("still under way"), "{ended:?}");
+    let took = began.elapsed();
+    assert!((3..20).contains(&took.as_secs()), "{took:?}");
+    assert_eq!((half.rest().await, unused.rest().await), (String::new(), String::new()));
 }
 
 async fn half_a_head_does_not_hold_the_exit() {

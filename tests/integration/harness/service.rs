@@ -53,6 +53,7 @@ impl Setup {
             max_body: 1024 * 1024,
             header_timeout: 30,
             body_timeout: 10,
+            drain_delay: 0,
         };
         Self { connection, args, capacity: Capacity::default(), clock: Clock::system() }
     }
@@ -66,6 +67,7 @@ impl Setup {
     }
 
     pub async fn start(self) -> Service {
+        pagebucket::telemetry::measure();
         let store = Store::connect(self.connection.clone(), self.capacity, self.clock.clone())
             .await
             .expect("the test's mongod");
