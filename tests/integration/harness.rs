@@ -3,6 +3,7 @@
 mod client;
 mod invariants;
 mod mongod;
+mod proxy;
 mod service;
 
 use std::future::Future;
@@ -13,8 +14,9 @@ use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
 pub use client::{Answer, Client, trade, trade_at};
-pub use invariants::history;
+pub use invariants::{History, history};
 pub use mongod::{Mongod, shared};
+pub use proxy::{Harm, Proxy, Way};
 pub use service::{Service, Setup};
 
 /// Longer than the slowest test takes on a slow machine: a test that hangs must end.

@@ -13,10 +13,14 @@ mod commands;
 mod contract;
 mod cost;
 mod embedded;
+mod faults;
 mod import;
 mod layering;
+mod metrics;
 mod migrations;
 mod outage;
+mod overload;
+mod properties;
 mod readme;
 mod service;
 
@@ -32,9 +36,13 @@ fn main() -> ExitCode {
     trials.extend(browser::tests());
     trials.extend(cost::tests());
     trials.extend(embedded::tests());
+    trials.extend(faults::tests());
     trials.extend(layering::tests());
+    trials.extend(metrics::tests());
     trials.extend(migrations::tests());
     trials.extend(outage::tests());
+    trials.extend(overload::tests());
+    trials.extend(properties::tests());
     trials.extend(import::tests());
     trials.extend(readme::tests());
     trials.extend(service::tests());

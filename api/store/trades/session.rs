@@ -118,10 +118,11 @@ impl Sessions {
             };
             metrics::counter!(RETRIES, "cause" => "unknown_outcome").increment(1);
             tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
+            deadline.back_off(attempt).await;
+            // Nothing is sent any more once the client has been told that the outcome is unknown.
             if self.topology == Topology::Standalone || deadline.passed() {
                 return Outcome::Unknown;
             }
-            deadline.back_off(attempt).await;
             attempt += 1;
         }
     }

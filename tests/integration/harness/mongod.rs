@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use mongodb::bson::{Bson, Document, doc};
 use pagebucket::store::Connection;
 use testcontainers_modules::testcontainers::core::IntoContainerPort;
 use testcontainers_modules::testcontainers::runners::AsyncRunner;
@@ -16,6 +17,11 @@ use tokio::sync::OnceCell;
 
 /// Makes a mongod a member of a set, once that is initiated.
 const REPLICATION: &[&str] = &["--replSet", "rs0"];
+
+/// Makes a mongod fail on demand, by `configureFailPoint`.
+const TEST_COMMANDS: &[&str] = &["--setParameter", "enableTestCommands=1"];
+const REPLICATION_AND_TEST_COMMANDS: &[&str] =
+    &["--replSet", "rs0", "--setParameter", "enableTestCommands=1"];
 
 /// Used where `MONGO_IMAGE` names none.
 const DEFAULT_IMAGE: &str = "mongo:6.0.5";
@@ -40,7 +46,7 @@ struct Process {
     binary: PathBuf,
     directory: PathBuf,
     port: u16,
-    replication: &'static [&'static str],
+    arguments: &'static [&'static str],
     child: Mutex<Option<Child>>,
 }
 
@@ -121,23 +127,45 @@ impl Mongod {
 
     /// One without replication. It has to be removed.
     pub async fn standalone() -> Self {
-        let mongod = Self::launch(&[]).await;
-        let ping = mongodb::bson::doc! { "ping": 1 };
-        mongod.client().await.database("admin").run_command(ping).await.expect("the test's mongod");
+        Self::launch(&[]).await.that_answers().await
+    }
+
+    /// One whose commands a test may let fail. It has to be removed.
+    pub async fn failing() -> Self {
+        let mongod = Self::launch(REPLICATION_AND_TEST_COMMANDS).await;
+        mongod.until_primary().await;
         mongod
     }
 
-    async fn launch(replication: &'static [&'static str]) -> Self {
+    /// The same without replication.
+    pub async fn failing_standalone() -> Self {
+        Self::launch(TEST_COMMANDS).await.that_answers().await
+    }
+
+    async fn that_answers(self) -> Self {
+        let ping = doc! { "ping": 1 };
+        self.client().await.database("admin").run_command(ping).await.expect("the test's mongod");
+        self
+    }
+
+    /// Lets this fail point strike, or ends it by the mode `off`. (Server source,
+    /// `src/mongo/util/fail_point.h`.)
+    pub async fn fail_point(&self, name: &str, mode: impl Into<Bson>, data: Document) {
+        let configure = doc! { "configureFailPoint": name, "mode": mode.into(), "data": data };
+        self.client().await.database("admin").run_command(configure).await.expect("a fail point");
+    }
+
+    async fn launch(arguments: &'static [&'static str]) -> Self {
         let port = free_port();
         let backend = match Source::choose() {
             Source::Image(image) => {
-                Backend::Container(Box::new(start_container(&image, port, replication).await))
+                Backend::Container(Box::new(start_container(&image, port, arguments).await))
             }
-            Source::Binary(binary) => Backend::Process(Box::new(Process::new(binary, port, replication))),
+            Source::Binary(binary) => Backend::Process(Box::new(Process::new(binary, port, arguments))),
             Source::Given(_) => {
                 let binary = pagebucket::embedded::find_mongod(None)
                     .expect("a mongod to harm: see scripts/fetch-mongod");
-                Backend::Process(Box::new(Process::new(binary, port, replication)))
+                Backend::Process(Box::new(Process::new(binary, port, arguments)))
             }
         };
         let mongod = Self { uri: format!("mongodb://127.0.0.1:{port}/?directConnection=true"), backend };
@@ -214,11 +242,7 @@ impl Mongod {
     }
 }
 
-async fn start_container(
-    image: &str,
-    port: u16,
-    replication: &[&'static str],
-) -> ContainerAsync<GenericImage> {
+async fn start_container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerAsync<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
     // The same port inside and outside, so that the member finds itself under the name that it is
@@ -227,8 +251,7 @@ async fn start_container(
     GenericImage::new(name, tag)
         .with_mapped_port(port, port.tcp())
         .with_cmd(
-            [replication, &["--bind_ip_all", "--port", &port_text, "--wiredTigerCacheSizeGB", CACHE]]
-                .concat(),
+            [arguments, &["--bind_ip_all", "--port", &port_text, "--wiredTigerCacheSizeGB", CACHE]].concat(),
         )
         .with_label("pagebucket.test-run", run)
         .with_startup_timeout(Duration::from_secs(60))
@@ -238,16 +261,16 @@ async fn start_container(
 }
 
 impl Process {
-    fn new(binary: PathBuf, port: u16, replication: &'static [&'static str]) -> Self {
+    fn new(binary: PathBuf, port: u16, arguments: &'static [&'static str]) -> Self {
         let directory = std::env::temp_dir().join(format!("pagebucket-test-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for data");
-        Self { binary, directory, port, replication, child: Mutex::new(None) }
+        Self { binary, directory, port, arguments, child: Mutex::new(None) }
     }
 
     fn start(&self) {
         let log = self.directory.join("mongod.log");
         let child = Command::new(&self.binary)
-            .args(self.replication)
+            .args(self.arguments)
             .args(["--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
             .args(["--wiredTigerCacheSizeGB", CACHE, "--nounixsocket", "--logappend"])
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])

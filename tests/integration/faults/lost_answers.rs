@@ -1,0 +1,147 @@
+//! The wire is cut, or is silent, before or after the server has applied.
+
+use super::rig::{LONG, Rig, SHORT, SHORT_BUT_PATIENT, Told};
+use crate::harness::{Harm, Mongod, Proxy, Way, eventually, history, tests};
+
+tests!["faults":
+    a_cut_wire_loses_and_doubles_nothing,
+    an_answer_that_never_comes_is_unknown,
+    a_request_that_comes_late_finds_its_place_taken,
+    an_outcome_that_stays_unknown_may_be_stored_once,
+];
+
+const MANY: std::ops::RangeInclusive<u64> = 101..=140;
+
+async fn a_cut_wire_loses_and_doubles_nothing() {
+    let mongod = Mongod::own().await;
+    let proxy = Proxy::before(&mongod).await;
+    let rig = Rig::through(&proxy, &mongod).await;
+    let mut told: Vec<Told> = Vec::new();
+    let mut next = 1;
+    for way in [Way::There, Way::Back] {
+        for times in [1, 3] {
+            for count in [1, 25] {
+                rig.sent.forget();
+                proxy.harm("update", way, Harm::Cut, times);
+                told.push(rig.append(7, next, count, LONG).await);
+                told.last().expect("one").stored();
+                next += count;
+                assert_eq!(
+                    rig.sent.nothing_is_placed_anew(),
+                    [times as usize + 1],
+                    "{way:?}, {count} trades, {times} times"
+                );
+            }
+            let struck = proxy.strikes();
+            rig.sent.forget();
+            proxy.harm("update", way, Harm::Cut, times);
+            let all = rig.append_to_all(MANY, next, 1, LONG).await;
+            all.iter().for_each(Told::stored);
+            told.extend(all);
+            next += 1;
+            assert_eq!(proxy.strikes(), struck + times);
+            assert!(rig.sent.updates().iter().any(|update| update.customers().len() > 1));
+            rig.sent.nothing_is_placed_anew();
+        }
+        // The read of a tail, by an instance that knows none.
+        for times in [1, 3] {
+            let cold = Rig::through(&proxy, &mongod).await;
+            proxy.harm("aggregate", way, Harm::Cut, times);
+            let all = cold.append_to_all([7, 101, 102], 1, 12, LONG).await;
+            all.iter().for_each(Told::stored);
+            assert_eq!(cold.check(&all).await.len(), 36);
+            proxy.relent();
+        }
+    }
+    let stored = rig.check(&told).await;
+    assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
+    mongod.remove().await;
+}
+
+async fn an_answer_that_never_comes_is_unknown() {
+    let mongod = Mongod::own().await;
+    let proxy = Proxy::before(&mongod).await;
+    let rig = Rig::through(&proxy, &mongod).await;
+    let mut told = rig.append_to_all([1, 2], 1, 5, LONG).await;
+    rig.sent.forget();
+
+    proxy.harm("update", Way::Back, Harm::Hold, 2);
+    let (one, several) = tokio::join!(rig.append(1, 11, 1, SHORT), rig.append(2, 11, 25, SHORT));
+    one.unknown_after(0);
+    several.unknown_after(0);
+    let held: Vec<_> = rig.sent.updates().into_iter().map(|update| update.session).collect();
+    assert_eq!(held.len(), 2, "each was sent once, and is waited for");
+    rig.sent.forget();
+
+    // The server had applied them; the store did not know, and reads the tail anew.
+    let after = rig.append_to_all([1, 2], 101, 1, LONG).await;
+    assert_eq!((after[0].seqs(), after[1].seqs()), (vec![7], vec![31]));
+    assert!(!rig.sent.tail_reads().is_empty(), "a tail that is not known is read");
+    assert!(rig.sent.updates().iter().all(|update| !held.contains(&update.session)), "other sessions");
+    told.extend([one, several]);
+    told.extend(after);
+    proxy.relent();
+    told.extend(rig.append_to_all([1, 2], 201, 1, LONG).await);
+    rig.sent.replays_are_identical();
+    assert_eq!(rig.check(&told).await.len(), 5 + 1 + 2 + 5 + 25 + 2);
+    mongod.remove().await;
+}
+
+async fn a_request_that_comes_late_finds_its_place_taken() {
+    let mongod = Mongod::own().await;
+    let proxy = Proxy::before(&mongod).await;
+    let rig = Rig::through(&proxy, &mongod).await;
+    // Behind something, and as the first of a history.
+    let mut told = rig.append_to_all([1], 1, 5, LONG).await;
+    proxy.harm("update", Way::There, Harm::Hold, 2);
+    let unknown = tokio::join!(rig.append(1, 11, 25, SHORT), rig.append(2, 11, 25, SHORT));
+    unknown.0.unknown_after(0);
+    unknown.1.unknown_after(0);
+    told.extend([unknown.0, unknown.1]);
+    let after = rig.append_to_all([1, 2], 101, 1, LONG).await;
+    assert_eq!((after[0].seqs(), after[1].seqs()), (vec![6], vec![1]));
+    told.extend(after);
+
+    // It reaches the server now, which answers what it answers.
+    let held = proxy.strikes();
+    proxy.relent_but("update", Way::Back, Harm::Hold, 2);
+    proxy.struck(held + 2).await;
+    proxy.relent();
+    told.extend(rig.append_to_all([1, 2], 201, 1, LONG).await);
+    let stored = rig.check(&told).await;
+    assert_eq!(stored, [1, 2, 3, 4, 5, 101, 201, 101, 201], "nothing of what came late");
+    mongod.remove().await;
+}
+
+async fn an_outcome_that_stays_unknown_may_be_stored_once() {
+    let mongod = Mongod::own().await;
+    let proxy = Proxy::before(&mongod).await;
+    let rig = Rig::through(&proxy, &mongod).await;
+    // Every answer is lost until nobody waits any more: the first time it was stored.
+    proxy.harm("update", Way::Back, Harm::Cut, u32::MAX);
+    let (one, several, many) = tokio::join!(
+        rig.append(1, 1, 1, SHORT),
+        rig.append(2, 1, 25, SHORT),
+        rig.append_to_all(MANY, 1, 1, SHORT_BUT_PATIENT),
+    );
+    let mut told: Vec<Told> = [one, several].into_iter().chain(many).collect();
+    told.iter().for_each(|told| told.unknown_after(0));
+    assert!(rig.sent.nothing_is_placed_anew().iter().any(|&times| times > 1), "it was replayed");
+    proxy.relent();
+    told.extend(rig.append_to_all([1, 2].into_iter().chain(MANY), 101, 1, LONG).await);
+    rig.check(&told).await;
+    assert_eq!(history(&rig.database, 2).await.quantities, (1..=25).chain([101]).collect::<Vec<_>>());
+
+    // The request comes late, and nobody else has come: it is stored.
+    proxy.harm("update", Way::There, Harm::Hold, 1);
+    let late = rig.append(3, 1, 25, SHORT).await;
+    late.unknown_after(0);
+    assert!(history(&rig.database, 3).await.quantities.is_empty());
+    proxy.relent();
+    let stored = || async { history(&rig.database, 3).await.quantities.len() == 25 };
+    // Invariant 2 holds at each moment, also while it is being stored.
+    eventually("what came late", LONG, stored).await;
+    told.extend([late, rig.append(3, 101, 1, LONG).await]);
+    rig.check(&told).await;
+    mongod.remove().await;
+}

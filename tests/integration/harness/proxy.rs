@@ -1,0 +1,210 @@
+//! A wire between the driver and a mongod, which can be cut at a chosen message.
+//!
+//! A fail point of mongod acts before a command runs. What is lost after it ran, on the way back,
+//! only something between the two can lose.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::Mongod;
+
+/// Forwards every connection to a mongod, and harms those that it is told to. Ends with this value.
+pub struct Proxy {
+    address: SocketAddr,
+    wire: Arc<Wire>,
+    accepting: AbortHandle,
+}
+
+/// On which way a message is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Before the server has it.
+    There,
+    /// After the server has run it, before the client hears.
+    Back,
+}
+
+/// What becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harm {
+    /// It is lost, and its connection with it.
+    Cut,
+    /// It waits for [`Proxy::relent`], and everything behind it on its connection.
+    Hold,
+}
+
+struct Wire {
+    server: SocketAddr,
+    harm: Mutex<Option<Rule>>,
+    /// Messages harmed so far.
+    struck: watch::Sender<u32>,
+    /// Counts the times it relented.
+    relented: watch::Sender<u32>,
+}
+
+struct Rule {
+    command: &'static str,
+    way: Way,
+    harm: Harm,
+    times: u32,
+}
+
+impl Proxy {
+    pub async fn before(mongod: &Mongod) -> Self {
+        let hosts = mongod.uri().strip_prefix("mongodb://").and_then(|rest| rest.split('/').next());
+        let server = hosts.expect("a host").parse().expect("an address");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        let wire = Arc::new(Wire {
+            server,
+            harm: Mutex::new(None),
+            struck: watch::Sender::new(0),
+            relented: watch::Sender::new(0),
+        });
+        let accepted = Arc::clone(&wire);
+        let accepting = tokio::spawn(async move {
+            // Connections end with this set.
+            let mut connections = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                connections.spawn(Arc::clone(&accepted).connection(client));
+            }
+        });
+        Self { address, wire, accepting: accepting.abort_handle() }
+    }
+
+    pub fn uri(&self) -> String {
+        format!("mongodb://{}/?directConnection=true", self.address)
+    }
+
+    /// Harms the next messages of this command, so many times.
+    pub fn harm(&self, command: &'static str, way: Way, harm: Harm, times: u32) {
+        *self.wire.harm.lock().expect("no test panics here") = Some(Rule { command, way, harm, times });
+    }
+
+    /// Harms no more, and lets go what it holds.
+    pub fn relent(&self) {
+        *self.wire.harm.lock().expect("no test panics here") = None;
+        self.wire.relented.send_modify(|times| *times += 1);
+    }
+
+    /// Lets go what it holds, and harms the next messages of this command.
+    pub fn relent_but(&self, command: &'static str, way: Way, harm: Harm, times: u32) {
+        self.harm(command, way, harm, times);
+        self.wire.relented.send_modify(|times| *times += 1);
+    }
+
+    /// Waits until it has harmed so many messages, since it began.
+    pub async fn struck(&self, times: u32) {
+        let mut struck = self.wire.struck.subscribe();
+        struck.wait_for(|struck| *struck >= times).await.expect("the proxy to live");
+    }
+
+    /// How many messages it has harmed.
+    pub fn strikes(&self) -> u32 {
+        *self.wire.struck.borrow()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Wire {
+    /// One connection, until either side or a harm ends it.
+    async fn connection(self: Arc<Self>, client: TcpStream) {
+        let Ok(server) = TcpStream::connect(self.server).await else { return };
+        client.set_nodelay(true).ok();
+        server.set_nodelay(true).ok();
+        let (mut from_client, mut to_client) = client.into_split();
+        let (mut from_server, mut to_server) = server.into_split();
+        // Requests whose answers a rule may be about, by their ids.
+        let asked = Mutex::new(Vec::<(u32, String)>::new());
+        let there = async {
+            while let Some(message) = read(&mut from_client).await {
+                if let Some(name) = command(&message) {
+                    if !self.may_pass(&name, Way::There).await {
+                        return;
+                    }
+                    asked.lock().expect("no test panics here").push((word(&message, 4), name));
+                }
+                if to_server.write_all(&message).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let back = async {
+            while let Some(message) = read(&mut from_server).await {
+                let answered = word(&message, 8);
+                let name = {
+                    let mut asked = asked.lock().expect("no test panics here");
+                    let at = asked.iter().position(|(id, _)| *id == answered);
+                    at.map(|at| asked.swap_remove(at).1)
+                };
+                if let Some(name) = name
+                    && !self.may_pass(&name, Way::Back).await
+                {
+                    return;
+                }
+                if to_client.write_all(&message).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = there => {}
+            () = back => {}
+        }
+    }
+
+    /// Waits for as long as a message is held; false when it is to be lost.
+    async fn may_pass(&self, name: &str, way: Way) -> bool {
+        let mut relented = self.relented.subscribe();
+        let harm = {
+            let mut rule = self.harm.lock().expect("no test panics here");
+            let Some(rule) = rule.as_mut() else { return true };
+            if rule.command != name || rule.way != way || rule.times == 0 {
+                return true;
+            }
+            rule.times -= 1;
+            rule.harm
+        };
+        self.struck.send_modify(|struck| *struck += 1);
+        if harm == Harm::Cut {
+            return false;
+        }
+        relented.changed().await.is_ok()
+    }
+}
+
+/// One message of the wire protocol, whole.
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
+    let mut message = vec![0; 4];
+    stream.read_exact(&mut message).await.ok()?;
+    let length = word(&message, 0) as usize;
+    message.resize(length.max(16), 0);
+    stream.read_exact(&mut message[4..]).await.ok()?;
+    Some(message)
+}
+
+fn word(message: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(message[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// The command of an OP_MSG: the name of the first element of its body. (MongoDB wire protocol,
+/// "OP_MSG": 16 bytes of header, 4 of flags, and a section of kind 0, which is a document.)
+fn command(message: &[u8]) -> Option<String> {
+    const OP_MSG: u32 = 2013;
+    if word(message, 12) != OP_MSG || message.get(20) != Some(&0) {
+        return None;
+    }
+    let name = message.get(26..)?;
+    let end = name.iter().position(|byte| *byte == 0)?;
+    String::from_utf8(name[..end].to_vec()).ok()
+}
