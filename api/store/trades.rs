@@ -43,7 +43,8 @@
 //! An answer means *stored*, *refused* or *unknown* ([`reply`]). A refused append reads the tail
 //! again, from after the refusing write, and is placed anew. An unknown one is replayed as the same
 //! command under the same number, which the server applies at most once ([`session`]), until it is
-//! answered or its deadline passes; it is never placed anew.
+//! answered or its deadline passes; it is never placed anew. A standalone server has no numbers: there
+//! the first lost answer is already an unknown outcome.
 
 mod append;
 mod batch;
@@ -57,6 +58,7 @@ mod majority;
 mod measure;
 mod reads;
 mod reply;
+mod seek;
 mod session;
 mod statement;
 mod tail;

@@ -2,12 +2,12 @@
 //!
 //! Everything is read at majority: what may still be rolled back is not shown.
 
-use mongodb::bson::{Document, doc};
+use std::time::Duration;
 
+use super::Trades;
 use super::document::Bucket;
-use super::majority::Patient;
+use super::seek::Seek;
 use super::tail::Tail;
-use super::{BucketId, COLLECTION, Trades};
 use crate::domain::{CustomerId, PageNumber, Seq, Totals, Trade};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
@@ -38,49 +38,8 @@ pub struct Summary {
     pub ends: Option<[(Seq, Trade); 2]>,
 }
 
-/// Pages from either end that are reached by skipping over those before them. A skipped bucket is
-/// one more document examined; a seek by page number is one index key and one more look-up. The
-/// two cost the same within a few buckets, so the bound is small.
-const MOST_SKIPPED: u64 = 3;
-
-/// Which bucket, and how to get there.
-struct Seek {
-    filter: Document,
-    sort: Option<Document>,
-    skip: u64,
-    hint: Document,
-}
-
-impl Seek {
-    fn last(customer: CustomerId) -> Self {
-        Self {
-            filter: BucketId::all_of(customer),
-            sort: Some(doc! { "_id": -1 }),
-            skip: 0,
-            hint: doc! { "_id": 1 },
-        }
-    }
-
-    /// A page of a history that ends with `tail`, if that is known.
-    fn page(customer: CustomerId, page: PageNumber, tail: Option<Tail>) -> Self {
-        let from_start = page.get() - 1;
-        if from_start <= MOST_SKIPPED {
-            let filter = BucketId::all_of(customer);
-            return Self { filter, sort: Some(doc! { "_id": 1 }), skip: from_start, hint: doc! { "_id": 1 } };
-        }
-        if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
-            // From the tail that was seen: buckets opened since then do not count.
-            let (filter, skip) = (tail.id.up_to(), tail.page.get() - page.get());
-            return Self { filter, sort: Some(doc! { "_id": -1 }), skip, hint: doc! { "_id": 1 } };
-        }
-        Self {
-            filter: doc! { "customerId": customer.get() as i64, "page": page.get() as i64 },
-            sort: None,
-            skip: 0,
-            hint: doc! { "customerId": 1, "page": 1 },
-        }
-    }
-}
+/// What a new primary is given to catch up with what an old one has shown.
+const CATCH_UP: Duration = Duration::from_millis(200);
 
 impl Trades {
     /// A page by its number, or the first page in `order`; `None` when there is no such page. The
@@ -106,7 +65,7 @@ impl Trades {
         order: Order,
         deadline: Deadline,
     ) -> Result<Option<Listing>, Error> {
-        let Some(last) = self.find(customer, Seek::last(customer), deadline).await? else {
+        let Some(last) = Seek::last(customer).find(&self.0.database, deadline).await? else {
             let empty = Listing { totals: Totals::default(), bucket: None };
             return Ok((page.is_none() || page == Some(PageNumber::FIRST)).then_some(empty));
         };
@@ -166,7 +125,7 @@ impl Trades {
     }
 
     async fn read_summary(&self, customer: CustomerId, deadline: Deadline) -> Result<Summary, Error> {
-        let Some(last) = self.find(customer, Seek::last(customer), deadline).await? else {
+        let Some(last) = Seek::last(customer).find(&self.0.database, deadline).await? else {
             return Ok(Summary { totals: Totals::default(), ends: None });
         };
         let tail = last.tail();
@@ -189,7 +148,13 @@ impl Trades {
         tail: Tail,
         deadline: Deadline,
     ) -> Result<Bucket, Error> {
-        let found = self.read_page(customer, page, Some(tail), deadline).await?;
+        let mut found = self.read_page(customer, page, Some(tail), deadline).await?;
+        if !found.as_ref().is_some_and(Bucket::full) {
+            // After a failover the new primary's majority may be a little behind the one that showed the
+            // tail. It catches up at once, or the page is not what it must be.
+            deadline.or_within(CATCH_UP).wait().await;
+            found = self.read_page(customer, page, Some(tail), deadline).await?;
+        }
         let corrupt = |detail: &str| {
             let (id, field) = (tail.id.to_string(), format!("page {page} before it"));
             Error::from(Corruption { id, field, detail: detail.to_owned() })
@@ -208,7 +173,7 @@ impl Trades {
         tail: Option<Tail>,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
-        let found = self.find(customer, Seek::page(customer, page, tail), deadline).await?;
+        let found = Seek::page(customer, page, tail).find(&self.0.database, deadline).await?;
         match found {
             Some(bucket) if bucket.page != page => Err(Error::from(Corruption {
                 id: bucket.id.to_string(),
@@ -217,51 +182,5 @@ impl Trades {
             })),
             found => Ok(found),
         }
-    }
-
-    async fn find(
-        &self,
-        customer: CustomerId,
-        seek: Seek,
-        deadline: Deadline,
-    ) -> Result<Option<Bucket>, Error> {
-        let mut patient = Patient::new(None, deadline);
-        loop {
-            let (concern, limit) = patient.terms();
-            match self.run_find(seek.command(concern, limit), customer).await {
-                Err(error) => patient.after(error).await?,
-                found => return found,
-            }
-        }
-    }
-
-    async fn run_find(&self, command: Document, customer: CustomerId) -> Result<Option<Bucket>, Error> {
-        let error = |error: mongodb::error::Error| Error::of(&error);
-        let mut cursor = self.0.database.run_cursor_command(command).await.map_err(error)?;
-        if !cursor.advance().await.map_err(error)? {
-            return Ok(None);
-        }
-        Ok(Some(Bucket::read(cursor.current(), customer)?))
-    }
-}
-
-impl Seek {
-    fn command(&self, concern: Document, limit: i64) -> Document {
-        let mut command = doc! {
-            "find": COLLECTION,
-            "filter": self.filter.clone(),
-            "limit": 1,
-            "singleBatch": true,
-            "hint": self.hint.clone(),
-            "readConcern": concern,
-            "maxTimeMS": limit,
-        };
-        if let Some(sort) = &self.sort {
-            command.insert("sort", sort.clone());
-        }
-        if self.skip > 0 {
-            command.insert("skip", self.skip as i64);
-        }
-        command
     }
 }
