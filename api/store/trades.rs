@@ -85,16 +85,11 @@ pub const COLLECTION: &str = "trades";
 /// How much may be held in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Trades that wait to be committed, or are being committed. A trade is of a fixed size, so that
-    /// this bounds bytes, too: at most [`Capacity::BYTES_PER_TRADE`] each.
+    /// Trades that wait to be committed, or are being committed. A trade is of a fixed size, and so is
+    /// its part of a command, so that this bounds bytes, too.
     pub queued_trades: usize,
     /// Customers whose tails are remembered, at less than 256 bytes each.
     pub catalog_customers: usize,
-}
-
-impl Capacity {
-    /// What a queued trade takes at most: itself, alone in its request, and its part of a command.
-    pub const BYTES_PER_TRADE: usize = 2048;
 }
 
 impl Default for Capacity {

@@ -84,7 +84,7 @@ async fn ten_times_more_clients_than_the_queue_holds() {
         clients.spawn(insist(serving.client.clone(), number, stopped.clone()));
     }
     // The load itself, which is to last: nothing is waited for.
-    tokio::time::sleep_until(Instant::now() + Duration::from_secs(5)).await;
+    tokio::time::sleep_until(Instant::now() + Duration::from_secs(10)).await;
     stop.send_replace(true);
     let (stored, refused): (Vec<_>, Vec<u64>) = clients.join_all().await.into_iter().unzip();
     let mut stored: Vec<(u64, u64)> = stored.into_iter().flatten().collect();

@@ -152,6 +152,26 @@ mod tests {
         assert_eq!(next_second(None, i64::MAX, i64::MAX), Err(SecondsExhausted));
     }
 
+    /// A million buckets in histories of a thousand: seconds rise, stay within ten digits, are the
+    /// trade's own where that is free, and are in the future only where an earlier bucket is.
+    #[test]
+    fn the_rule_holds_by_the_million() {
+        for _ in 0..1_000 {
+            let now = rand::random_range(0_i64..9_000_000_000);
+            let mut previous = None;
+            for _ in 0..1_000 {
+                let trade = now + rand::random_range(-3_000_i64..2_000);
+                let second = next_second(previous, trade, now).unwrap();
+                assert!(second <= BucketId::LAST_SECOND && previous.is_none_or(|previous| second > previous));
+                let own = u64::try_from(trade).ok().filter(|_| trade <= now);
+                let free = own.filter(|own| previous.is_none_or(|previous| *own > previous));
+                assert!(free.is_none_or(|free| second == free), "{previous:?}, {trade}, {now}: {second}");
+                assert!(second as i64 <= now || previous.is_some_and(|previous| second == previous + 1));
+                previous = Some(second);
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn seconds_only_rise_and_never_run_ahead_of_the_clock_without_need(
