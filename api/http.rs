@@ -6,6 +6,7 @@
 //! and the request's deadline.
 
 mod access_log;
+mod appends;
 mod body;
 mod cors;
 mod customers;
@@ -106,7 +107,7 @@ impl Ready {
 /// The routes, with their documentation.
 fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(openapi::preamble())
-        .routes(routes!(trades::append, trades::list))
+        .routes(routes!(appends::append, trades::list))
         .routes(routes!(trades::page))
         .routes(routes!(trades::one))
         .routes(routes!(customers::summary))
