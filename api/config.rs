@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
@@ -38,6 +39,22 @@ pub struct DatabaseArgs {
     /// scripts/fetch-mongod has fetched.
     #[arg(long, env = "MONGOD", value_name = "FILE")]
     pub mongod: Option<PathBuf>,
+}
+
+/// How long idempotency keys are remembered.
+#[derive(Args, Debug, Clone)]
+pub struct KeyArgs {
+    /// Hours for which an Idempotency-Key is remembered after its last use. The database keeps this: of
+    /// instances with different settings the one started last decides.
+    #[arg(long, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=87_600))]
+    key_retention: u32,
+}
+
+impl KeyArgs {
+    /// The same as a duration.
+    pub fn retention(&self) -> Duration {
+        Duration::from_secs(u64::from(self.key_retention) * 3600)
+    }
 }
 
 /// A connection string, which may hold a password: it is never shown. What of it may be the store says.

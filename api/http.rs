@@ -11,6 +11,7 @@ mod body;
 mod cors;
 mod customers;
 mod health;
+mod idempotency;
 mod limits;
 mod links;
 mod metrics;

@@ -77,6 +77,15 @@ impl Store {
         collections::check_guards(&self.database).await
     }
 
+    /// Lets idempotency keys be forgotten so long after their last use, in whole seconds.
+    ///
+    /// # Errors
+    /// No database, or the user may not change an index.
+    pub async fn keep_keys_for(&self, retention: Duration) -> Result<(), ConnectError> {
+        let kept = trades::keep_keys_for(&self.database, retention).await;
+        kept.map_err(|error| ConnectError::Unexpected(error.to_string()))
+    }
+
     /// Whether the primary answers within `limit`.
     ///
     /// # Errors

@@ -84,6 +84,10 @@ fn describe() {
         Unit::Seconds,
         "Time of a command, replays included."
     );
+    describe_counter!(
+        "pagebucket_keyed_appends_total",
+        "Requests with an Idempotency-Key, by what came of them."
+    );
     describe_histogram!("pagebucket_commit_statements", "Buckets that a command is to write.");
     describe_histogram!("pagebucket_commit_trades", "Trades that a command carries.");
     describe_counter!("pagebucket_catalog_lookups_total", "Tails asked of the catalog, by result.");

@@ -1,11 +1,12 @@
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::database::{self, Opened};
 use super::signals::Signals;
 use super::{Failure, print};
-use crate::config::DatabaseArgs;
+use crate::config::{DatabaseArgs, KeyArgs};
 use crate::embedded::Role;
 
 /// Flags of `migrate`.
@@ -13,6 +14,8 @@ use crate::embedded::Role;
 pub(super) struct MigrateArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
     /// Only list what is pending; exit status 1 when anything is.
     #[arg(long)]
     check: bool,
@@ -33,14 +36,14 @@ pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
     opened
         .with(async |opened| {
             tokio::select! {
-                done = migrate(opened, args.check) => done,
+                done = migrate(opened, args.check, args.keys.retention()) => done,
                 () = signals.next() => Err(stopped()),
             }
         })
         .await
 }
 
-async fn migrate(opened: &Opened, check: bool) -> Result<ExitCode, Failure> {
+async fn migrate(opened: &Opened, check: bool, retention: Duration) -> Result<ExitCode, Failure> {
     opened.store.refuse_foreign_collections().await?;
     if check {
         let plan = opened.store.plan_migrations().await?;
@@ -56,6 +59,7 @@ async fn migrate(opened: &Opened, check: bool) -> Result<ExitCode, Failure> {
         };
     }
     let applied = opened.store.migrate().await?;
+    opened.store.keep_keys_for(retention).await?;
     for name in &applied {
         print(format_args!("applied: {name}"));
     }

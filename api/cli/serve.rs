@@ -5,7 +5,7 @@ use clap::Args;
 use super::database::{self, Opened};
 use super::signals::Signals;
 use super::{Failure, print};
-use crate::config::{DatabaseArgs, ServerArgs};
+use crate::config::{DatabaseArgs, KeyArgs, ServerArgs};
 use crate::domain::Clock;
 use crate::embedded::Role;
 use crate::server::Server;
@@ -17,6 +17,8 @@ pub(super) struct ServeArgs {
     database: DatabaseArgs,
     #[command(flatten)]
     server: ServerArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
     /// Do not apply migrations; refuse to start while any is pending.
     #[arg(long, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
     no_migrate: bool,
@@ -34,7 +36,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 
 async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
     tokio::select! {
-        prepared = opened.prepare(args.no_migrate) => prepared?,
+        prepared = prepare(opened, args) => prepared?,
         // It may wait long for another instance. A migration that is cut off runs again at the next
         // start, when the lease of its lock has ended.
         () = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -64,6 +66,14 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
         }
     };
     Ok(exit_code(drained))
+}
+
+async fn prepare(opened: &Opened, args: &ServeArgs) -> Result<(), Failure> {
+    opened.prepare(args.no_migrate).await?;
+    if !args.no_migrate {
+        opened.store.keep_keys_for(args.keys.retention()).await?;
+    }
+    Ok(())
 }
 
 fn exit_code(drained: bool) -> ExitCode {

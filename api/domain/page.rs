@@ -90,7 +90,7 @@ impl Seq {
 }
 
 /// Trades that follow each other without a gap, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeqRange {
     /// The first trade.
     pub first: Seq,

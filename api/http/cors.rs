@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::{HeaderValue, Method, header, request::Parts};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::request_id;
+use super::{idempotency, request_id};
 
 /// Whose pages may call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,12 +43,19 @@ pub(super) fn layer(origins: Origins) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(allow))
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
-        .allow_headers([header::ACCEPT, header::CONTENT_TYPE, header::IF_NONE_MATCH, request_id::HEADER])
+        .allow_headers([
+            header::ACCEPT,
+            header::CONTENT_TYPE,
+            header::IF_NONE_MATCH,
+            idempotency::KEY,
+            request_id::HEADER,
+        ])
         .expose_headers([
             header::LINK,
             header::LOCATION,
             header::ETAG,
             header::RETRY_AFTER,
+            idempotency::REPLAYED,
             request_id::HEADER,
         ])
         .max_age(Duration::from_secs(3600))

@@ -30,6 +30,8 @@ use crate::store::trades::{AppendError, Cause};
 pub struct Problem {
     kind: Kind,
     detail: String,
+    /// Seconds after which asking again makes sense, where that is not what the kind says.
+    retry_after: Option<u32>,
     /// Apart, because most problems have none and every handler returns one.
     members: Box<Members>,
 }
@@ -92,7 +94,7 @@ pub struct ParameterFault {
 impl Problem {
     /// With the kind's own words, or others.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), members: Box::default() }
+        Self { kind, detail: detail.into(), retry_after: None, members: Box::default() }
     }
 
     /// For whoever comes after the signal to stop.
@@ -125,10 +127,12 @@ impl Problem {
 
     /// An append of `count` trades to `customer`'s history that was not stored whole. Logged here, in
     /// other words than the client's.
-    pub fn of_append(customer: CustomerId, error: AppendError, count: usize) -> Self {
+    /// `repeat` is what the client can do about it.
+    pub fn of_append(customer: CustomerId, error: AppendError, count: usize, repeat: Repeat) -> Self {
         let AppendError { ranges, unknown, cause } = error;
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
         tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
+        let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
         let (kind, why) = match cause {
             Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
             Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
@@ -137,18 +141,24 @@ impl Problem {
                 Kind::HistoryExhausted,
                 "The next bucket of this history would begin later than a bucket can.",
             ),
+            Cause::KeyReused => {
+                (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other trades.")
+            }
             Cause::Database(error) => logged(error),
         };
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
-            let rest = "Trades that are not in `ranges` may or may not be stored: look at the end of the history \
-                        before you send them again.";
-            Self::new(Kind::OutcomeUnknown, format!("{why} {rest}"))
+            let rest = "Trades that are not in `ranges` may or may not be stored";
+            Self::new(Kind::OutcomeUnknown, format!("{why} {rest}{}", repeat.where_unknown()))
         } else if stored > 0 {
             let first = format!("Only the first {stored} of {count} trades are stored.");
             Self::new(Kind::PartlyStored, format!("{first} {why}"))
         } else {
-            Self::new(kind, format!("{why} Nothing was stored."))
+            Self::new(kind, format!("{why} {}", repeat.where_nothing()))
         };
+        if repeat == Repeat::WithItsKey && may_succeed {
+            problem.detail.push_str(" Send it again with the same `Idempotency-Key`.");
+            problem.retry_after = Some(1);
+        }
         if stored > 0 || unknown > 0 {
             let range = |range: &SeqRange| Range { first_seq: range.first.get(), last_seq: range.last.get() };
             problem.members.ranges = Some(ranges.iter().map(range).collect());
@@ -161,6 +171,32 @@ impl Problem {
     /// Its HTTP status.
     pub fn status(&self) -> StatusCode {
         self.kind.spec().status
+    }
+}
+
+/// Whether an append may be sent again without storing it twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Whatever came of it: it has a key.
+    WithItsKey,
+    /// Only what is known not to be stored.
+    WithCare,
+}
+
+impl Repeat {
+    fn where_unknown(self) -> &'static str {
+        match self {
+            Self::WithItsKey => ".",
+            Self::WithCare => ": look at the end of the history before you send them again.",
+        }
+    }
+
+    /// An earlier request with the same key may have stored something.
+    fn where_nothing(self) -> &'static str {
+        match self {
+            Self::WithItsKey => "This request stored nothing.",
+            Self::WithCare => "Nothing was stored.",
+        }
     }
 }
 
@@ -218,7 +254,7 @@ mod tests {
         let seq = |number| Seq::new(number).unwrap();
         let ranges = if stored > 0 { vec![SeqRange { first: seq(1), last: seq(stored) }] } else { vec![] };
         let error = AppendError { ranges, unknown, cause };
-        let problem = Problem::of_append(CustomerId::new(7).unwrap(), error, 25);
+        let problem = Problem::of_append(CustomerId::new(7).unwrap(), error, 25, Repeat::WithCare);
         let members = serde_json::to_value(&*problem.members).unwrap();
         (problem, members)
     }
@@ -228,6 +264,7 @@ mod tests {
         vec![
             (Cause::Overloaded, Kind::Overloaded),
             (Cause::Contended, Kind::Overloaded),
+            (Cause::KeyReused, Kind::IdempotencyKeyReused),
             (Cause::SecondsExhausted(crate::store::trades::SecondsExhausted), Kind::HistoryExhausted),
             (Cause::Database(store::Error::Unavailable(driver())), Kind::DatabaseUnavailable),
             (Cause::Database(store::Error::Internal(driver())), Kind::Internal),

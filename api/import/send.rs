@@ -82,6 +82,7 @@ fn passing(cause: &Cause) -> Option<&'static str> {
         Cause::Database(Error::Unavailable(_)) => Some("it does not answer"),
         Cause::OutcomeUnknown
         | Cause::SecondsExhausted(_)
+        | Cause::KeyReused
         | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => None,
     }
 }

@@ -54,6 +54,7 @@ mod commit;
 mod committer;
 mod decimal;
 mod document;
+mod keyed;
 mod majority;
 mod measure;
 mod reads;
@@ -76,6 +77,8 @@ use crate::domain::{Clock, CustomerId};
 pub use append::{AppendError, Appended, Cause};
 pub use bucket_id::BucketId;
 pub use document::Bucket;
+pub use keyed::AppendedOnce;
+pub(super) use keyed::keep_for as keep_keys_for;
 pub use reads::{Listing, Order, Summary};
 pub use statement::{SecondsExhausted, next_second};
 
@@ -109,6 +112,7 @@ pub struct Trades(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     database: Database,
+    connection: Arc<commit::Connection>,
     /// Room in the queues, in trades: `queued_trades` when they are empty.
     room: Arc<Semaphore>,
     queued_trades: usize,
@@ -124,7 +128,7 @@ impl Trades {
             std::array::from_fn(|number| committer::start(Arc::clone(&connection), catalog(), number));
         let queued_trades = capacity.queued_trades.min(u32::MAX as usize);
         let room = Arc::new(Semaphore::new(queued_trades));
-        Self(Arc::new(Inner { database, room, queued_trades, committers }))
+        Self(Arc::new(Inner { database, connection, room, queued_trades, committers }))
     }
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New

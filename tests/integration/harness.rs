@@ -54,6 +54,16 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
+/// The names of this version's migrations, in order: what the directory holds.
+pub fn migrations() -> Vec<String> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+    let files = std::fs::read_dir(directory).expect("the directory of migrations");
+    let name = |path: std::path::PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let mut names: Vec<_> = files.map(|file| name(file.expect("a file").path())).collect();
+    names.sort();
+    names
+}
+
 /// Says, here and in the closing lines, that something was not tested.
 pub fn skip(what: &str, why: &str) {
     println!("skipped: {what}: {why}");

@@ -15,6 +15,7 @@ mod cost;
 mod embedded;
 mod faults;
 mod import;
+mod keys;
 mod layering;
 mod metrics;
 mod migrations;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     trials.extend(cost::tests());
     trials.extend(embedded::tests());
     trials.extend(faults::tests());
+    trials.extend(keys::tests());
     trials.extend(layering::tests());
     trials.extend(metrics::tests());
     trials.extend(migrations::tests());

@@ -10,7 +10,7 @@ use pagebucket::domain::Clock;
 use pagebucket::store::trades::Capacity;
 use pagebucket::store::{ConnectError, Connection, Migration, MigrationError, Store};
 
-use crate::harness::{Setup, eventually, shared, tests};
+use crate::harness::{Setup, eventually, migrations, shared, tests};
 
 tests!["migrations":
     trades_is_made_as_designed,
@@ -93,7 +93,7 @@ fn file(name: &'static str, compatible: bool, commands: &[Document]) -> Migratio
 
 async fn trades_is_made_as_designed() {
     let place = Place::new().await;
-    assert_eq!(place.store.migrate().await.expect("an empty database"), ["0001_trades"]);
+    assert_eq!(place.store.migrate().await.expect("an empty database"), migrations());
     place.store.check_collections().await.expect("its own collection");
 
     let found = place.database.run_command(doc! { "listCollections": 1, "filter": { "name": "trades" } });
@@ -480,8 +480,8 @@ async fn a_collection_left_half_made_is_finished() {
     let create = doc! { "create": "trades", "clusteredIndex": key };
     place.database.run_command(create).await.expect("an empty database");
     let plan = place.store.plan_migrations().await.expect("a plan");
-    assert_eq!(plan.pending(), ["0001_trades"]);
-    assert_eq!(place.store.migrate().await.expect("it goes on"), ["0001_trades"]);
+    assert_eq!(plan.pending(), migrations());
+    assert_eq!(place.store.migrate().await.expect("it goes on"), migrations());
     let trades = place.database.collection::<Document>("trades");
     trades.insert_one(doc! { "_id": "7_1698349623" }).await.expect_err("the validator is there");
     let names = trades.list_index_names().await.expect("names");
@@ -610,6 +610,6 @@ async fn trades_without_a_guard_are_refused() {
 /// As the sentences say.
 async fn mend(place: &Place) {
     place.database.collection::<Document>("migrations").drop().await.expect("to drop it");
-    assert_eq!(place.store.migrate().await.expect("again"), ["0001_trades"]);
+    assert_eq!(place.store.migrate().await.expect("again"), migrations());
     place.store.check_collections().await.expect("it is mended");
 }

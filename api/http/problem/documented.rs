@@ -32,7 +32,7 @@ documented! {
     /// Those of an append.
     AppendProblems: [
         InvalidParameter, MalformedJson, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
-        InvalidTrade, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
+        InvalidTrade, IdempotencyKeyReused, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
     ];
     /// Those of a read that always finds something.
     ReadProblems: [InvalidParameter, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];

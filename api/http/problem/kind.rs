@@ -25,6 +25,8 @@ pub enum Kind {
     UnsupportedMediaType,
     /// JSON that is not a trade.
     InvalidTrade,
+    /// A key that another request has.
+    IdempotencyKeyReused,
     /// Our mistake.
     Internal,
     /// Too much at once.
@@ -58,7 +60,7 @@ pub struct Spec {
 
 impl Kind {
     /// All of them, by status.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::InvalidParameter,
         Self::MalformedJson,
         Self::NotFound,
@@ -70,6 +72,7 @@ impl Kind {
         Self::BodyTooLarge,
         Self::UnsupportedMediaType,
         Self::InvalidTrade,
+        Self::IdempotencyKeyReused,
         Self::Internal,
         Self::Overloaded,
         Self::DatabaseUnavailable,
@@ -154,6 +157,13 @@ impl Kind {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Invalid trade",
                 "The body is JSON, but not a trade, or not an array of 1 to 1,000 trades. `errors` names each fault by a JSON Pointer (RFC 6901), at most 100 of them; `errorsOmitted` counts the rest. Nothing was stored.",
+                None,
+            ),
+            Self::IdempotencyKeyReused => (
+                "idempotency-key-reused",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Idempotency key reused",
+                "An earlier request to this history had the same `Idempotency-Key` and other trades. This one stored nothing: a new request needs a new key.",
                 None,
             ),
             Self::Internal => (

@@ -55,7 +55,7 @@ pub async fn render(request: Request, next: Next) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     headers.insert(header::CONTENT_LENGTH, bytes.len().into());
-    if let Some(seconds) = spec.retry_after {
+    if let Some(seconds) = problem.retry_after.or(spec.retry_after) {
         headers.insert(header::RETRY_AFTER, seconds.into());
     }
     *response.body_mut() = Body::from(bytes);

@@ -5,7 +5,10 @@ use sha2::{Digest, Sha256};
 use super::MigrationError;
 
 /// The files, by number. A test compares this list with the directory.
-const FILES: [(&str, &str); 1] = [("0001_trades", include_str!("../../../migrations/0001_trades.json"))];
+const FILES: [(&str, &str); 2] = [
+    ("0001_trades", include_str!("../../../migrations/0001_trades.json")),
+    ("0002_idempotency_keys", include_str!("../../../migrations/0002_idempotency_keys.json")),
+];
 
 /// One file, parsed.
 #[derive(Debug, Clone)]

@@ -8,7 +8,9 @@ use mongodb::bson::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::committer::Message;
+use super::keyed::{Placed, RecordId, Search, TradeKey};
 use super::measure::QUEUED;
+use super::statement::Item;
 use super::{SecondsExhausted, Trades};
 use crate::domain::{CustomerId, SeqRange, Totals, Trade};
 use crate::store::{COMMAND, Deadline, Error};
@@ -21,6 +23,8 @@ pub struct Appended {
     pub ranges: Vec<SeqRange>,
     /// What the history held right after the last of them.
     pub totals: Totals,
+    /// Whether an earlier request with the same key had stored all of it.
+    pub replayed: bool,
 }
 
 /// What an append that failed has stored.
@@ -48,6 +52,9 @@ pub enum Cause {
     /// Too many trades are waiting to be committed, or these have waited for too long.
     #[error("too many appends are waiting")]
     Overloaded,
+    /// Another request has the same key.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
     /// Others were quicker to append to the same history, too often in a row.
     #[error("too many appends to one history")]
     Contended,
@@ -81,18 +88,31 @@ pub(super) struct Request {
     pub(super) attempts: u32,
     /// Whether it must not be merged with others.
     pub(super) alone: bool,
+    /// What it takes to store it once, where it has a key.
+    pub(super) keyed: Option<Keyed>,
     trades: Vec<Trade>,
-    ranges: Vec<SeqRange>,
-    placed: usize,
+    placed: Placed,
     state: Arc<AtomicU8>,
-    answer: oneshot::Sender<Result<Appended, AppendError>>,
+    /// Where to, once somebody waits for it.
+    answer: Option<oneshot::Sender<Result<Appended, AppendError>>>,
     /// Its place in the queue, given back with the answer.
     _room: Room,
 }
 
+/// The part of a request that only those with a key have.
+#[derive(Debug)]
+pub(super) struct Keyed {
+    pub(super) id: RecordId,
+    pub(super) search: Search,
+    /// Whether this request has stored any of its trades itself.
+    pub(super) stored: bool,
+    /// Whether the history was empty right before: known then, and worth trying.
+    pub(super) begins: bool,
+}
+
 /// Room in the queues for so many trades, for as long as this lives.
 #[derive(Debug)]
-struct Room {
+pub(super) struct Room {
     trades: usize,
     _permit: OwnedSemaphorePermit,
 }
@@ -124,46 +144,75 @@ impl Trades {
         trades: Vec<Trade>,
         deadline: Deadline,
     ) -> Result<Appended, AppendError> {
-        let count = trades.len();
-        let refused = |unknown, cause| Err(AppendError { ranges: Vec::new(), unknown, cause });
-        let permit = Arc::clone(&self.0.room).try_acquire_many_owned(count.try_into().unwrap_or(u32::MAX));
-        let Ok(permit) = permit else {
-            return refused(0, Cause::Overloaded);
-        };
-        let deadline = deadline.or_within(COMMAND);
-        let state = Arc::new(AtomicU8::new(WAITING));
+        let room = self.room(trades.len())?;
+        self.enqueue(Request::new(customer, trades, deadline, room)).await
+    }
+
+    /// # Errors
+    /// There is none.
+    pub(super) fn room(&self, trades: usize) -> Result<Room, AppendError> {
+        let permit = Arc::clone(&self.0.room).try_acquire_many_owned(trades.try_into().unwrap_or(u32::MAX));
+        match permit {
+            Ok(permit) => Ok(Room::new(trades, permit)),
+            Err(_) => Err(AppendError { ranges: Vec::new(), unknown: 0, cause: Cause::Overloaded }),
+        }
+    }
+
+    /// Sends a request to its committer, and waits for its answer.
+    pub(super) async fn enqueue(&self, mut request: Request) -> Result<Appended, AppendError> {
+        let (deadline, state, placed) =
+            (request.deadline, Arc::clone(&request.state), request.placed.clone());
+        let rest = request.rest().len();
         let (answer, mut answered) = oneshot::channel();
-        let request = Request {
-            customer,
-            deadline,
-            refused_at: None,
-            attempts: 0,
-            alone: false,
-            trades,
-            ranges: Vec::new(),
-            placed: 0,
-            state: Arc::clone(&state),
-            answer,
-            _room: Room::new(count, permit),
-        };
-        if self.committer(customer).send(Message::Append(request)).is_err() {
+        request.answer = Some(answer);
+        // Without a word from the committer: what was there before is there.
+        let refused = |unknown, cause| Err(AppendError { ranges: placed.ranges.clone(), unknown, cause });
+        if self.committer(request.customer).send(Message::Append(request)).is_err() {
             return refused(0, Error::Internal("a committer has ended".to_owned()).into());
         }
         let wait = LONGEST_WAIT.min(deadline.remaining());
         if let Ok(answer) = tokio::time::timeout(wait, &mut answered).await {
-            return answer.unwrap_or_else(|_lost| refused(count, Cause::OutcomeUnknown));
+            return answer.unwrap_or_else(|_lost| refused(rest, Cause::OutcomeUnknown));
         }
         if state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return refused(0, Cause::Overloaded);
         }
         match tokio::time::timeout(deadline.remaining() + GRACE, answered).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => refused(count, Cause::OutcomeUnknown),
+            Ok(Err(_)) | Err(_) => refused(rest, Cause::OutcomeUnknown),
         }
     }
 }
 
 impl Request {
+    fn new(customer: CustomerId, trades: Vec<Trade>, deadline: Deadline, room: Room) -> Self {
+        Self {
+            customer,
+            deadline: deadline.or_within(COMMAND),
+            refused_at: None,
+            attempts: 0,
+            alone: false,
+            keyed: None,
+            trades,
+            placed: Placed::default(),
+            state: Arc::new(AtomicU8::new(WAITING)),
+            answer: None,
+            _room: room,
+        }
+    }
+
+    /// One with a key, of which the first trades are stored already where `placed` says.
+    pub(super) fn keyed(
+        customer: CustomerId,
+        trades: Vec<Trade>,
+        placed: Placed,
+        keyed: Keyed,
+        deadline: Deadline,
+        room: Room,
+    ) -> Self {
+        Self { placed, keyed: Some(keyed), ..Self::new(customer, trades, deadline, room) }
+    }
+
     /// Takes it out of the queue for good; false when its client was told that it waited too long.
     pub(super) fn take(&self) -> bool {
         match self.state.compare_exchange(WAITING, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
@@ -174,30 +223,55 @@ impl Request {
 
     /// The trades still to be placed.
     pub(super) fn rest(&self) -> &[Trade] {
-        &self.trades[self.placed..]
+        &self.trades[self.placed.count..]
+    }
+
+    /// The same with their keys, where they have any.
+    pub(super) fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        let keys = self.keyed.as_ref().map(|keyed| &keyed.search.keys()[self.placed.count..]);
+        let item = move |(index, trade)| Item { trade, key: keys.map(|keys: &[TradeKey]| keys[index]) };
+        self.rest().iter().enumerate().map(item)
     }
 
     pub(super) fn is_placed(&self) -> bool {
         self.rest().is_empty()
     }
 
-    /// The next trades are stored there.
+    /// The next trades are stored there, by this request.
     pub(super) fn place(&mut self, range: SeqRange) {
-        self.placed += range.count() as usize;
-        match self.ranges.last_mut() {
-            Some(last) if last.last.plus(1) == range.first => last.last = range.last,
-            _ => self.ranges.push(range),
+        self.placed.push(range);
+        if let Some(keyed) = &mut self.keyed {
+            keyed.stored = true;
         }
+    }
+
+    /// Whether it may be tried without reading a tail: there was none when its key was registered.
+    pub(super) fn begins(&self) -> bool {
+        self.attempts == 0 && self.keyed.as_ref().is_some_and(|keyed| keyed.begins)
+    }
+
+    /// Whether trades up to `last` may be its own, and have not been looked at.
+    pub(super) fn is_behind(&self, last: u64) -> bool {
+        self.keyed.as_ref().is_some_and(|keyed| !keyed.search.covers(last) && !self.is_placed())
+    }
+
+    /// What its search works on.
+    pub(super) fn searching(&mut self) -> Option<(&mut Search, &mut Placed)> {
+        let placed = &mut self.placed;
+        self.keyed.as_mut().map(|keyed| (&mut keyed.search, placed))
     }
 
     /// Answers: all is stored. A client that has hung up is not there to be told.
     pub(super) fn succeed(self) {
-        let totals = Totals::ending_with(self.ranges.last().map(|range| range.last));
-        let _ = self.answer.send(Ok(Appended { ranges: self.ranges, totals }));
+        let ranges = self.placed.ranges;
+        let totals = Totals::ending_with(ranges.last().map(|range| range.last));
+        let replayed = self.keyed.is_some_and(|keyed| !keyed.stored);
+        let _ = self.answer.map(|answer| answer.send(Ok(Appended { ranges, totals, replayed })));
     }
 
     /// Answers: no more is stored than is placed, but for the next `unknown` trades.
     pub(super) fn fail(self, unknown: usize, cause: Cause) {
-        let _ = self.answer.send(Err(AppendError { ranges: self.ranges, unknown, cause }));
+        let error = AppendError { ranges: self.placed.ranges, unknown, cause };
+        let _ = self.answer.map(|answer| answer.send(Err(error)));
     }
 }

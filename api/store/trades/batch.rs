@@ -4,11 +4,12 @@
 use mongodb::bson::Timestamp;
 
 use super::append::{Cause, Request};
+use super::keyed::Searches;
 use super::measure::RETRIES;
 use super::reply::Verdict;
-use super::statement::{self, Statement};
+use super::statement::{self, Item, Statement};
 use super::tail::Tail;
-use crate::domain::{CustomerId, Instant, SeqRange, Trade};
+use crate::domain::{CustomerId, Instant, SeqRange};
 use crate::store::Error;
 
 /// Refusals after which a request gives up. With `n` processes appending to one customer an attempt
@@ -49,9 +50,49 @@ pub(super) struct Settled {
 }
 
 impl Share {
-    /// Lays the trades out behind the tail. Without a plan the requests are answered.
+    /// The searches that have not come as far as `last`.
+    pub(super) fn searches_behind(&mut self, last: u64) -> Searches {
+        let behind = self.behind(last);
+        behind
+            .filter_map(Request::searching)
+            .map(|(search, placed)| (search.clone(), placed.clone()))
+            .collect()
+    }
+
+    /// The same searches have gone on, or have failed.
+    pub(super) fn found(&mut self, last: u64, found: Result<Searches, Error>) {
+        match found {
+            Ok(found) => {
+                let searches = self.behind(last).filter_map(Request::searching);
+                for ((search, placed), found) in searches.zip(found) {
+                    (*search, *placed) = found;
+                }
+            }
+            Err(error) => {
+                let requests = std::mem::take(&mut self.requests);
+                let (behind, others) = requests.into_iter().partition(|request| request.is_behind(last));
+                self.requests = others;
+                let behind: Vec<Request> = behind;
+                behind.into_iter().for_each(|request| request.fail(0, error.clone().into()));
+            }
+        }
+    }
+
+    fn behind(&mut self, last: u64) -> impl Iterator<Item = &mut Request> {
+        self.requests.iter_mut().filter(move |request| request.is_behind(last))
+    }
+
+    /// Lays the trades out behind the tail. Without a plan the requests are answered, as are those whose
+    /// trades are all there.
     pub(super) fn plan(mut self, tail: Option<Tail>, now: Instant) -> Result<Self, Settled> {
-        let planned = statement::plan(self.customer, tail, &self.trades(), now);
+        let (there, rest): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
+        there.into_iter().for_each(Request::succeed);
+        self.requests = rest;
+        if self.requests.is_empty() {
+            return Err(Settled { customer: self.customer, tail, again: Vec::new() });
+        }
+        let items: Vec<_> = self.items().collect();
+        let planned = statement::plan(self.customer, tail, &items, now);
         match planned {
             Ok(statements) => {
                 self.statements = statements;
@@ -62,8 +103,8 @@ impl Share {
     }
 
     /// All trades still to be placed, in order: what the statements' ranges count.
-    pub(super) fn trades(&self) -> Vec<&Trade> {
-        self.requests.iter().flat_map(Request::rest).collect()
+    pub(super) fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        self.requests.iter().flat_map(Request::items)
     }
 
     /// The commit was answered, with a verdict for each statement.
@@ -72,6 +113,10 @@ impl Share {
         let ranges: Vec<_> = self.statements[..stored].iter().map(Statement::range).collect();
         assign(&mut self.requests, &ranges);
         let tail = self.statements[..stored].last().map(Statement::tail_after);
+        if let Some(tail) = tail {
+            let searches = self.requests.iter_mut().filter_map(Request::searching);
+            searches.for_each(|(search, _)| search.stored_through(tail.last_seq().get()));
+        }
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         done.into_iter().for_each(Request::succeed);
         match verdicts.get(stored) {

@@ -9,9 +9,11 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::batch::{Known, Settled, Share};
 use super::committer::Message;
+use super::keyed::look_up;
 use super::measure::{COMMIT_SECONDS, COMMIT_STATEMENTS, COMMIT_TRADES};
 use super::reply::Answer;
 use super::session::{Outcome, Sessions};
+use super::tail::Tail;
 use super::{statement, tails};
 use crate::domain::Clock;
 use crate::store::{COMMAND, Deadline, Error};
@@ -66,8 +68,7 @@ async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
             tails::find(&connection.database, cold, after, deadline(&shares)).await
         }
     };
-    let now = connection.clock.now();
-    let mut planned = Vec::with_capacity(shares.len());
+    let mut ready = Vec::with_capacity(shares.len());
     for share in shares {
         let tail = match (share.tail, &found) {
             (Known::Tail(tail), _) => tail,
@@ -83,12 +84,33 @@ async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
                 continue;
             }
         };
+        ready.push((share, tail));
+    }
+    let now = connection.clock.now();
+    let mut planned = Vec::with_capacity(ready.len());
+    for (share, tail) in search(connection, ready).await {
         match share.plan(tail, now) {
             Ok(share) => planned.push(share),
             Err(settled) => tell(settled),
         }
     }
     planned
+}
+
+/// Where trades were added since keyed requests looked for theirs, looks again. What is found is
+/// placed; without an answer those requests fail, and no others.
+async fn search(connection: &Connection, shares: Vec<(Share, Option<Tail>)>) -> Vec<(Share, Option<Tail>)> {
+    let work = shares.into_iter().map(async |(mut share, tail)| {
+        let last = Tail::totals(tail).trades();
+        let searches = share.searches_behind(last);
+        if !searches.is_empty() {
+            let found =
+                look_up(&connection.database, share.customer, searches, last, deadline([&share])).await;
+            share.found(last, found);
+        }
+        (share, tail)
+    });
+    join_all(work).await
 }
 
 /// Sends one command: of single statements, unordered, or of one customer, ordered.
@@ -106,7 +128,7 @@ async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
         connection.sessions.commit(&connection.database, command, statements, ordered, deadline).await;
     metrics::histogram!(COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
     match outcome {
-        Outcome::Answered(Answer::Known { verdicts, at }) => {
+        Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
             let mut verdicts = &verdicts[..];
             for share in shares {
                 let (own, others) = verdicts.split_at(share.statements.len());
@@ -125,7 +147,7 @@ async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
 
 /// The earliest of all requests. None has waited long when it is taken, so that none cuts the time of
 /// the others short.
-fn deadline(shares: &[Share]) -> Deadline {
-    let requests = shares.iter().flat_map(|share| &share.requests);
+fn deadline<'a>(shares: impl IntoIterator<Item = &'a Share>) -> Deadline {
+    let requests = shares.into_iter().flat_map(|share| &share.requests);
     requests.fold(Deadline::within(COMMAND), |earliest, request| earliest.min(request.deadline))
 }

@@ -11,7 +11,7 @@
 //! A commit that takes long, above all one whose outcome is unknown and which is being replayed, is
 //! *parked*: its customers wait for it, and the committer goes on with the others, in other sessions.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use super::append::Request;
 use super::batch::{Known, MOST_TRADES, Settled, Share};
 use super::catalog::Catalog;
 use super::commit::{self, Connection};
+use super::keyed::{self, Learned, MOST_REGISTRATIONS, Registration};
 use super::measure::{CATALOG, LOOKUPS};
 use crate::domain::CustomerId;
 
@@ -37,14 +38,25 @@ const ENOUGH_TRADES: usize = 10_000;
 
 #[derive(Debug)]
 pub(super) enum Message {
-    /// A new request.
+    /// A new request; one with a key is registered already.
     Append(Request),
+    /// A new request with a key: that comes first.
+    Register(Registration),
+    /// Keys are registered.
+    Registered(Learned),
     /// What became of one customer's part of a commit.
     Settled(Settled),
-    /// A commit takes long.
-    Parked,
     /// A commit has ended; its customers are free, settled or not.
-    Ended { number: u64, customers: Vec<CustomerId>, parked: bool },
+    Ended { number: u64, customers: Vec<CustomerId> },
+    /// The next may begin: one has ended, or takes long.
+    Free(Lane),
+}
+
+/// What a committer does one after the other, unless one takes long.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lane {
+    Commits,
+    Registrations,
 }
 
 struct Committer {
@@ -61,6 +73,10 @@ struct Committer {
     commits: u64,
     /// Commits under way that are not parked: none or one.
     running: usize,
+    /// Keys to be registered.
+    keys: Vec<Registration>,
+    /// Registrations under way that do not take long: none or one.
+    registering: usize,
 }
 
 /// Starts a committer. It ends when every address of it is dropped.
@@ -81,6 +97,8 @@ pub(super) fn start(
         busy: HashMap::new(),
         commits: 0,
         running: 0,
+        keys: Vec::new(),
+        registering: 0,
     };
     tokio::spawn(committer.run(inbox));
     address
@@ -95,6 +113,9 @@ impl Committer {
             }
             while self.running == 0 && !self.ready.is_empty() {
                 self.commit();
+            }
+            if self.registering == 0 && !self.keys.is_empty() {
+                self.register();
             }
         }
     }
@@ -121,11 +142,20 @@ impl Committer {
                 }
                 self.release(customer);
             }
-            Message::Parked => self.running -= 1,
-            Message::Ended { number, customers, parked } => {
-                if !parked {
-                    self.running -= 1;
+            Message::Register(registration) => self.keys.push(registration),
+            Message::Registered(learned) => {
+                self.keys.extend(learned.again);
+                for tail in learned.tails {
+                    let customer = tail.id.customer;
+                    // One that is being committed, or was since, is behind what the catalog will know.
+                    if !self.busy.contains_key(&customer) && self.catalog.get(customer).is_none() {
+                        self.catalog.put(tail);
+                    }
                 }
+            }
+            Message::Free(Lane::Commits) => self.running -= 1,
+            Message::Free(Lane::Registrations) => self.registering -= 1,
+            Message::Ended { number, customers } => {
                 for customer in customers {
                     if self.busy.get(&customer) == Some(&number) {
                         // It ended without a word of this one: its tail may be anywhere.
@@ -163,6 +193,7 @@ impl Committer {
                     metrics::counter!(LOOKUPS, "result" => "hit").increment(1);
                     Known::Tail(Some(tail))
                 }
+                None if requests.iter().all(Request::begins) => Known::Tail(None),
                 None => {
                     metrics::counter!(LOOKUPS, "result" => "miss").increment(1);
                     Known::Nothing(refused_at)
@@ -175,13 +206,32 @@ impl Committer {
             return;
         }
         self.running += 1;
-        let ending = Ending {
-            number: self.commits,
-            customers: shares.iter().map(|share| share.customer).collect(),
-            parked: false,
-            address: own.clone(),
+        let customers = shares.iter().map(|share| share.customer).collect();
+        let ending = Ending { number: self.commits, customers, address: own.clone() };
+        let (connection, turn) = (Arc::clone(&self.connection), Turn::new(Lane::Commits, own.clone()));
+        tokio::spawn(patiently(turn, async move {
+            let _ending = ending;
+            commit::run(&connection, shares, &own).await;
+        }));
+    }
+
+    /// Registers the keys that wait, as many as go into one command.
+    fn register(&mut self) {
+        let Some(own) = self.own.upgrade() else { return };
+        let rest = self.keys.split_off(self.keys.len().min(MOST_REGISTRATIONS));
+        let keys = std::mem::replace(&mut self.keys, rest);
+        let with_tail = |registration: Registration| {
+            let tail = self.catalog.get(registration.customer);
+            (registration, tail)
         };
-        tokio::spawn(run_commit(Arc::clone(&self.connection), shares, own, ending));
+        let keys = keys.into_iter().map(with_tail).collect();
+        self.registering += 1;
+        let (connection, turn) = (Arc::clone(&self.connection), Turn::new(Lane::Registrations, own.clone()));
+        tokio::spawn(patiently(turn, async move {
+            let learned = keyed::register(&connection, keys).await;
+            // The committer cannot be gone: we hold its address.
+            let _ = own.send(Message::Registered(learned));
+        }));
     }
 
     /// The first requests of a customer, as many as go into one commit. Those whose clients were
@@ -189,10 +239,15 @@ impl Committer {
     fn take(&mut self, customer: CustomerId) -> Vec<Request> {
         let mut taken: Vec<Request> = Vec::new();
         let mut trades = 0;
+        let mut keys = HashSet::new();
         let Some(waiting) = self.waiting.get_mut(&customer) else { return taken };
         while let Some(next) = waiting.front() {
             let with_next = trades + next.rest().len();
             if !taken.is_empty() && (next.alone || with_next > MOST_TRADES) {
+                break;
+            }
+            // Two attempts of one request never share a command: the second finds what the first has stored.
+            if next.keyed.as_ref().is_some_and(|keyed| !keys.insert(keyed.id)) {
                 break;
             }
             let Some(request) = waiting.pop_front() else { break };
@@ -212,16 +267,31 @@ impl Committer {
     }
 }
 
-async fn run_commit(
-    connection: Arc<Connection>,
-    shares: Vec<Share>,
+/// Runs `work` to its end, and gives up its turn when it takes long.
+async fn patiently(turn: Turn, work: impl Future<Output = ()>) {
+    let mut work = std::pin::pin!(work);
+    if tokio::time::timeout(PATIENCE, &mut work).await.is_err() {
+        drop(turn);
+        work.await;
+    }
+}
+
+/// Tells the committer that the next may begin, also when this one panicked.
+struct Turn {
+    lane: Lane,
     address: UnboundedSender<Message>,
-    mut ending: Ending,
-) {
-    let mut commit = std::pin::pin!(commit::run(&connection, shares, &address));
-    if tokio::time::timeout(PATIENCE, &mut commit).await.is_err() {
-        ending.park();
-        commit.await;
+}
+
+impl Turn {
+    fn new(lane: Lane, address: UnboundedSender<Message>) -> Self {
+        Self { lane, address }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // The committer cannot be gone: we hold its address.
+        let _ = self.address.send(Message::Free(self.lane));
     }
 }
 
@@ -229,21 +299,12 @@ async fn run_commit(
 struct Ending {
     number: u64,
     customers: Vec<CustomerId>,
-    parked: bool,
     address: UnboundedSender<Message>,
-}
-
-impl Ending {
-    fn park(&mut self) {
-        self.parked = true;
-        // The committer cannot be gone: we hold its address.
-        let _ = self.address.send(Message::Parked);
-    }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         let customers = std::mem::take(&mut self.customers);
-        let _ = self.address.send(Message::Ended { number: self.number, customers, parked: self.parked });
+        let _ = self.address.send(Message::Ended { number: self.number, customers });
     }
 }

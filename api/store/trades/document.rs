@@ -4,6 +4,7 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{DateTime, Document, doc};
 
+use super::statement::Item;
 use super::tail::Tail;
 use super::{BucketId, decimal};
 use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, Price, Quantity, Seq, Side, Ticker, Trade};
@@ -101,7 +102,7 @@ fn price(item: &RawDocument) -> Result<Option<Price>, Fault> {
 }
 
 /// A trade as an item of `history`.
-pub(super) fn of_trade(trade: &Trade) -> Document {
+pub(super) fn of_trade(Item { trade, key }: &Item<'_>) -> Document {
     let mut document = doc! {
         "type": trade.side.name(),
         "ticker": trade.ticker.as_str(),
@@ -110,6 +111,9 @@ pub(super) fn of_trade(trade: &Trade) -> Document {
     };
     if let Some(price) = trade.price {
         document.insert("price", decimal::encode(price));
+    }
+    if let Some(key) = key {
+        document.insert("key", key.to_bson());
     }
     document
 }

@@ -6,4 +6,5 @@ pub(super) const COMMIT_SECONDS: &str = "pagebucket_commit_duration_seconds";
 pub(super) const COMMIT_STATEMENTS: &str = "pagebucket_commit_statements";
 pub(super) const COMMIT_TRADES: &str = "pagebucket_commit_trades";
 pub(super) const CATALOG: &str = "pagebucket_catalog_customers";
+pub(super) const KEYED: &str = "pagebucket_keyed_appends_total";
 pub(super) const LOOKUPS: &str = "pagebucket_catalog_lookups_total";

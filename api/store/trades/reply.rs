@@ -10,6 +10,8 @@ pub(super) enum Answer {
     /// One verdict a statement, in their order; what is stored is stored durably.
     Known {
         verdicts: Vec<Verdict>,
+        /// Which statements have inserted a document.
+        upserted: Vec<usize>,
         /// The cluster's time of the answer: a read from then on sees what refused a statement.
         at: Option<Timestamp>,
     },
@@ -59,11 +61,20 @@ pub(super) fn judge(reply: &Document, statements: usize, ordered: bool) -> Answe
     let stored = verdicts.iter().filter(|verdict| **verdict == Verdict::Stored).count();
     // Each statement matches or inserts one bucket, or fails.
     match number(reply.get("n")) {
-        Some(n) if n == stored => Answer::Known { verdicts, at: reply.get_timestamp("operationTime").ok() },
+        Some(n) if n == stored => Answer::Known {
+            verdicts,
+            upserted: upserted(reply),
+            at: reply.get_timestamp("operationTime").ok(),
+        },
         n => Answer::Unknown(format!(
             "{stored} of {statements} statements seem stored, but the reply counts {n:?}"
         )),
     }
+}
+
+fn upserted(reply: &Document) -> Vec<usize> {
+    let upserted = reply.get_array("upserted").into_iter().flatten();
+    upserted.filter_map(|item| number(item.as_document()?.get("index"))).collect()
 }
 
 fn of_error(error: &Bson) -> Result<(usize, Verdict), ()> {
@@ -122,7 +133,7 @@ mod tests {
 
     fn verdicts(reply: &Document, statements: usize, ordered: bool) -> Vec<Verdict> {
         match judge(reply, statements, ordered) {
-            Answer::Known { verdicts, at } => {
+            Answer::Known { verdicts, at, .. } => {
                 assert_eq!(at, AT);
                 verdicts
             }

@@ -5,9 +5,17 @@ use std::ops::Range;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::batch::Share;
+use super::keyed::TradeKey;
 use super::tail::Tail;
 use super::{BucketId, COLLECTION, document};
 use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, SeqRange, Trade};
+
+/// A trade to be stored, with what it is known by, where it has a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item<'a> {
+    pub(super) trade: &'a Trade,
+    pub(super) key: Option<TradeKey>,
+}
 
 /// One conditional upsert: these trades into that bucket, if it holds `expects` trades.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +63,7 @@ pub fn next_second(previous: Option<u64>, trade: i64, now: i64) -> Result<u64, S
 pub(super) fn plan(
     customer: CustomerId,
     tail: Option<Tail>,
-    trades: &[&Trade],
+    trades: &[Item<'_>],
     now: Instant,
 ) -> Result<Vec<Statement>, SecondsExhausted> {
     let mut statements = Vec::with_capacity(trades.len().div_ceil(PAGE_SIZE) + 1);
@@ -66,7 +74,7 @@ pub(super) fn plan(
             Some(tail) if tail.room() > 0 => (tail.id, tail.page, tail.count),
             _ => {
                 let previous = tail.map(|tail| tail.id.second);
-                let second = next_second(previous, trades[start].date.seconds(), now.seconds())?;
+                let second = next_second(previous, trades[start].trade.date.seconds(), now.seconds())?;
                 let page = tail.map_or(PageNumber::FIRST, |tail| tail.page.next());
                 (BucketId { customer, second }, page, 0)
             }
@@ -89,7 +97,7 @@ pub(super) fn plan(
 pub(super) fn command(shares: &[Share], ordered: bool, within: i64) -> Document {
     let mut updates = Vec::new();
     for share in shares {
-        let trades = share.trades();
+        let trades: Vec<_> = share.items().collect();
         updates.extend(share.statements.iter().map(|statement| Bson::from(upsert(statement, &trades))));
     }
     doc! {
@@ -100,11 +108,11 @@ pub(super) fn command(shares: &[Share], ordered: bool, within: i64) -> Document 
     }
 }
 
-fn upsert(statement: &Statement, trades: &[&Trade]) -> Document {
+fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
     let trades = &trades[statement.trades.clone()];
-    let dates = || trades.iter().map(|trade| trade.date);
+    let dates = || trades.iter().map(|item| item.trade.date);
     let millis = |date: Option<Instant>| DateTime::from_millis(date.map_or(0, Instant::millis));
-    let history: Vec<Bson> = trades.iter().map(|trade| document::of_trade(trade).into()).collect();
+    let history: Vec<Bson> = trades.iter().map(|item| document::of_trade(item).into()).collect();
     doc! {
         "q": {
             "_id": statement.id.to_string(),
@@ -196,7 +204,7 @@ mod tests {
                 id: BucketId { customer, second: 1_000_000_000 }, page: PageNumber::new(page).unwrap(), count: held,
             });
             let trade = trade(millis);
-            let trades = vec![&trade; count];
+            let trades = vec![Item { trade: &trade, key: None }; count];
             let plan = plan(customer, tail, &trades, Instant::from_millis(1_500_000_000_000).unwrap()).unwrap();
             let mut expected = Tail::totals(tail).last_seq().map_or(1, |seq| seq.get() + 1);
             let mut place = 0;

@@ -136,7 +136,10 @@ async fn origins() {
             assert_eq!(answer.status, status);
             assert_eq!(answer.header("access-control-allow-origin"), origin);
             let exposed = listed(&answer, "access-control-expose-headers");
-            assert_eq!(exposed, ["etag", "link", "location", "retry-after", "x-request-id"]);
+            assert_eq!(
+                exposed,
+                ["etag", "idempotency-replayed", "link", "location", "retry-after", "x-request-id"]
+            );
         }
         for origin in ELSEWHERE {
             let answer = from(method.clone(), path, origin).await;

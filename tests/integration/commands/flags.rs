@@ -56,12 +56,13 @@ const IMPORT: &[Flag] = &[
     ("--strict", "", ""),
     ("--from-line", "", "1"),
 ];
+const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];
 
 async fn help_shows_every_flag() {
     for (command, flags) in [
-        ("serve", vec![LOG, DATABASE, SERVER]),
-        ("migrate", vec![LOG, DATABASE, MIGRATE]),
+        ("serve", vec![LOG, DATABASE, SERVER, KEYS]),
+        ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS]),
         ("import", vec![LOG, DATABASE, IMPORT]),
         ("openapi", vec![LOG]),
         ("healthcheck", vec![LOG, HEALTHCHECK]),

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::harness::{Client, Setup, eventually, shared};
+use crate::harness::{Client, Setup, eventually, migrations, shared};
 
 /// Longer than any command takes on a slow machine; only a failure waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,6 +65,11 @@ pub struct Ended {
     pub status: Option<i32>,
     pub out: String,
     pub err: String,
+}
+
+/// One line a migration, as `migrate` prints them.
+pub fn all_migrations(state: &str) -> String {
+    migrations().iter().map(|name| format!("{state}: {name}\n")).collect()
 }
 
 /// Runs it to its end.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::program::{Place, Serving, run};
-use crate::harness::{Mongod, eventually, tests, trade};
+use crate::harness::{Mongod, eventually, migrations, tests, trade};
 
 tests!["commands":
     serve_prints_the_address_it_bound,
@@ -53,7 +53,7 @@ async fn servers_starting_together_all_serve() {
     for serving in servers {
         applied += serving.stop().await.err.matches("applied a migration").count();
     }
-    assert_eq!(applied, 1, "by one of them");
+    assert_eq!(applied, migrations().len(), "each by one of them");
 }
 
 async fn no_migrate_refuses_while_any_is_pending() {
@@ -61,7 +61,7 @@ async fn no_migrate_refuses_while_any_is_pending() {
     let ended = run(&mut place.pagebucket("serve", &["--no-migrate", "--listen", "127.0.0.1:0"])).await;
     assert_eq!(
         ended.sentence(3),
-        "migrations are pending: 0001_trades; apply them with `pagebucket migrate`"
+        format!("migrations are pending: {}; apply them with `pagebucket migrate`", migrations().join(", "))
     );
     assert_eq!(ended.out, "", "it never listened");
     let made = place.database().await.list_collection_names().await.expect("names");
@@ -154,7 +154,7 @@ async fn trades_that_were_dropped_are_refused() {
     };
     refused("the collection `trades` is missing from this database").await;
     let made = database.list_collection_names().await.expect("names");
-    assert_eq!(made, ["migrations"], "nothing is made by refusing");
+    assert!(!made.contains(&"trades".to_owned()), "nothing is made by refusing: {made:?}");
 
     // A guard is gone.
     database.collection::<Document>("migrations").drop().await.expect("to drop it");

@@ -1,0 +1,156 @@
+//! Looking for requests' trades in the history.
+
+use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Document, doc};
+
+use super::{Placed, Search, TradeKey};
+use crate::domain::{CustomerId, PAGE_SIZE};
+use crate::store::trades::COLLECTION;
+use crate::store::trades::majority::Patient;
+use crate::store::{Corruption, Deadline, Error};
+
+/// Pages read at a time.
+const BATCH: i64 = 100;
+
+/// Searches of one customer, with what each has found.
+pub(in crate::store::trades) type Searches = Vec<(Search, Placed)>;
+
+/// Looks on from where these searches have come, in order, until each has found all its trades, or
+/// there are no more; but at least through `last`, the end of a known tail.
+///
+/// It is read at majority, and only what follows without a gap counts as looked at.
+///
+/// # Errors
+/// No database in time; the end of the known tail did not show in time; or a page is missing.
+pub(in crate::store::trades) async fn look_up(
+    database: &Database,
+    customer: CustomerId,
+    searches: Searches,
+    last: u64,
+    deadline: Deadline,
+) -> Result<Searches, Error> {
+    let database = database.clone();
+    deadline.read(async move { Looking::new(customer, searches).run(&database, last, deadline).await }).await
+}
+
+struct Looking {
+    customer: CustomerId,
+    searches: Searches,
+    /// The last `seq` looked at; every search has come as far.
+    looked: u64,
+}
+
+/// Where a batch of pages ended.
+enum End {
+    /// There may be more pages.
+    More,
+    /// There are none.
+    Reached,
+}
+
+impl Looking {
+    fn new(customer: CustomerId, searches: Searches) -> Self {
+        let looked = searches.iter().map(|(search, _)| search.looked()).min().unwrap_or(0);
+        Self { customer, searches, looked }
+    }
+
+    async fn run(mut self, database: &Database, last: u64, deadline: Deadline) -> Result<Searches, Error> {
+        let mut patient = Patient::new(None, deadline);
+        while !self.is_over() {
+            let (concern, limit) = patient.terms();
+            let before = self.looked;
+            match self.read(database, concern, limit).await {
+                Ok(End::More) if self.looked == before => return Err(self.ragged().into()),
+                Ok(End::More) => {}
+                Ok(End::Reached) if self.looked >= last => break,
+                // A new primary's majority may be behind what an old one has shown.
+                Ok(End::Reached) => {
+                    let shown =
+                        format!("customer {} is shown up to {}, not {last}", self.customer, self.looked);
+                    patient.after(Error::Unavailable(shown)).await?;
+                }
+                Err(error) => patient.after(error).await?,
+            }
+        }
+        Ok(self.searches)
+    }
+
+    fn is_over(&self) -> bool {
+        self.searches.iter().all(|(search, placed)| search.is_over(placed))
+    }
+
+    /// The page of the first trade not yet looked at.
+    fn first_page(&self) -> u64 {
+        self.looked / PAGE_SIZE as u64 + 1
+    }
+
+    async fn read(&mut self, database: &Database, concern: Document, limit: i64) -> Result<End, Error> {
+        let error = |error: mongodb::error::Error| Error::of(&error);
+        let query = query(self.customer, self.first_page(), concern, limit);
+        let mut cursor = database.run_cursor_command(query).await.map_err(error)?;
+        let mut pages = 0;
+        while cursor.advance().await.map_err(error)? {
+            if !self.look_at(cursor.current())? {
+                return Ok(End::More);
+            }
+            pages += 1;
+        }
+        Ok(if pages == BATCH { End::More } else { End::Reached })
+    }
+
+    /// Looks at a page; false when one before it has grown since it was read.
+    fn look_at(&mut self, bucket: &RawDocument) -> Result<bool, Error> {
+        let corrupt = |field: &str, detail: &str| Corruption {
+            id: bucket.get_str("_id").unwrap_or("without a readable _id").to_owned(),
+            field: field.to_owned(),
+            detail: detail.to_owned(),
+        };
+        let page = bucket.get_i64("page").ok().and_then(|page| u64::try_from(page).ok());
+        let page = page.ok_or_else(|| corrupt("page", "is not a positive int64"))?;
+        let begun = (self.looked % PAGE_SIZE as u64) as usize;
+        if page != self.first_page() {
+            let missing = format!("is {page}, right after trade {}", self.looked);
+            return if begun == 0 { Err(corrupt("page", &missing).into()) } else { Ok(false) };
+        }
+        let trades = bucket.get_array("history").map_err(|_| corrupt("history", "is not an array"))?;
+        for trade in trades.into_iter().skip(begun) {
+            let trade = trade.ok().and_then(|trade| trade.as_document());
+            let trade = trade.ok_or_else(|| corrupt("history", "holds something that is not a document"))?;
+            self.look(trade.get_binary("key").ok().and_then(|key| TradeKey::read(key.bytes)));
+        }
+        Ok(true)
+    }
+
+    fn look(&mut self, key: Option<TradeKey>) {
+        for (search, placed) in &mut self.searches {
+            if search.looked() == self.looked {
+                search.look(placed, key);
+            }
+        }
+        self.looked += 1;
+    }
+
+    /// A page that is not full, though it is not the last.
+    fn ragged(&self) -> Corruption {
+        Corruption {
+            id: format!("{}_", self.customer),
+            field: format!("page {}", self.first_page()),
+            detail: "is not full, though it is not the last".to_owned(),
+        }
+    }
+}
+
+fn query(customer: CustomerId, first_page: u64, concern: Document, limit: i64) -> Document {
+    doc! {
+        "find": COLLECTION,
+        "filter": { "customerId": customer.get() as i64, "page": { "$gte": first_page as i64 } },
+        "sort": { "customerId": 1, "page": 1 },
+        "projection": { "page": 1, "history.key": 1 },
+        "hint": { "customerId": 1, "page": 1 },
+        "limit": BATCH,
+        "singleBatch": true,
+        "readConcern": concern,
+        "maxTimeMS": limit,
+    }
+}

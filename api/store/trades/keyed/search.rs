@@ -1,0 +1,106 @@
+//! Which trades of a keyed request are stored already, and whether the next may be appended. No
+//! database here.
+
+use std::sync::Arc;
+
+use super::TradeKey;
+use crate::domain::{Seq, SeqRange};
+
+/// Where the first trades of a request are stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(in crate::store::trades) struct Placed {
+    /// In the order of the trades; what follows without a gap is one range.
+    pub(in crate::store::trades) ranges: Vec<SeqRange>,
+    /// How many trades that is.
+    pub(in crate::store::trades) count: usize,
+}
+
+impl Placed {
+    /// The next trades are stored there.
+    pub(in crate::store::trades) fn push(&mut self, range: SeqRange) {
+        self.count += range.count() as usize;
+        match self.ranges.last_mut() {
+            Some(last) if last.last.plus(1) == range.first => last.last = range.last,
+            _ => self.ranges.push(range),
+        }
+    }
+}
+
+/// The search for a request's trades: they are not at or before the record's `from`, and everything
+/// from there to `looked` has been looked at, without a gap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::store::trades) struct Search {
+    keys: Arc<[TradeKey]>,
+    looked: u64,
+}
+
+impl Search {
+    /// For the trades of these keys, none of which is at or before `from`.
+    pub(in crate::store::trades) fn new(keys: Arc<[TradeKey]>, from: u64) -> Self {
+        Self { keys, looked: from }
+    }
+
+    /// The keys of all trades of the request.
+    pub(in crate::store::trades) fn keys(&self) -> &[TradeKey] {
+        &self.keys
+    }
+
+    /// The last `seq` looked at.
+    pub(in crate::store::trades) fn looked(&self) -> u64 {
+        self.looked
+    }
+
+    /// Whether all trades are found.
+    pub(in crate::store::trades) fn is_over(&self, placed: &Placed) -> bool {
+        placed.count == self.keys.len()
+    }
+
+    /// Looks at the next trade, which stands right behind `looked`.
+    ///
+    /// Trades of a request are stored in their order, so that what is found is always the next.
+    pub(in crate::store::trades) fn look(&mut self, placed: &mut Placed, key: Option<TradeKey>) {
+        self.looked += 1;
+        if key.is_some() && self.keys.get(placed.count).copied() == key {
+            // A stored trade has an address.
+            if let Ok(seq) = Seq::new(self.looked) {
+                placed.push(SeqRange { first: seq, last: seq });
+            }
+        }
+    }
+
+    /// Whether the request's next trade may be appended right behind `last`: everything up to there
+    /// has been looked at.
+    pub(in crate::store::trades) fn covers(&self, last: u64) -> bool {
+        self.looked >= last
+    }
+
+    /// A command that began right behind what was looked at has stored trades up to `last`: those of
+    /// this request in it are placed, and the others are not of this request.
+    pub(in crate::store::trades) fn stored_through(&mut self, last: u64) {
+        self.looked = self.looked.max(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(count: u8) -> Arc<[TradeKey]> {
+        (0..count).map(|index| TradeKey([index; TradeKey::LEN])).collect()
+    }
+
+    #[test]
+    fn trades_are_found_in_their_order_and_others_passed_over() {
+        let keys = keys(3);
+        let (mut search, mut placed) = (Search::new(Arc::clone(&keys), 7), Placed::default());
+        assert!(search.covers(7) && !search.covers(8));
+        for key in [None, Some(keys[0]), Some(keys[1]), Some(TradeKey([9; TradeKey::LEN])), Some(keys[2])] {
+            assert!(!search.is_over(&placed));
+            search.look(&mut placed, key);
+        }
+        let seq = |seq| Seq::new(seq).unwrap();
+        let range = |first, last| SeqRange { first: seq(first), last: seq(last) };
+        assert_eq!(placed.ranges, [range(9, 10), range(12, 12)]);
+        assert!(search.is_over(&placed) && search.covers(12) && !search.covers(13));
+    }
+}
