@@ -24,6 +24,8 @@
 
 mod identity;
 mod look_up;
+#[cfg(test)]
+mod model;
 mod record;
 mod register;
 mod retention;
@@ -34,21 +36,21 @@ use std::time::Duration;
 use mongodb::bson::Bson;
 use tokio::sync::oneshot;
 
-use super::Trades;
-use super::append::{AppendError, Appended, Cause, Keyed, Request};
+use super::append::{Appended, AppendError, Cause, Keyed, Request};
 use super::committer::Message;
 use super::measure::KEYED;
 use super::reply::Answer;
 use super::session::Outcome;
+use super::Trades;
 use crate::domain::{CustomerId, IdempotencyKey, Instant, SeqRange, Totals, TradeDraft};
 use crate::store::{Deadline, Error};
 
 pub(super) use identity::{RecordId, TradeKey};
 pub(super) use look_up::{Searches, look_up};
-use record::COLLECTION;
 pub(super) use register::{Learned, MOST as MOST_REGISTRATIONS, Registration, run as register};
-pub(in crate::store) use retention::keep_for;
 pub(super) use search::{Placed, Search};
+use record::COLLECTION;
+pub(in crate::store) use retention::keep_for;
 
 use identity::Fingerprint;
 use record::Record;

@@ -1,0 +1,77 @@
+//! All states that can be reached, nearest first.
+
+use std::collections::{BTreeSet, HashSet};
+use std::rc::Rc;
+
+use super::state::State;
+use super::steps::{Relaxed, Steps};
+
+/// What was found.
+pub(super) struct Explored {
+    pub(super) states: usize,
+    /// What is wrong in the first bad state, and the steps to it.
+    pub(super) broken: Option<String>,
+    /// The steps that were taken.
+    pub(super) taken: BTreeSet<&'static str>,
+    /// In how many states all had come to its end, with the request stored and answered.
+    pub(super) ends: usize,
+    /// In how many parts the trades were, in the answer that named most.
+    pub(super) parts: usize,
+}
+
+/// A state, and the step to it: its name, whose it is, and from which state it was taken.
+type Found = (Rc<State>, &'static str, usize, usize);
+
+/// Explores from an empty history, and from one that ends in half a page, with so many trades of
+/// other writers to come, and with or without the passing of time; until something is wrong.
+pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, time: bool) -> Explored {
+    let mut known = HashSet::new();
+    let mut found: Vec<Found> = Vec::new();
+    let (mut broken, mut taken, mut ends, mut parts) = (None, BTreeSet::new(), 0, 0);
+    for trades in [0, 1] {
+        let state = Rc::new(State::new(trades, others));
+        known.insert(Rc::clone(&state));
+        found.push((state, "", 0, trades));
+    }
+    let mut current = 0;
+    while let Some((state, ..)) = found.get(current).cloned() {
+        let mut is_end = true;
+        let next = |name, attempt, after| {
+            is_end = false;
+            taken.insert(name);
+            let after = Rc::new(after);
+            if known.insert(Rc::clone(&after)) {
+                found.push((after, name, attempt, current));
+            }
+        };
+        let mut judged = state.judge();
+        if judged.is_ok() {
+            Steps { state: &state, relaxed, time, next }.run();
+            if is_end {
+                ends += 1;
+                judged = state.answer.as_ref().map(|_| ()).ok_or("stuck: nothing can go on");
+            }
+        }
+        if let Err(why) = judged {
+            broken = Some(format!("{why}\n{}", trace(&found, current)));
+            break;
+        }
+        parts = parts.max(state.answer.as_ref().map_or(0, Vec::len));
+        current += 1;
+    }
+    Explored { states: found.len(), broken, taken, ends, parts }
+}
+
+fn trace(found: &[Found], last: usize) -> String {
+    let (mut steps, mut at) = (Vec::new(), last);
+    loop {
+        let (_, name, attempt, before) = &found[at];
+        if *before == at {
+            break;
+        }
+        steps.push(format!("attempt {attempt}: {name}"));
+        at = *before;
+    }
+    steps.reverse();
+    format!("{}\n{:?}", steps.join("\n"), found[last].0)
+}
