@@ -112,6 +112,15 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_body: u32,
 
+    /// Memory for full pages that were read, in bytes; 0 keeps none. Only a cache.
+    #[arg(long, env = "PAGEBUCKET_PAGE_CACHE", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
+    pub page_cache: u64,
+
+    /// Let caches between keep full pages for everybody (`Cache-Control: public`), not only the client
+    /// that asked (`private`).
+    #[arg(long, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
+    pub cache_public: bool,
+
     /// Seconds in which the head of a request must arrive; also how long an idle connection is kept.
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,

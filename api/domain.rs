@@ -5,6 +5,7 @@
 
 mod clock;
 mod customer;
+mod dates;
 mod draft;
 mod fault;
 mod instant;
@@ -14,9 +15,11 @@ mod page;
 mod price;
 mod totals;
 mod trade;
+mod window;
 
 pub use clock::Clock;
 pub use customer::CustomerId;
+pub use dates::DateRange;
 pub use draft::{DraftError, TradeDraft, parse_draft, parse_drafts};
 pub use fault::{Fault, Faults, Invalid};
 pub use instant::Instant;
@@ -26,6 +29,7 @@ pub use page::{PAGE_SIZE, PageNumber, Seq, SeqRange};
 pub use price::Price;
 pub use totals::Totals;
 pub use trade::{Quantity, Side, Ticker, Trade};
+pub use window::{Cursor, Limit, Order, Position, Span, Window};
 
 /// 2^53 - 1, the greatest whole number that a JavaScript client reads exactly
 /// (`Number.MAX_SAFE_INTEGER`, ECMA-262). No number of ours is greater.

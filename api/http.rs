@@ -2,23 +2,29 @@
 //!
 //! [`router`] is the map: one expression mounts a route *and* documents it. From the outside in, a
 //! request passes its id and the access log, the draining of its body, CORS, compression, the
-//! rendering of problems, the catching of panics, and, under `/v1`, the cap on requests under way
-//! and the request's deadline.
+//! rendering of problems, the catching of panics, and, under `/v1`, the cap on requests under way,
+//! what the client accepts, and the request's deadline.
 
+mod accept;
 mod access_log;
 mod appends;
 mod body;
+mod caching;
 mod cors;
 mod customers;
+mod etag;
 mod health;
 mod idempotency;
 mod limits;
 mod links;
+mod listing;
 mod metrics;
 mod new_trades;
 mod openapi;
+mod pages;
 mod params;
 mod problem;
+mod reading;
 mod request_id;
 mod schemas;
 mod site;
@@ -40,9 +46,11 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use caching::KeptBy;
 pub use cors::Origins;
 pub use metrics::Metrics;
 pub use openapi::document;
+pub use pages::Pages;
 
 use crate::domain::Clock;
 use crate::store::{self, Store};
@@ -61,6 +69,10 @@ const _: () = assert!(store::COMMAND.as_secs() + ANSWER.as_secs() < REQUEST.as_s
 pub struct Api {
     /// The database.
     pub store: Store,
+    /// Full pages in memory.
+    pub pages: Pages,
+    /// Who may keep a full page.
+    pub kept_by: KeptBy,
     /// What time it is.
     pub clock: Clock,
     /// How much a request may ask for.
@@ -108,7 +120,7 @@ impl Ready {
 /// The routes, with their documentation.
 fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(openapi::preamble())
-        .routes(routes!(appends::append, trades::list))
+        .routes(routes!(appends::append, listing::list))
         .routes(routes!(trades::page))
         .routes(routes!(trades::one))
         .routes(routes!(customers::summary))
@@ -128,6 +140,7 @@ pub fn router(api: Api) -> Router {
     let under_way = Arc::new(Semaphore::new(api.limits.requests));
     let v1 = v1
         .layer(middleware::from_fn(limits::deadline))
+        .layer(middleware::from_fn(accept::json_or_nothing))
         .layer(middleware::from_fn_with_state(Arc::clone(&under_way), limits::under_way))
         .layer(middleware::from_fn_with_state(api.ready.clone(), limits::not_stopping));
     let cors = cors::layer(api.origins.clone());
@@ -138,6 +151,7 @@ pub fn router(api: Api) -> Router {
         .layer(CatchPanicLayer::custom(problem::catch_panic))
         .layer(middleware::from_fn(problem::render))
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(site::may_be_compressed)))
+        .layer(middleware::map_response(etag::weaken))
         .layer(SetResponseHeaderLayer::if_not_present(
             header::CACHE_CONTROL,
             HeaderValue::from_static("no-cache"),

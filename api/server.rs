@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::config::{CorsOrigin, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, Limits, Metrics, Origins, Ready};
+use crate::http::{self, Api, KeptBy, Limits, Metrics, Origins, Pages, Ready};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -57,6 +57,8 @@ impl Server {
         let ready = Ready::default();
         let api = Api {
             store: store.clone(),
+            pages: Pages::new(store.clone(), args.page_cache),
+            kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: limits(args),
             origins: origins(&args.cors_origins),

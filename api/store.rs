@@ -7,17 +7,21 @@
 mod collections;
 mod connection;
 mod deadline;
+mod epoch;
 mod error;
 mod migrations;
 pub mod trades;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::doc;
 use mongodb::{Client, Database};
+use tokio::sync::OnceCell;
 
 pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, Deadline, NO_PRIMARY};
+pub use epoch::Epoch;
 pub use error::{Corruption, Error};
 pub use migrations::{Migration, MigrationError, Plan};
 
@@ -33,6 +37,7 @@ pub struct Store {
     database: Database,
     topology: Topology,
     trades: Trades,
+    epoch: Arc<OnceCell<Epoch>>,
 }
 
 impl Store {
@@ -48,7 +53,7 @@ impl Store {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
         let trades = Trades::new(database.clone(), topology, clock, capacity);
-        Ok(Self { client, database, topology, trades })
+        Ok(Self { client, database, topology, trades, epoch: Arc::default() })
     }
 
     /// The histories of trades.
@@ -96,6 +101,14 @@ impl Store {
             database.run_command(doc! { "ping": 1 }).await.map(|_| ()).map_err(|error| Error::of(&error))
         };
         Deadline::within(limit).read(ping).await
+    }
+
+    /// The database's epoch; read once.
+    ///
+    /// # Errors
+    /// No database in time, or it is not migrated.
+    pub async fn epoch(&self, deadline: Deadline) -> Result<Epoch, Error> {
+        self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
 
     /// The database itself, for migrations.

@@ -91,5 +91,11 @@ fn describe() {
     describe_histogram!("pagebucket_commit_statements", "Buckets that a command is to write.");
     describe_histogram!("pagebucket_commit_trades", "Trades that a command carries.");
     describe_counter!("pagebucket_catalog_lookups_total", "Tails asked of the catalog, by result.");
+    describe_counter!(
+        "pagebucket_page_cache_lookups_total",
+        "Pages asked of the page cache, by whether they were there."
+    );
+    describe_gauge!("pagebucket_page_cache_bytes", Unit::Bytes, "What the pages remembered take.");
+    describe_gauge!("pagebucket_page_cache_pages", "Pages remembered.");
     describe_gauge!("pagebucket_catalog_customers", "Customers whose tails are remembered, by committer.");
 }

@@ -1,4 +1,4 @@
-"""A check of our own, beside those of schemathesis: see `appendTrades` in schemathesis.toml."""
+"""Checks of our own, beside those of schemathesis, and a hook: see the exceptions at the end of schemathesis.toml."""
 
 import schemathesis
 
@@ -18,3 +18,30 @@ def whole_number_spelling(ctx, response, case):
         for part in error["pointer"].split("/")[1:]:
             value = value[int(part)] if isinstance(value, list) else value[part]
         assert error["pointer"].endswith("/qty") and isinstance(value, float), (error, value)
+
+
+@schemathesis.check
+def company_of_parameters(ctx, response, case):
+    """A listing whose parameters are valid one by one is refused for their company alone."""
+    if response.status_code != 400 or case.method != "GET" or not case.meta.generation.mode.is_positive:
+        return
+    for error in response.json()["errors"]:
+        company = "must not be given together with", "must not be before `from`"
+        assert error["detail"].startswith(company), error
+
+
+@schemathesis.hook
+def map_case(ctx, case):
+    """Most draws of a listing's parameters hold some that exclude each other. Of such valid ones most are
+    made acceptable, so that windows and pages are tested, and not the same refusal again and again."""
+    query = case.query
+    if not isinstance(query, dict) or case.operation.label != "GET /v1/customers/{customerId}/trades":
+        return case
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return case
+    if "after" in query and "before" in query:
+        query.pop("after" if "limit" in query else "before")
+    if "page" in query and {"after", "before", "limit", "from", "to"} & query.keys():
+        for name in ["page"] if len(query) > 3 else ["after", "before", "limit", "from", "to"]:
+            query.pop(name, None)
+    return case

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{Invalid, MAX_SAFE_INTEGER};
+use super::{Invalid, MAX_SAFE_INTEGER, Position};
 
 /// Trades on a full page. A page is a bucket.
 pub const PAGE_SIZE: usize = 10;
@@ -39,6 +39,11 @@ impl PageNumber {
         Self(self.0 + 1)
     }
 
+    /// This page and those that follow it, up to and including `last`.
+    pub fn up_to(self, last: Self) -> impl Iterator<Item = Self> {
+        (self.0..=last.0).map(Self)
+    }
+
     /// The page before this one, if there is one.
     pub fn previous(self) -> Option<Self> {
         (self.0 > 1).then(|| Self(self.0 - 1))
@@ -58,6 +63,9 @@ impl PageNumber {
 pub struct Seq(u64);
 
 impl Seq {
+    /// The first trade of every history.
+    pub const FIRST: Self = Self(1);
+
     /// # Errors
     /// Outside 1 to 2^53 - 1.
     pub fn new(seq: u64) -> Result<Self, Invalid> {
@@ -75,6 +83,11 @@ impl Seq {
     /// The page that the trade is on.
     pub fn page(self) -> PageNumber {
         PageNumber((self.0 - 1) / SIZE + 1)
+    }
+
+    /// Whether the trade lies between two positions.
+    pub fn within(self, start: Position, end: Position) -> bool {
+        start.get() < self.0 && self.0 <= end.get()
     }
 
     /// Where on that page the trade is, counted from 0.
@@ -99,6 +112,11 @@ pub struct SeqRange {
 }
 
 impl SeqRange {
+    /// Whether this trade is among them.
+    pub fn contains(&self, seq: Seq) -> bool {
+        (self.first..=self.last).contains(&seq)
+    }
+
     /// How many trades it holds.
     pub fn count(&self) -> u64 {
         self.last.0 - self.first.0 + 1

@@ -1,4 +1,4 @@
-use super::{PAGE_SIZE, PageNumber, Seq};
+use super::{PAGE_SIZE, PageNumber, Seq, SeqRange};
 
 /// How much there is in a history. Read from its last page, never counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +25,13 @@ impl Totals {
     /// The last page, if there is one.
     pub fn last_page(self) -> Option<PageNumber> {
         self.last.map(Seq::page)
+    }
+
+    /// The trades on a page, if there are any.
+    pub fn on_page(self, page: PageNumber) -> Option<SeqRange> {
+        let first = page.first_seq();
+        let last = self.last.filter(|last| first <= *last)?;
+        Some(SeqRange { first, last: last.min(first.plus(PAGE_SIZE - 1)) })
     }
 
     /// The last trade's address, if there is one.

@@ -4,24 +4,26 @@ use axum::http::{HeaderValue, Uri};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::{CustomerId, PageNumber, Totals};
-use crate::store::trades::Order;
+use crate::domain::{
+    Cursor, CustomerId, DateRange, Instant, Limit, Order, PageNumber, Position, Span, Totals,
+};
 
-/// Path-absolute addresses. Each but `self` is absent where there is nowhere to go.
+/// Path-absolute addresses. Each but `self` is absent where there is nowhere to go; of a span of time,
+/// only that in the direction that was looked in is certain to lead to some of it.
 #[derive(Debug, Serialize, ToSchema, PartialEq, Eq)]
 pub struct Links {
-    /// This page, as it was asked for.
+    /// This listing, as it was asked for.
     #[serde(rename = "self")]
     own: String,
     /// Where the order begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     first: Option<String>,
-    /// One page back in the order.
+    /// One page, or window, back in the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     prev: Option<String>,
-    /// One page on in the order. Never an empty page.
+    /// One on in the order. Never an empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next: Option<String>,
@@ -29,43 +31,98 @@ pub struct Links {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last: Option<String>,
+    /// Of a window: what is newer than all it shows, now or later. Ask again to learn of new trades.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    newer: Option<String>,
 }
 
-impl Links {
-    /// From page `page` of a history of `totals`. `order` is as the client gave it, and is repeated.
-    pub fn new(
-        uri: &Uri,
-        customer: CustomerId,
-        page: PageNumber,
-        totals: Totals,
-        order: Option<Order>,
-    ) -> Self {
-        let to = |page: PageNumber| {
-            let order = match order {
-                None => "",
-                Some(Order::Ascending) => "&order=asc",
-                Some(Order::Descending) => "&order=desc",
-            };
-            format!("/v1/customers/{customer}/trades?page={page}{order}")
+/// What all the links of one listing have in common.
+pub struct Addresses<'a> {
+    /// As it was asked for.
+    pub own: &'a Uri,
+    /// Whose history.
+    pub customer: CustomerId,
+    /// As the client gave it: it is repeated only then.
+    pub order: Option<Order>,
+    /// Of which span of time, in all windows.
+    pub dates: Option<DateRange>,
+}
+
+impl Addresses<'_> {
+    fn own(&self) -> String {
+        self.own.path_and_query().map_or_else(|| self.own.path().to_owned(), ToString::to_string)
+    }
+
+    fn with(&self, query: &str) -> String {
+        let order = match self.order {
+            None => "",
+            Some(Order::Ascending) => "&order=asc",
+            Some(Order::Descending) => "&order=desc",
         };
+        let date = |name: &str, date: Option<Instant>| {
+            date.map(|date| format!("&{name}={date}")).unwrap_or_default()
+        };
+        let dates = self.dates.map(|dates| date("from", dates.from()) + &date("to", dates.to()));
+        format!("/v1/customers/{}/trades?{query}{order}{}", self.customer, dates.unwrap_or_default())
+    }
+
+    fn page(&self, page: PageNumber) -> String {
+        self.with(&format!("page={page}"))
+    }
+
+    fn window(&self, cursor: Cursor, limit: Limit) -> String {
+        let limit = limit.get();
+        match cursor {
+            Cursor::After(position) => self.with(&format!("after={}&limit={limit}", position.get())),
+            Cursor::Before(position) => self.with(&format!("before={}&limit={limit}", position.get() + 1)),
+            Cursor::End => self.with(&format!("limit={limit}")),
+        }
+    }
+
+    /// From page `page` of a history of `totals`.
+    pub fn around_page(&self, page: PageNumber, totals: Totals) -> Links {
         let newest = totals.last_page();
         let oldest = newest.map(|_| PageNumber::FIRST);
         let up = Some(page.next()).filter(|page| newest.is_some_and(|newest| *page <= newest));
         let down = page.previous();
-        let (first, prev, next, last) = match order.unwrap_or(Order::Ascending) {
-            Order::Ascending => (oldest, down, up, newest),
-            Order::Descending => (newest, up, down, oldest),
-        };
-        Self {
-            own: uri.path_and_query().map_or_else(|| to(page), ToString::to_string),
-            first: first.map(to),
-            prev: prev.map(to),
-            next: next.map(to),
-            last: last.map(to),
-        }
+        let ends = self.arranged([oldest, down, up, newest]);
+        let [first, prev, next, last] = ends.map(|page| page.map(|page| self.page(page)));
+        Links { own: self.own(), first, prev, next, last, newer: None }
     }
 
-    /// As the value of the `Link` header.
+    /// From a window that showed `span` of a history of `totals`.
+    pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
+        let end = Position::end_of(totals);
+        let some = end > Position::BEGINNING;
+        // Newest first, the first window is the newest whenever it is asked for.
+        let newest = match self.order {
+            Some(Order::Descending) => Cursor::End,
+            _ => Cursor::Before(end),
+        };
+        let oldest = some.then_some(Cursor::After(Position::BEGINNING));
+        let ends = self.arranged([
+            oldest,
+            span.older(totals).map(Cursor::Before),
+            span.newer(totals).map(Cursor::After),
+            some.then_some(newest),
+        ]);
+        let to = |cursor| self.window(cursor, limit);
+        let [first, prev, next, last] = ends.map(|cursor| cursor.map(to));
+        Links { own: self.own(), first, prev, next, last, newer: Some(to(Cursor::After(span.end))) }
+    }
+
+    /// First, previous, next and last in the order, of what is oldest, older, newer and newest.
+    fn arranged<T>(&self, [oldest, older, newer, newest]: [T; 4]) -> [T; 4] {
+        match self.order {
+            Some(Order::Descending) => [newest, newer, older, oldest],
+            _ => [oldest, older, newer, newest],
+        }
+    }
+}
+
+impl Links {
+    /// As the value of the `Link` header. `newer` is the body's alone: it is no registered relation.
     pub fn header(&self) -> Option<HeaderValue> {
         let named =
             [("first", &self.first), ("prev", &self.prev), ("next", &self.next), ("last", &self.last)];
@@ -80,12 +137,19 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Seq;
+    use crate::domain::{Seq, Window};
+
+    fn with<T>(order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
+        let own = "/v1/customers/7/trades".parse().unwrap();
+        work(Addresses { own: &own, customer: CustomerId::new(7).unwrap(), order, dates: None })
+    }
+
+    fn totals(trades: u64) -> Totals {
+        Totals::ending_with(Seq::new(trades).ok())
+    }
 
     fn links(page: u64, trades: u64, order: Option<Order>) -> Links {
-        let totals = Totals::ending_with(Seq::new(trades).ok());
-        let uri = "/v1/customers/7/trades".parse().unwrap();
-        Links::new(&uri, CustomerId::new(7).unwrap(), PageNumber::new(page).unwrap(), totals, order)
+        with(order, |to| to.around_page(PageNumber::new(page).unwrap(), totals(trades)))
     }
 
     fn page(link: &Option<String>) -> Option<&str> {
@@ -108,6 +172,42 @@ mod tests {
             [&newest.first, &newest.prev, &newest.next, &newest.last].map(page),
             [Some("3&order=desc"), None, Some("2&order=desc"), Some("1&order=desc")]
         );
+    }
+
+    /// Queries of first, prev, next, last and newer.
+    fn around(cursor: &str, limit: &str, trades: u64, order: Option<Order>) -> [Option<String>; 5] {
+        let position = || cursor[1..].parse().unwrap();
+        let cursor = match &cursor[..1] {
+            ">" => Cursor::After(position()),
+            "<" => Cursor::Before(position()),
+            _ => Cursor::End,
+        };
+        let limit = limit.parse().unwrap();
+        let span = Window { cursor, limit }.span(totals(trades));
+        let links = with(order, |to| to.around_window(span, limit, totals(trades)));
+        [links.first, links.prev, links.next, links.last, links.newer]
+            .map(|link| link.map(|link| link.split_once('?').unwrap().1.replace("&limit", "").to_owned()))
+    }
+
+    #[test]
+    fn of_a_window_name_the_trades_at_its_ends() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            around(">10", "10", 25, None),
+            ["after=0=10", "before=11=10", "after=20=10", "before=26=10", "after=20=10"].map(some)
+        );
+        let newest = around("e", "10", 25, Some(Order::Descending));
+        let desc = |text: &str| Some(format!("{text}&order=desc"));
+        assert_eq!(
+            newest,
+            [desc("limit=10"), None, desc("before=16=10"), desc("after=0=10"), desc("after=25=10")]
+        );
+        let beyond = around(">99", "5", 25, None);
+        assert_eq!(
+            beyond,
+            [some("after=0=5"), some("before=26=5"), None, some("before=26=5"), some("after=99=5")]
+        );
+        assert_eq!(around(">0", "5", 0, None), [None, None, None, None, some("after=0=5")]);
     }
 
     #[test]

@@ -16,6 +16,13 @@ pub const REQUESTS: &str = "pagebucket_http_requests_total";
 /// Seconds until the head of the answer, by method and route.
 pub const REQUEST_SECONDS: &str = "pagebucket_http_request_duration_seconds";
 
+/// Pages asked of the page cache, by whether they were there.
+pub const PAGE_LOOKUPS: &str = "pagebucket_page_cache_lookups_total";
+/// What the pages remembered take.
+pub const PAGE_BYTES: &str = "pagebucket_page_cache_bytes";
+/// How many they are.
+pub const PAGES_CACHED: &str = "pagebucket_page_cache_pages";
+
 /// The media type of Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -52,6 +59,7 @@ impl fmt::Debug for Metrics {
     ),
 )]
 pub async fn expose(State(api): State<Api>) -> ([(HeaderName, &'static str); 1], String) {
+    api.pages.measure().await;
     ([(header::CONTENT_TYPE, TEXT)], (api.metrics.0)())
 }
 

@@ -10,24 +10,18 @@ use percent_encoding::percent_decode_str;
 use utoipa::IntoParams;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+
+mod list;
+
+pub use list::{ListParams, Selection};
 
 use super::problem::{ParameterFault, Problem};
 use super::schemas::ordinal;
 use crate::domain::{CustomerId, Invalid, PageNumber, Seq};
-use crate::store::trades::Order;
 
 /// `/customers/{customerId}`
 pub struct CustomerParams {
     pub customer: CustomerId,
-}
-
-/// `/customers/{customerId}/trades?page=&order=`
-pub struct ListParams {
-    pub customer: CustomerId,
-    pub page: Option<PageNumber>,
-    /// As given: links repeat it only then.
-    pub order: Option<Order>,
 }
 
 /// `/customers/{customerId}/trades/pages/{page}`
@@ -50,23 +44,6 @@ impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
         let customer = reader.path("customerId");
         reader.finish()?;
         customer.map(|customer| Self { customer }).ok_or_else(missing)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for ListParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
-        let customer = reader.path("customerId");
-        let page = reader.query("page", PageNumber::from_str);
-        let order = reader.query("order", |text| match text {
-            "asc" => Ok(Order::Ascending),
-            "desc" => Ok(Order::Descending),
-            _ => Err(Invalid("must be \"asc\" or \"desc\"".to_owned())),
-        });
-        reader.finish()?;
-        customer.map(|customer| Self { customer, page, order }).ok_or_else(missing)
     }
 }
 
@@ -127,6 +104,16 @@ impl<'a> Reader<'a> {
         self.keep(name, value.map_err(invalid).and_then(|value| value.parse()))
     }
 
+    /// Whether the query has it, well-formed or not.
+    fn gives(&self, name: &str) -> bool {
+        self.query.iter().any(|(given, _)| given == name)
+    }
+
+    /// A fault of its own, or of its company.
+    fn refuse(&mut self, name: &'static str, detail: impl Into<String>) {
+        self.faults.push(ParameterFault { parameter: name.into(), detail: detail.into() });
+    }
+
     /// At most once in the query.
     fn query<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let mut values: Vec<_> =
@@ -171,26 +158,6 @@ fn customer_parameter() -> Parameter {
 impl IntoParams for CustomerParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         vec![customer_parameter()]
-    }
-}
-
-impl IntoParams for ListParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let page = ParameterBuilder::new()
-            .name("page")
-            .parameter_in(ParameterIn::Query)
-            .description(Some("Permanent ordinal of the page, whatever the order. Default: page 1, or with `order=desc` the last."))
-            .schema(Some(ordinal()));
-        let order = ObjectBuilder::new()
-            .schema_type(SchemaType::new(Type::String))
-            .enum_values(Some(["asc", "desc"]))
-            .default(Some("asc".into()));
-        let order = ParameterBuilder::new()
-            .name("order")
-            .parameter_in(ParameterIn::Query)
-            .description(Some("`asc`: oldest first. `desc`: newest first; `next` is then the page before."))
-            .schema(Some(order));
-        vec![customer_parameter(), page.build(), order.build()]
     }
 }
 

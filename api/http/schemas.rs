@@ -54,15 +54,22 @@ pub(super) fn instant() -> RefOr<Schema> {
         .into()
 }
 
-/// A pattern and not the format `date-time`, which says nothing of fraction digits or leap seconds.
 pub(super) fn new_date() -> RefOr<Schema> {
+    new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC. Default: when the request was received.").into()
+}
+
+pub(super) fn date_time() -> RefOr<Schema> {
+    new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC.").into()
+}
+
+/// A pattern and not the format `date-time`, which says nothing of fraction digits or leap seconds.
+fn new_instant(description: &str) -> ObjectBuilder {
     let day = "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])";
     let time = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,3})?";
     let leap = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29";
     let offset = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
     text()
-        .description(Some("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC. Default: when the request was received."))
+        .description(Some(description))
         .pattern(Some(format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")))
         .examples([json!("2004-01-09T00:00:00.000Z")])
-        .into()
 }

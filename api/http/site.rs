@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::Api;
+use super::etag::{EntityTag, IfNoneMatch};
 use super::problem::{Kind, Problem};
 
 const HOME: &str = include_str!("../../web/index.html");
@@ -50,7 +51,7 @@ pub(super) fn router() -> Router<Api> {
 }
 
 /// One for all that is served here, made of all that it is made of.
-fn tag(pages: &[&[u8]], swagger: &Config<'static>) -> HeaderValue {
+fn tag(pages: &[&[u8]], swagger: &Config<'static>) -> EntityTag {
     /// The files that come with `utoipa-swagger-ui`, which change only with its version.
     static SWAGGER: OnceLock<Sha256> = OnceLock::new();
     let digest = SWAGGER.get_or_init(|| {
@@ -62,31 +63,22 @@ fn tag(pages: &[&[u8]], swagger: &Config<'static>) -> HeaderValue {
     });
     let digest = pages.iter().fold(digest.clone(), |digest, page| digest.chain_update(page)).finalize();
     let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    // Cannot fail: hexadecimal digits.
-    HeaderValue::try_from(format!("\"{hex}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+    EntityTag::new(hex)
 }
 
 /// Answers 304 to whoever has it already.
-async fn only_if_changed(State(tag): State<HeaderValue>, request: Request, next: Next) -> Response {
-    let known = request.headers().get_all(header::IF_NONE_MATCH).iter().any(|given| names(given, &tag));
+async fn only_if_changed(State(tag): State<EntityTag>, request: Request, next: Next) -> Response {
+    let known = IfNoneMatch::of(request.headers()).met_by(&tag);
     let mut response = next.run(request).await;
     if response.status() != StatusCode::OK {
         return response;
     }
-    if known {
+    if known.is_some() {
         response = StatusCode::NOT_MODIFIED.into_response();
     }
-    response.headers_mut().insert(header::ETAG, tag);
+    response.headers_mut().extend(tag.header().map(|tag| (header::ETAG, tag)));
     response.extensions_mut().insert(Whole);
     response
-}
-
-/// Whether an `If-None-Match` names this tag, strong or weak (RFC 9110, 13.1.2).
-fn names(given: &HeaderValue, tag: &HeaderValue) -> bool {
-    let given = given.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-    given
-        .into_iter()
-        .any(|given| given == b"*" || given.strip_prefix(b"W/").unwrap_or(given) == tag.as_bytes())
 }
 
 pub(super) async fn nothing_here() -> impl IntoResponse {

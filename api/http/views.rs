@@ -1,12 +1,15 @@
 //! The JSON of answers, and its documentation.
 
+use axum::body::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::links::Links;
 use super::schemas::{instant, order, ordinal, price, side, ticker};
-use crate::domain::{CustomerId, Instant, PageNumber, Price, Quantity, Seq, SeqRange, Side, Ticker, Trade};
-use crate::store::trades::{Appended, Bucket, Order};
+use crate::domain::{
+    CustomerId, Instant, Order, PageNumber, Price, Quantity, Seq, SeqRange, Side, Ticker, Trade,
+};
+use crate::store::trades::{Appended, Bucket};
 
 /// A stored trade.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,6 +38,11 @@ impl TradeView {
         let Trade { side, ticker, qty, price, date } = trade;
         Self { seq, side, ticker, qty, price, date }
     }
+
+    /// Its address.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
 }
 
 /// A stored trade, and the page that it is on.
@@ -54,7 +62,7 @@ impl PlacedTradeView {
     }
 }
 
-/// One page of a history, with the totals of the same moment and links to others.
+/// A page of a history, or a window, with the totals of the same moment and links to others.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TradeListing)]
@@ -64,19 +72,25 @@ pub struct ListingView {
     #[serde(serialize_with = "order_name")]
     #[schema(schema_with = order)]
     pub order: Order,
-    /// Permanent ordinal of the page, whatever the order.
-    #[schema(schema_with = ordinal)]
-    pub page: PageNumber,
-    /// Whether it is final: a full page never changes.
-    pub full: bool,
-    /// How many trades the history holds.
-    #[schema(minimum = 0)]
-    pub total_trades: u64,
-    /// On how many pages.
-    #[schema(minimum = 0)]
-    pub total_pages: u64,
-    /// Up to ten trades, in `order`.
-    #[schema(max_items = 10)]
+    /// Of a page: its permanent ordinal, whatever the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = ordinal, required = false)]
+    pub page: Option<PageNumber>,
+    /// Of a page: whether it is final. A full page never changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub full: Option<bool>,
+    /// How many trades the history holds. Absent where dates are asked for: what of them there is was not
+    /// counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub total_trades: Option<u64>,
+    /// On how many pages. Absent where `totalTrades` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub total_pages: Option<u64>,
+    /// In `order`: up to ten trades of a page, up to `limit` of a window.
+    #[schema(max_items = 100)]
     pub items: Vec<TradeView>,
     pub links: Links,
 }
@@ -105,27 +119,29 @@ pub struct PageView {
 
 impl PageView {
     /// A page of `customer`.
-    pub fn new(customer: CustomerId, bucket: Bucket) -> Self {
+    pub fn new(customer: CustomerId, bucket: &Bucket) -> Self {
         Self {
             customer_id: customer,
             page: bucket.page,
             full: bucket.full(),
             first_seq: bucket.first_seq(),
             count: bucket.trades.len(),
-            items: items(bucket),
+            items: items(bucket).collect(),
         }
+    }
+
+    /// Its JSON.
+    pub fn json(&self) -> Bytes {
+        // Cannot fail: no map with keys that are not text, no number that is not finite.
+        serde_json::to_vec(self).unwrap_or_default().into()
     }
 }
 
 /// The trades of a page, in order of arrival.
-pub fn items(bucket: Bucket) -> Vec<TradeView> {
+pub fn items(bucket: &Bucket) -> impl Iterator<Item = TradeView> {
     let first = bucket.first_seq();
-    bucket
-        .trades
-        .into_iter()
-        .enumerate()
-        .map(|(place, trade)| TradeView::new(first.plus(place), trade))
-        .collect()
+    let place = move |(place, trade): (usize, &Trade)| TradeView::new(first.plus(place), trade.clone());
+    bucket.trades.iter().enumerate().map(place)
 }
 
 /// A history as a whole.

@@ -18,7 +18,7 @@ use mongodb::options::{ReadConcern, WriteConcern};
 use super::{Error, Store, error};
 pub use files::Migration;
 
-const COLLECTION: &str = "migrations";
+pub(super) const COLLECTION: &str = "migrations";
 
 /// `create` of a collection that an earlier attempt has made.
 const NAMESPACE_EXISTS: i32 = 48;

@@ -52,6 +52,7 @@ mod bucket_id;
 mod catalog;
 mod commit;
 mod committer;
+mod dates;
 mod decimal;
 mod document;
 mod keyed;
@@ -79,7 +80,8 @@ pub use bucket_id::BucketId;
 pub use document::Bucket;
 pub use keyed::AppendedOnce;
 pub(super) use keyed::keep_for as keep_keys_for;
-pub use reads::{Listing, Order, Summary};
+pub use reads::History;
+pub use seek::MOST_SKIPPED;
 pub use statement::{SecondsExhausted, next_second};
 
 /// Name of the collection.

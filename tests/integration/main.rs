@@ -9,9 +9,11 @@ mod harness;
 mod appends;
 mod bad_input;
 mod browser;
+mod caching;
 mod commands;
 mod contract;
 mod cost;
+mod dates;
 mod embedded;
 mod faults;
 mod import;
@@ -21,9 +23,11 @@ mod metrics;
 mod migrations;
 mod outage;
 mod overload;
+mod page_cache;
 mod properties;
 mod readme;
 mod service;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -35,7 +39,9 @@ fn main() -> ExitCode {
     trials.extend(contract::tests());
     trials.extend(commands::tests());
     trials.extend(browser::tests());
+    trials.extend(caching::tests());
     trials.extend(cost::tests());
+    trials.extend(dates::tests());
     trials.extend(embedded::tests());
     trials.extend(faults::tests());
     trials.extend(keys::tests());
@@ -44,10 +50,12 @@ fn main() -> ExitCode {
     trials.extend(migrations::tests());
     trials.extend(outage::tests());
     trials.extend(overload::tests());
+    trials.extend(page_cache::tests());
     trials.extend(properties::tests());
     trials.extend(import::tests());
     trials.extend(readme::tests());
     trials.extend(service::tests());
+    trials.extend(windows::tests());
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::finish();
     conclusion.exit_code()

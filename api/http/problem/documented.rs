@@ -31,15 +31,15 @@ macro_rules! documented {
 documented! {
     /// Those of an append.
     AppendProblems: [
-        InvalidParameter, MalformedJson, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
+        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
         InvalidTrade, IdempotencyKeyReused, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
     ];
     /// Those of a read that always finds something.
-    ReadProblems: [InvalidParameter, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    ReadProblems: [InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
     /// Those of a read of a page.
-    PageProblems: [InvalidParameter, PageNotFound, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    PageProblems: [InvalidParameter, PageNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
     /// Those of a read of a trade.
-    TradeProblems: [InvalidParameter, TradeNotFound, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    TradeProblems: [InvalidParameter, TradeNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
     /// Those of the readiness probe.
     ReadyProblems: [DatabaseUnavailable, ShuttingDown];
 }

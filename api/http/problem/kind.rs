@@ -15,6 +15,8 @@ pub enum Kind {
     TradeNotFound,
     /// An address that there is, asked in a way that it does not answer.
     MethodNotAllowed,
+    /// A client that takes no answer of ours.
+    NotAcceptable,
     /// A body that came too slowly.
     BodyTimeout,
     /// A history that can take no more buckets.
@@ -60,13 +62,14 @@ pub struct Spec {
 
 impl Kind {
     /// All of them, by status.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::InvalidParameter,
         Self::MalformedJson,
         Self::NotFound,
         Self::PageNotFound,
         Self::TradeNotFound,
         Self::MethodNotAllowed,
+        Self::NotAcceptable,
         Self::BodyTimeout,
         Self::HistoryExhausted,
         Self::BodyTooLarge,
@@ -122,6 +125,13 @@ impl Kind {
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Method not allowed",
                 "The header `Allow` names the methods of this address.",
+                None,
+            ),
+            Self::NotAcceptable => (
+                "not-acceptable",
+                StatusCode::NOT_ACCEPTABLE,
+                "Not acceptable",
+                "`Accept` excludes `application/json`, or `Accept-Encoding` excludes every way in which it is sent. Nothing was done.",
                 None,
             ),
             Self::BodyTimeout => (

@@ -7,7 +7,9 @@ use mongodb::bson::{DateTime, Document, doc};
 use super::statement::Item;
 use super::tail::Tail;
 use super::{BucketId, decimal};
-use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, Price, Quantity, Seq, Side, Ticker, Trade};
+use crate::domain::{
+    CustomerId, Instant, PAGE_SIZE, PageNumber, Price, Quantity, Seq, Side, Ticker, Totals, Trade,
+};
 use crate::store::Corruption;
 
 /// One page of a history, 1 to 10 trades in order of arrival.
@@ -29,6 +31,16 @@ impl Bucket {
     /// The address of its first trade.
     pub fn first_seq(&self) -> Seq {
         self.page.first_seq()
+    }
+
+    /// The trade at this address, if it is here.
+    pub fn trade(&self, seq: Seq) -> Option<&Trade> {
+        self.trades.get(seq.offset()).filter(|_| seq.page() == self.page)
+    }
+
+    /// Those of a history that ends with it.
+    pub fn totals(&self) -> Totals {
+        Tail::totals(Some(self.tail()))
     }
 
     pub(super) fn tail(&self) -> Tail {

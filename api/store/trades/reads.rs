@@ -8,80 +8,33 @@ use super::Trades;
 use super::document::Bucket;
 use super::seek::Seek;
 use super::tail::Tail;
-use crate::domain::{CustomerId, PageNumber, Seq, Totals, Trade};
+use crate::domain::{CustomerId, PageNumber, Totals};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
-/// In which order a history is turned over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Oldest first: pages from 1 upwards.
-    Ascending,
-    /// Newest first: pages from the last downwards.
-    Descending,
-}
-
-/// One page of a history, with the totals of the same moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
-    /// What the history held.
-    pub totals: Totals,
-    /// The page, or `None` for the first page of an empty history.
-    pub bucket: Option<Bucket>,
-}
-
-/// The two ends of a history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// What the history holds.
-    pub totals: Totals,
-    /// The trade of the lowest sequence number, and that of the highest.
-    pub ends: Option<[(Seq, Trade); 2]>,
+/// A history as its tail showed it. Every page before the tail is full and never changes, so that
+/// whatever is read of them later belongs to the same moment.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub(super) trades: Trades,
+    pub(super) customer: CustomerId,
+    last: Option<Bucket>,
 }
 
 /// What a new primary is given to catch up with what an old one has shown.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
 impl Trades {
-    /// A page by its number, or the first page in `order`; `None` when there is no such page. The
-    /// first page of an empty history is there, and empty.
+    /// A history as its tail shows it now; an unknown customer's is empty.
     ///
     /// # Errors
     /// No database in time, or a corrupt bucket.
-    pub async fn listing(
-        &self,
-        customer: CustomerId,
-        page: Option<PageNumber>,
-        order: Order,
-        deadline: Deadline,
-    ) -> Result<Option<Listing>, Error> {
-        let (this, deadline) = (self.clone(), deadline.or_within(COMMAND));
-        deadline.read(async move { this.read_listing(customer, page, order, deadline).await }).await
-    }
-
-    async fn read_listing(
-        &self,
-        customer: CustomerId,
-        page: Option<PageNumber>,
-        order: Order,
-        deadline: Deadline,
-    ) -> Result<Option<Listing>, Error> {
-        let Some(last) = Seek::last(customer).find(&self.0.database, deadline).await? else {
-            let empty = Listing { totals: Totals::default(), bucket: None };
-            return Ok((page.is_none() || page == Some(PageNumber::FIRST)).then_some(empty));
+    pub async fn history(&self, customer: CustomerId, deadline: Deadline) -> Result<History, Error> {
+        let (trades, deadline) = (self.clone(), deadline.or_within(COMMAND));
+        let read = async move {
+            let last = Seek::last(customer).find(&trades.0.database, deadline).await?;
+            Ok(History { trades, customer, last })
         };
-        let tail = last.tail();
-        let totals = Tail::totals(Some(tail));
-        let page = page.unwrap_or(match order {
-            Order::Ascending => PageNumber::FIRST,
-            Order::Descending => tail.page,
-        });
-        if page > tail.page {
-            return Ok(None);
-        }
-        // Every page but the tail is full, and does not change between the two reads.
-        let bucket =
-            if page == tail.page { last } else { self.full_page(customer, page, tail, deadline).await? };
-        Ok(Some(Listing { totals, bucket: Some(bucket) }))
+        deadline.read(read).await
     }
 
     /// A page by its number alone.
@@ -95,92 +48,111 @@ impl Trades {
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
         let (this, deadline) = (self.clone(), deadline.or_within(COMMAND));
-        deadline.read(async move { this.read_page(customer, page, None, deadline).await }).await
-    }
-
-    /// One trade by its address.
-    ///
-    /// # Errors
-    /// No database in time, or a corrupt bucket.
-    pub async fn trade(
-        &self,
-        customer: CustomerId,
-        seq: Seq,
-        deadline: Deadline,
-    ) -> Result<Option<Trade>, Error> {
-        let bucket = self.page(customer, seq.page(), deadline).await?;
-        Ok(bucket.and_then(|mut bucket| {
-            let place = seq.offset();
-            (place < bucket.trades.len()).then(|| bucket.trades.swap_remove(place))
-        }))
-    }
-
-    /// The two ends of a history, and its totals.
-    ///
-    /// # Errors
-    /// No database in time, or a corrupt bucket.
-    pub async fn summary(&self, customer: CustomerId, deadline: Deadline) -> Result<Summary, Error> {
-        let (this, deadline) = (self.clone(), deadline.or_within(COMMAND));
-        deadline.read(async move { this.read_summary(customer, deadline).await }).await
-    }
-
-    async fn read_summary(&self, customer: CustomerId, deadline: Deadline) -> Result<Summary, Error> {
-        let Some(last) = Seek::last(customer).find(&self.0.database, deadline).await? else {
-            return Ok(Summary { totals: Totals::default(), ends: None });
+        let read = async move {
+            let found = Seek::page(customer, page, None).find(&this.0.database, deadline).await?;
+            found.map(|bucket| numbered(bucket, page)).transpose()
         };
-        let tail = last.tail();
-        let first = match tail.page {
-            PageNumber::FIRST => last.clone(),
-            _ => self.full_page(customer, PageNumber::FIRST, tail, deadline).await?,
-        };
-        // A bucket that could be read has a trade.
-        let ends = first.trades.into_iter().next().zip(last.trades.into_iter().next_back());
-        let ends =
-            ends.map(|(oldest, newest)| [(PageNumber::FIRST.first_seq(), oldest), (tail.last_seq(), newest)]);
-        Ok(Summary { totals: Tail::totals(Some(tail)), ends })
+        deadline.read(read).await
     }
 
-    /// A page that the invariants say is there and full.
-    async fn full_page(
+    /// These pages, which the invariants say are there and full.
+    pub(super) async fn read_full(
         &self,
-        customer: CustomerId,
-        page: PageNumber,
+        pages: &[PageNumber],
         tail: Tail,
         deadline: Deadline,
-    ) -> Result<Bucket, Error> {
-        let mut found = self.read_page(customer, page, Some(tail), deadline).await?;
-        if !found.as_ref().is_some_and(Bucket::full) {
-            // After a failover the new primary's majority may be a little behind the one that showed the
-            // tail. It catches up at once, or the page is not what it must be.
-            deadline.or_within(CATCH_UP).wait().await;
-            found = self.read_page(customer, page, Some(tail), deadline).await?;
-        }
-        let corrupt = |detail: &str| {
-            let (id, field) = (tail.id.to_string(), format!("page {page} before it"));
-            Error::from(Corruption { id, field, detail: detail.to_owned() })
+    ) -> Result<Vec<Bucket>, Error> {
+        let seek = match pages {
+            [page] => Seek::page(tail.id.customer, *page, Some(tail)),
+            pages => Seek::pages(tail.id.customer, pages),
         };
-        match found {
-            Some(bucket) if bucket.full() => Ok(bucket),
-            Some(_) => Err(corrupt("is not full, though it is not the last")),
-            None => Err(corrupt("is missing")),
+        let mut found = seek.find_all(&self.0.database, deadline).await?;
+        if found.len() != pages.len() || !found.iter().all(Bucket::full) {
+            // After a failover the new primary's majority may be a little behind the one that showed the
+            // tail. It catches up at once, or the pages are not what they must be.
+            deadline.or_within(CATCH_UP).wait().await;
+            found = seek.find_all(&self.0.database, deadline).await?;
         }
+        if pages.is_sorted_by(|one, next| one > next) {
+            found.reverse();
+        }
+        let mut found = found.into_iter();
+        let mut full = Vec::with_capacity(pages.len());
+        for &page in pages {
+            let corrupt = |detail: &str| {
+                let (id, field) = (tail.id.to_string(), format!("page {page} before it"));
+                Error::from(Corruption { id, field, detail: detail.to_owned() })
+            };
+            let bucket = match found.next() {
+                // Found by its number, a page is missing where another comes instead.
+                Some(bucket) if pages.len() > 1 && bucket.page != page => return Err(corrupt("is missing")),
+                Some(bucket) => numbered(bucket, page)?,
+                None => return Err(corrupt("is missing")),
+            };
+            if !bucket.full() {
+                return Err(corrupt("is not full, though it is not the last"));
+            }
+            full.push(bucket);
+        }
+        Ok(full)
+    }
+}
+
+impl History {
+    /// Whose it is.
+    pub fn customer(&self) -> CustomerId {
+        self.customer
     }
 
-    async fn read_page(
-        &self,
-        customer: CustomerId,
-        page: PageNumber,
-        tail: Option<Tail>,
-        deadline: Deadline,
-    ) -> Result<Option<Bucket>, Error> {
-        let found = Seek::page(customer, page, tail).find(&self.0.database, deadline).await?;
-        match found {
-            Some(bucket) if bucket.page != page => Err(Error::from(Corruption {
-                id: bucket.id.to_string(),
-                field: "page".to_owned(),
-                detail: format!("is {}, though it is number {page} in the order of _id", bucket.page),
-            })),
-            found => Ok(found),
-        }
+    /// How much it held.
+    pub fn totals(&self) -> Totals {
+        Tail::totals(self.tail())
     }
+
+    /// Its last page, if it had any.
+    pub fn last(&self) -> Option<&Bucket> {
+        self.last.as_ref()
+    }
+
+    pub(super) fn tail(&self) -> Option<Tail> {
+        self.last.as_ref().map(Bucket::tail)
+    }
+
+    /// The pages from `first` to `last`, both included, as far as it had them. They are full, but for
+    /// the last one of all, which is as it was then. None is read anew that is already here.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn pages(
+        &self,
+        first: PageNumber,
+        last: PageNumber,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
+        let Some(tail) = self.tail() else { return Ok(Vec::new()) };
+        let mut pages = Vec::new();
+        if let Some(before) = tail.page.previous().map(|before| before.min(last)).filter(|end| first <= *end)
+        {
+            let (trades, deadline) = (self.trades.clone(), deadline.or_within(COMMAND));
+            let full: Vec<_> = first.up_to(before).collect();
+            let read = async move { trades.read_full(&full, tail, deadline).await };
+            pages = deadline.read(read).await?;
+        }
+        if (first..=last).contains(&tail.page) {
+            pages.extend(self.last.clone());
+        }
+        Ok(pages)
+    }
+}
+
+/// A bucket that was found by its place in the order of `_id`, which must be its number (invariant 3).
+fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
+    if bucket.page == page {
+        return Ok(bucket);
+    }
+    Err(Error::from(Corruption {
+        id: bucket.id.to_string(),
+        field: "page".to_owned(),
+        detail: format!("is {}, though it is number {page} in the order of _id", bucket.page),
+    }))
 }

@@ -70,6 +70,20 @@ async fn numbers_in_the_query() {
         assert_eq!(problem["errors"][0]["parameter"], "page", "{path}: {problem}");
         let detail = problem["errors"][0]["detail"].as_str().expect("a text");
         assert!(detail.starts_with("must be a whole number from 1 to 9007199254740991"), "{path}: {detail}");
+        for (name, rule) in [
+            ("after", "must be a whole number from 0 to 9007199254740991"),
+            ("before", "must be a whole number from 1 to 9007199254740991"),
+            ("limit", "must be a whole number from 1 to 100"),
+        ] {
+            if (name, bad) == ("after", "0") {
+                continue;
+            }
+            let path = format!("/v1/customers/1/trades?{name}={bad}");
+            let problem = refused(&service.client.get(&path).await, 400, "invalid-parameter", &path);
+            assert_eq!(problem["errors"][0]["parameter"], name, "{path}: {problem}");
+            let detail = problem["errors"][0]["detail"].as_str().expect("a text");
+            assert!(detail.starts_with(rule), "{path}: {detail}");
+        }
     }
 }
 
@@ -90,7 +104,19 @@ async fn queries() {
         ("order=asc%00", "order"),
         ("Page=1", "Page"),
         ("page%00=1", "page\0"),
-        ("limit=10", "limit"),
+        ("limit=", "limit"),
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=256", "limit"),
+        ("limit=1&limit=1", "limit"),
+        ("after=1&after=2", "after"),
+        ("page=1&after=0", "page"),
+        ("page=1&before=9", "page"),
+        ("limit=5&page=1", "page"),
+        ("page=1&after=0&limit=5", "page"),
+        ("after=5&before=9", "before"),
+        ("before=0", "before"),
+        ("cursor=1", "cursor"),
         ("=", ""),
         ("%FF=1", "\u{fffd}"),
     ] {

@@ -41,10 +41,15 @@ pub struct Setup {
 impl Setup {
     /// The usual one, on a new database of `mongod`.
     pub fn on(mongod: &Mongod) -> Self {
+        Self::at(mongod.uri())
+    }
+
+    /// The usual one, on a new database of whatever this connection string leads to.
+    pub fn at(uri: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let database = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         DATABASES.lock().expect("no test panics here").push(database.clone());
-        let connection = Connection { uri: mongod.uri().to_owned(), database, pool_size: 64, observer: None };
+        let connection = Connection { uri: uri.to_owned(), database, pool_size: 64, observer: None };
         let args = ServerArgs {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             cors_origins: vec![CorsOrigin::Localhost],
@@ -54,6 +59,8 @@ impl Setup {
             header_timeout: 30,
             body_timeout: 10,
             drain_delay: 0,
+            page_cache: 64 * 1024 * 1024,
+            cache_public: false,
         };
         Self { connection, args, capacity: Capacity::default(), clock: Clock::system() }
     }

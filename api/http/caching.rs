@@ -1,0 +1,65 @@
+//! What may be kept of an answer, and for how long (RFC 9111), and by which tag it is known.
+//!
+//! A full page never changes: it is kept for a year and never asked for again. Everything else
+//! changes with the history's last page alone, so that its tag is that page's. Tags begin with the
+//! database's epoch: another database of the same name, with other trades, has other tags.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+use super::etag::EntityTag;
+use crate::domain::{CustomerId, PageNumber, Totals};
+use crate::store::Epoch;
+
+/// Raised with every change to the JSON of an answer: what clients have of the old one is then asked
+/// for anew.
+const FORMAT: u32 = 1;
+
+/// A year, as long as anything is kept (RFC 2616 said so, and caches still do).
+const FINAL: &str = "max-age=31536000, immutable";
+
+/// Who may keep a full page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptBy {
+    /// The client that asked: `private`.
+    Client,
+    /// Caches between, too, for everybody: `public`.
+    Anybody,
+}
+
+/// How an answer may be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caching {
+    /// Known by which tag.
+    pub tag: EntityTag,
+    last_word: bool,
+}
+
+impl Caching {
+    /// Of a full page, or a trade on it.
+    pub fn of_full(epoch: Epoch, customer: CustomerId, page: PageNumber) -> Self {
+        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.p{page}")), last_word: true }
+    }
+
+    /// Of whatever changes when the history grows.
+    pub fn of_tail(epoch: Epoch, customer: CustomerId, totals: Totals) -> Self {
+        let total = totals.trades();
+        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.s{total}")), last_word: false }
+    }
+
+    /// The headers that say so, with this tag: of an answer, or of a 304 in its place.
+    ///
+    /// `Vary` does not name `Accept`: there is one media type, and no answer differs by it but a 406,
+    /// which is not kept.
+    pub fn headers(&self, tag: Option<HeaderValue>, kept_by: KeptBy) -> HeaderMap {
+        let control = match (self.last_word, kept_by) {
+            (false, _) => "no-cache".to_owned(),
+            (true, KeptBy::Client) => format!("private, {FINAL}"),
+            (true, KeptBy::Anybody) => format!("public, {FINAL}"),
+        };
+        let mut headers = HeaderMap::new();
+        headers.extend(HeaderValue::try_from(control).map(|control| (header::CACHE_CONTROL, control)));
+        headers.extend(tag.map(|tag| (header::ETAG, tag)));
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        headers
+    }
+}

@@ -1,0 +1,233 @@
+//! Full pages, remembered: each with its JSON, bounded in bytes, the least useful out first.
+//!
+//! Only what never changes is kept, so that nothing is ever taken out for being old, and an instance
+//! need not know of the others' appends. Of many that miss one page at once, one asks the database,
+//! and the others wait for it. What it finds is theirs only if it is a full page: a page that is not
+//! may have grown since before they asked, by an append of their own.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use moka::future::Cache;
+
+use super::metrics::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
+use super::reading::Reading;
+use super::views::{PageView, TradeView, items};
+use crate::domain::{CustomerId, PageNumber, SeqRange, Trade};
+use crate::store::trades::{Bucket, History};
+use crate::store::{Error, Store};
+
+/// What a page takes beside its trades and its JSON: the keys and links of the table, reference
+/// counts, and what allocators add.
+const OVERHEAD: usize = 320;
+
+/// The pages of all customers.
+#[derive(Clone)]
+pub struct Pages {
+    store: Store,
+    /// `None` where nothing is to be kept.
+    kept: Option<Cache<(CustomerId, PageNumber), Arc<FullPage>>>,
+}
+
+/// A page that is final.
+#[derive(Debug)]
+pub struct FullPage {
+    /// Its trades.
+    pub bucket: Bucket,
+    /// Its JSON.
+    pub json: Bytes,
+}
+
+impl FullPage {
+    fn new(customer: CustomerId, bucket: Bucket) -> Arc<Self> {
+        let json = PageView::new(customer, &bucket).json();
+        Arc::new(Self { bucket, json })
+    }
+
+    /// What it takes in memory, in bytes.
+    fn weight(&self) -> u32 {
+        let trades = self.bucket.trades.capacity() * size_of::<Trade>();
+        u32::try_from(OVERHEAD + trades + self.json.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// What is found under a page's number.
+pub enum Found {
+    /// A page for ever.
+    Full(Arc<FullPage>),
+    /// The last page, as it is now.
+    Tail(Bucket),
+    /// No page, or not yet.
+    Nothing,
+}
+
+impl Found {
+    fn new(customer: CustomerId, bucket: Option<Bucket>) -> Self {
+        match bucket {
+            Some(bucket) if bucket.full() => Self::Full(FullPage::new(customer, bucket)),
+            Some(bucket) => Self::Tail(bucket),
+            None => Self::Nothing,
+        }
+    }
+}
+
+impl Pages {
+    /// Keeps at most so many bytes; 0 keeps nothing.
+    pub fn new(store: Store, bytes: u64) -> Self {
+        let kept = (bytes > 0).then(|| {
+            Cache::builder()
+                .name("pages")
+                .max_capacity(bytes)
+                .weigher(|_, page: &Arc<FullPage>| page.weight())
+                .build()
+        });
+        Self { store, kept }
+    }
+
+    /// A page by its number.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn page(
+        &self,
+        customer: CustomerId,
+        page: PageNumber,
+        reading: &mut Reading,
+    ) -> Result<Found, Error> {
+        let deadline = reading.deadline;
+        let fetch = || self.store.trades().page(customer, page, deadline);
+        self.find(customer, page, fetch, reading).await
+    }
+
+    /// Trades of a history, which must have them, in order of their addresses; of no range, none.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn trades(
+        &self,
+        history: &History,
+        range: Option<SeqRange>,
+        reading: &mut Reading,
+    ) -> Result<Vec<TradeView>, Error> {
+        let Some(range) = range else { return Ok(Vec::new()) };
+        let (first, last) = (range.first.page(), range.last.page());
+        let mut trades = Vec::with_capacity(range.count() as usize);
+        let full_until =
+            history.totals().last_page().and_then(PageNumber::previous).map(|page| page.min(last));
+        for page in self.full(history, first, full_until, reading).await? {
+            trades.extend(items(&page.bucket).filter(|trade| range.contains(trade.seq())));
+        }
+        if let Some(tail) = history.last().filter(|tail| tail.page <= last) {
+            trades.extend(items(tail).filter(|trade| range.contains(trade.seq())));
+        }
+        Ok(trades)
+    }
+
+    /// The pages from `first` to `last` of a history that has more behind them.
+    async fn full(
+        &self,
+        history: &History,
+        first: PageNumber,
+        last: Option<PageNumber>,
+        reading: &mut Reading,
+    ) -> Result<Vec<Arc<FullPage>>, Error> {
+        let Some(last) = last.filter(|last| first <= *last) else { return Ok(Vec::new()) };
+        let (customer, deadline) = (history.customer(), reading.deadline);
+        if first == last {
+            let fetch = || async { Ok(history.pages(first, last, deadline).await?.pop()) };
+            return match self.find(customer, first, fetch, reading).await? {
+                Found::Full(page) => Ok(vec![page]),
+                // `History::pages` gives full pages alone.
+                Found::Tail(_) | Found::Nothing => Ok(Vec::new()),
+            };
+        }
+        let mut pages = Vec::new();
+        let mut missing: Option<(PageNumber, PageNumber)> = None;
+        for page in first.up_to(last) {
+            let found = self.remembered(customer, page, reading).await;
+            if found.is_none() {
+                missing = Some((missing.map_or(page, |(first, _)| first), page));
+            }
+            pages.push(found);
+        }
+        if let Some((from, to)) = missing {
+            // Those between that are there are read again: one command, whatever is missing.
+            let offset = (from.get() - first.get()) as usize;
+            let read = reading.database(history.pages(from, to, deadline)).await?;
+            for (place, bucket) in pages[offset..].iter_mut().zip(read) {
+                if place.is_none() {
+                    let page = FullPage::new(customer, bucket);
+                    self.remember(customer, &page).await;
+                    *place = Some(page);
+                }
+            }
+        }
+        Ok(pages.into_iter().flatten().collect())
+    }
+
+    async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
+        &self,
+        customer: CustomerId,
+        page: PageNumber,
+        fetch: impl Fn() -> F,
+        reading: &mut Reading,
+    ) -> Result<Found, Error> {
+        let Some(kept) = &self.kept else {
+            return Ok(Found::new(customer, reading.database(fetch()).await?));
+        };
+        if let Some(page) = self.remembered(customer, page, reading).await {
+            return Ok(Found::Full(page));
+        }
+        let mut asked = None;
+        let ask = async {
+            match fetch().await.map(|bucket| Found::new(customer, bucket)) {
+                Ok(Found::Full(page)) => Ok(page),
+                other => {
+                    asked = Some(other);
+                    Err(NotKept)
+                }
+            }
+        };
+        match reading.database(kept.try_get_with((customer, page), ask)).await {
+            Ok(page) => Ok(Found::Full(page)),
+            Err(_not_kept) => match asked {
+                Some(own) => own,
+                // Somebody else asked, before we did.
+                None => Ok(Found::new(customer, reading.database(fetch()).await?)),
+            },
+        }
+    }
+
+    /// From memory alone.
+    async fn remembered(
+        &self,
+        customer: CustomerId,
+        page: PageNumber,
+        reading: &mut Reading,
+    ) -> Option<Arc<FullPage>> {
+        let found = self.kept.as_ref()?.get(&(customer, page)).await;
+        reading.cached(found.is_some());
+        let result = if found.is_some() { "hit" } else { "miss" };
+        metrics::counter!(PAGE_LOOKUPS, "result" => result).increment(1);
+        found
+    }
+
+    async fn remember(&self, customer: CustomerId, page: &Arc<FullPage>) {
+        if let Some(kept) = &self.kept {
+            kept.insert((customer, page.bucket.page), Arc::clone(page)).await;
+        }
+    }
+
+    /// Brings the gauges up to date.
+    pub async fn measure(&self) {
+        if let Some(kept) = &self.kept {
+            kept.run_pending_tasks().await;
+            metrics::gauge!(PAGE_BYTES).set(kept.weighted_size() as f64);
+            metrics::gauge!(PAGES_CACHED).set(kept.entry_count() as f64);
+        }
+    }
+}
+
+/// Found, but not to be kept; or not found at all.
+#[derive(Debug)]
+struct NotKept;

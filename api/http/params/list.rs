@@ -1,0 +1,154 @@
+//! What a listing may be asked for: a page, a window, or a window of a span of time.
+
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{RefOr, Schema};
+
+use super::{Reader, customer_parameter, missing};
+use crate::domain::{
+    Cursor, CustomerId, DateRange, Instant, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position,
+    Seq, Window,
+};
+use crate::http::problem::Problem;
+use crate::http::schemas::{date_time, ordinal};
+
+/// `/customers/{customerId}/trades?…`
+pub struct ListParams {
+    pub customer: CustomerId,
+    /// As given: links repeat it only then.
+    pub order: Option<Order>,
+    pub selection: Selection,
+}
+
+/// Which trades.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// Those of a page, or of the first in the order.
+    Page(Option<PageNumber>),
+    /// Those nearest a cursor.
+    Window(Window),
+    /// Those of a span of time nearest a cursor.
+    Dates(DateRange, Window),
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ListParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        let customer = reader.path("customerId");
+        if reader.gives("page")
+            && let Some(other) =
+                ["after", "before", "limit", "from", "to"].iter().find(|name| reader.gives(name))
+        {
+            reader.refuse("page", format!("must not be given together with `{other}`"));
+        }
+        if reader.gives("after") && reader.gives("before") {
+            reader.refuse("before", "must not be given together with `after`");
+        }
+        let page = reader.query("page", PageNumber::from_str);
+        let after = reader.query("after", Position::from_str);
+        let before = reader.query("before", Seq::from_str);
+        let limit = reader.query("limit", Limit::from_str);
+        let from = reader.query("from", instant);
+        let to = reader.query("to", instant);
+        let dates = DateRange::new(from, to)
+            .map_err(|Invalid(detail)| reader.refuse("to", detail))
+            .ok()
+            .filter(|_| from.is_some() || to.is_some());
+        let order = reader.query("order", |text| match text {
+            "asc" => Ok(Order::Ascending),
+            "desc" => Ok(Order::Descending),
+            _ => Err(Invalid("must be \"asc\" or \"desc\"".to_owned())),
+        });
+        reader.finish()?;
+        let cursor = match (after, before, order) {
+            (Some(position), ..) => Cursor::After(position),
+            (_, Some(seq), _) => Cursor::Before(Position::before(seq)),
+            (.., Some(Order::Descending)) => Cursor::End,
+            _ => Cursor::After(Position::BEGINNING),
+        };
+        let window = Window { cursor, limit: limit.unwrap_or_default() };
+        let selection = match dates {
+            Some(dates) => Selection::Dates(dates, window),
+            None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
+            None => Selection::Window(window),
+        };
+        customer.map(|customer| Self { customer, order, selection }).ok_or_else(missing)
+    }
+}
+
+/// RFC 3339. A `+` that was not written as `%2B` has become a space, which stands nowhere else.
+fn instant(text: &str) -> Result<Instant, Invalid> {
+    match text.rfind(' ') {
+        Some(at) if at + "+00:00".len() == text.len() => {
+            Instant::parse_rfc3339(&format!("{}+{}", &text[..at], &text[at + 1..]))
+        }
+        _ => Instant::parse_rfc3339(text),
+    }
+}
+
+fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
+
+fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::Integer))
+        .minimum(Some(minimum))
+        .maximum(Some(maximum as i64))
+}
+
+impl IntoParams for ListParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let order: Object = ObjectBuilder::new()
+            .schema_type(SchemaType::new(Type::String))
+            .enum_values(Some(["asc", "desc"]))
+            .default(Some("asc".into()))
+            .build();
+        vec![
+            customer_parameter(),
+            in_query(
+                "page",
+                "Permanent ordinal of the page, whatever the order. Default: page 1, or with `order=desc` the last. \
+                 Not together with any other but `order`.",
+                ordinal(),
+            ),
+            in_query(
+                "after",
+                "The trades behind this sequence number, the nearest to it; 0 is the beginning. Beyond the end there \
+                 are none, which is no error.",
+                whole(0, MAX_SAFE_INTEGER),
+            ),
+            in_query(
+                "before",
+                "The trades before this sequence number, the nearest to it. Not together with `after`.",
+                ordinal(),
+            ),
+            in_query(
+                "limit",
+                "How many trades at most. Alone it is a window where `order` begins: the oldest trades, or the newest. \
+                 Default beside others: 10.",
+                whole(1, u64::from(Limit::MAX)),
+            ),
+            in_query(
+                "from",
+                "Only trades of this moment or later: RFC 3339 with an offset. Trades are in order of `seq` all the \
+                 same, and there are no totals.",
+                date_time(),
+            ),
+            in_query("to", "Only trades before this moment, which must not be before `from`.", date_time()),
+            in_query("order", "`asc`: oldest first. `desc`: newest first. It arranges what is shown.", order),
+        ]
+    }
+}

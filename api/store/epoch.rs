@@ -1,0 +1,33 @@
+//! The database's epoch: a number by chance that a migration gave it. What is remembered of one
+//! database elsewhere, for as long as a year, must not be taken for what another of the same name holds.
+
+use std::fmt;
+
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
+use mongodb::options::ReadConcern;
+
+use super::{COMMAND, Deadline, Error, migrations};
+
+/// Made once for a database, and the same for all its instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epoch(i64);
+
+impl fmt::Display for Epoch {
+    /// Hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+/// Reads it.
+pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch, Error> {
+    let records = database.collection::<Document>(migrations::COLLECTION);
+    let read = async move {
+        let found = records.find_one(doc! { "_id": "epoch" }).read_concern(ReadConcern::majority()).await;
+        let found = found.map_err(|error| Error::of(&error))?;
+        let value = found.and_then(|epoch| epoch.get_i64("value").ok());
+        value.map(Epoch).ok_or_else(|| Error::Internal("the database has no epoch: migrate it".to_owned()))
+    };
+    deadline.or_within(COMMAND).read(read).await
+}
