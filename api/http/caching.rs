@@ -31,19 +31,20 @@ pub enum KeptBy {
 pub struct Caching {
     /// Known by which tag.
     pub tag: EntityTag,
-    last_word: bool,
+    /// Whether it may be another one the next time.
+    changing: bool,
 }
 
 impl Caching {
     /// Of a full page, or a trade on it.
     pub fn of_full(epoch: Epoch, customer: CustomerId, page: PageNumber) -> Self {
-        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.p{page}")), last_word: true }
+        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.p{page}")), changing: false }
     }
 
     /// Of whatever changes when the history grows.
     pub fn of_tail(epoch: Epoch, customer: CustomerId, totals: Totals) -> Self {
         let total = totals.trades();
-        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.s{total}")), last_word: false }
+        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.s{total}")), changing: true }
     }
 
     /// The headers that say so, with this tag: of an answer, or of a 304 in its place.
@@ -51,10 +52,10 @@ impl Caching {
     /// `Vary` does not name `Accept`: there is one media type, and no answer differs by it but a 406,
     /// which is not kept.
     pub fn headers(&self, tag: Option<HeaderValue>, kept_by: KeptBy) -> HeaderMap {
-        let control = match (self.last_word, kept_by) {
-            (false, _) => "no-cache".to_owned(),
-            (true, KeptBy::Client) => format!("private, {FINAL}"),
-            (true, KeptBy::Anybody) => format!("public, {FINAL}"),
+        let control = match (self.changing, kept_by) {
+            (true, _) => "no-cache".to_owned(),
+            (false, KeptBy::Client) => format!("private, {FINAL}"),
+            (false, KeptBy::Anybody) => format!("public, {FINAL}"),
         };
         let mut headers = HeaderMap::new();
         headers.extend(HeaderValue::try_from(control).map(|control| (header::CACHE_CONTROL, control)));

@@ -55,7 +55,9 @@ pub(super) fn instant() -> RefOr<Schema> {
 }
 
 pub(super) fn new_date() -> RefOr<Schema> {
-    new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC. Default: when the request was received.").into()
+    new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC. Default: when the request was received.")
+        .examples([json!("2004-01-09T00:00:00.000Z")])
+        .into()
 }
 
 pub(super) fn date_time() -> RefOr<Schema> {
@@ -71,5 +73,4 @@ fn new_instant(description: &str) -> ObjectBuilder {
     text()
         .description(Some(description))
         .pattern(Some(format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")))
-        .examples([json!("2004-01-09T00:00:00.000Z")])
 }

@@ -133,7 +133,8 @@ impl PageView {
     /// Its JSON.
     pub fn json(&self) -> Bytes {
         // Cannot fail: no map with keys that are not text, no number that is not finite.
-        serde_json::to_vec(self).unwrap_or_default().into()
+        // Without room to grow, because it may be kept.
+        serde_json::to_vec(self).unwrap_or_default().into_boxed_slice().into()
     }
 }
 

@@ -38,6 +38,12 @@
 //! while its last commit was under way ([`batch`]) and sends it as one command or few ([`commit`]):
 //! no timer, no added latency when idle, one journal flush for many requests under load.
 //!
+//! # Reading
+//!
+//! Every page is one seek ([`seek`]), whatever the length of the history. What is read belongs to the
+//! moment at which the tail was: nothing before it changes ([`reads`]). Spans of time are found by an
+//! index of their own ([`dates`]).
+//!
 //! # Retry
 //!
 //! An answer means *stored*, *refused* or *unknown* ([`reply`]). A refused append reads the tail

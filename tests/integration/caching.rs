@@ -110,11 +110,13 @@ async fn the_rest_is_asked_for_anew() {
     assert!(answer.header("etag").ends_with(".p3\""), "{answer:?}");
 }
 
-/// A service whose commands on `trades` are written down.
+/// A service whose commands are written down, and that remembers no page.
 async fn observed() -> (Service, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let watch = Arc::clone(&seen);
-    let setup = Setup::on(shared().await).observed(move |name, command| {
+    let mut setup = Setup::on(shared().await);
+    setup.args.page_cache = 0;
+    let setup = setup.observed(move |name, command| {
         watch
             .lock()
             .expect("no test panics here")

@@ -1,6 +1,7 @@
 //! The binary, as its users run it: flags, exit statuses, sentences, signals. Nothing of this
 //! process's environment reaches it.
 
+mod corruption;
 mod embedded;
 mod flags;
 mod migrate;
@@ -12,8 +13,16 @@ mod signals;
 use libtest_mimic::Trial;
 
 pub fn tests() -> Vec<Trial> {
-    [flags::tests(), serve::tests(), signals::tests(), secrets::tests(), migrate::tests(), embedded::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        flags::tests(),
+        serve::tests(),
+        signals::tests(),
+        secrets::tests(),
+        migrate::tests(),
+        corruption::tests(),
+        embedded::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
