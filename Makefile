@@ -12,6 +12,10 @@ PROFILE ?= dev
 # The program that writes the OpenAPI document is for that reason the one that the tests use, not that of `cargo run`.
 openapi = cargo build --quiet --locked --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
 
+BENCH ?= appends reads
+# Two peers of the benchmark of reads are libraries from npm; without Node.js it goes without them, and says so.
+npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
+
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf 'make %-8s %s\n' "$$target" "$$what"; done
 
@@ -21,8 +25,8 @@ run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS
 test: ## set up what the tests need, and run them all (ARGS: more for `cargo test`)
 	scripts/test $(ARGS)
 
-bench: ## measure appends beside other ways of storing them, into benches/RESULTS.md (QUICK=1: in 3 minutes)
-	MONGOD=$$(scripts/fetch-mongod); export MONGOD; exec cargo bench --locked --bench appends
+bench: ## measure appends and reads beside other ways, into benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
+	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked $(addprefix --bench ,$(BENCH))
 
 check: ## formatting, lints, documentation, licences, the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done

@@ -12,9 +12,9 @@ use mongodb::{ClientSession, Database};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-use crate::Result;
-use crate::block::{Block, Window, take_quantities};
-use crate::check::COLLECTION;
+use crate::harness::Result;
+use crate::harness::block::{Block, Window, take_quantities};
+use crate::harness::check::COLLECTION;
 
 /// What is sent again and again, by so many senders at once.
 #[derive(Clone, Copy)]
@@ -124,7 +124,8 @@ impl Sender {
                     database.run_command(doc! { "ping": 1 }).await?;
                 }
             }
-            block.answered(window, sent, &quantities, true);
+            block.answered(window, sent, commands.trades(), true);
+            block.appended(&quantities, true);
         }
         Ok(block)
     }

@@ -8,11 +8,11 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-use crate::Result;
-use crate::customers::Customers;
-use crate::load::{self, Load};
-use crate::mongod::Mongod;
-use crate::settings::{Settings, Timing};
+use crate::harness::Result;
+use crate::harness::customers::Customers;
+use crate::harness::load::{self, Append, Load};
+use crate::harness::mongod::Mongod;
+use crate::harness::settings::{Settings, Timing};
 
 /// As `ONLY` names it.
 pub const STAGE: &str = "memory";
@@ -44,17 +44,16 @@ pub async fn measure(mongod: &Mongod, settings: &Settings) -> Result<Memory> {
     // More connections than elsewhere, to be done sooner; a quick run goes on with those that it has reached.
     let touch = Load {
         connections: 256,
-        trades: 1,
-        customers: Customers::each(1..=CUSTOMERS),
+        task: Append { trades: 1, customers: Customers::each(1..=CUSTOMERS), keyed: false },
         timing: settings.quick.then_some(at_most),
         seed: settings.seed,
     };
     let touched = load::run(address, touch).await?;
     let timing = Timing { warm_up: Duration::ZERO, measured: Duration::from_secs(3) };
+    let customers = Customers::Uniform(1..=touched.acknowledged.count.max(1));
     let under_load = Load {
         connections: 64,
-        trades: 1,
-        customers: Customers::Uniform(1..=touched.acknowledged.count.max(1)),
+        task: Append { trades: 1, customers, keyed: false },
         timing: Some(timing),
         seed: settings.seed,
     };

@@ -1,18 +1,13 @@
 //! Stages: contenders that are started together, and the workloads they go through.
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
-use rand::seq::SliceRandom;
-
-use crate::Result;
-use crate::block::Block;
-use crate::check::Verdict;
 use crate::contender::{Contender, Kind};
-use crate::customers::Customers;
-use crate::load::Load;
-use crate::mongod::Mongod;
-use crate::settings::{Settings, Timing};
-use crate::stats::percentile;
+use crate::harness::Result;
+use crate::harness::comparison::Comparison;
+use crate::harness::customers::Customers;
+use crate::harness::load::{Append, Load};
+use crate::harness::mongod::Mongod;
+use crate::harness::settings::{Settings, Timing};
+use crate::harness::turns::{Outcome, Summary, in_turns};
 
 /// Contenders, and what they are put through, in this order.
 pub struct Stage {
@@ -38,77 +33,6 @@ pub struct Workload {
     pub comparisons: Vec<Comparison>,
 }
 
-/// One contender beside another.
-pub struct Comparison {
-    pub metric: Metric,
-    pub subject: &'static str,
-    pub against: &'static str,
-    pub expected: Expected,
-}
-
-#[derive(Clone, Copy)]
-pub enum Metric {
-    /// Trades acknowledged in a second.
-    Rate,
-    /// Median latency of a request.
-    Latency,
-}
-
-/// What a ratio should be.
-#[derive(Clone, Copy)]
-pub enum Expected {
-    AtLeast(f64),
-    AtMost(f64),
-    /// 1, since both are the same: what differs is noise.
-    Same,
-    /// It is of interest, no more.
-    Nothing,
-}
-
-/// What one contender did in a workload, block by block.
-pub struct Series {
-    pub label: &'static str,
-    pub blocks: Vec<Summary>,
-}
-
-/// A block in a few numbers. Latencies are in milliseconds.
-#[derive(Clone, Copy)]
-pub struct Summary {
-    pub rate: f64,
-    pub p50: f64,
-    pub p95: f64,
-    pub p99: f64,
-    /// Share of the measured trades.
-    pub failed: f64,
-    pub verdict: Verdict,
-}
-
-/// A workload that has been run.
-pub struct Outcome {
-    pub workload: Workload,
-    pub series: Vec<Series>,
-}
-
-impl Summary {
-    fn new(block: &Block, verdict: Verdict) -> Self {
-        let latency = |share| percentile(&block.latencies, share) / 1000.0;
-        Self {
-            rate: block.measured as f64 / block.length.as_secs_f64(),
-            p50: latency(0.5),
-            p95: latency(0.95),
-            p99: latency(0.99),
-            failed: block.measured_failed as f64 / (block.measured + block.measured_failed).max(1) as f64,
-            verdict,
-        }
-    }
-}
-
-impl Outcome {
-    pub fn of(&self, label: &str) -> Option<&Series> {
-        self.series.iter().find(|series| series.label == label)
-    }
-}
-
 /// Starts the contenders, runs the workloads one after the other, and stops the contenders.
 pub async fn run(stage: Stage, mongod: &Mongod, settings: &Settings) -> Result<Vec<Outcome>> {
     let mut contenders = Vec::new();
@@ -116,9 +40,13 @@ pub async fn run(stage: Stage, mongod: &Mongod, settings: &Settings) -> Result<V
         eprintln!("bench: {}: starting {label}", stage.name);
         let database = format!("bench_{}_{number}", stage.name);
         let contender = Contender::start(mongod, &database, label, *kind).await?;
+        if kind.keyed() {
+            contender.try_a_repeat().await?;
+        }
         if contender.is_server() && stage.seeded > 0 {
             let customers = Customers::each(1..=stage.seeded);
-            let load = Load { connections: 64, trades: 1, customers, timing: None, seed: 0 };
+            let task = Append { trades: 1, customers, keyed: kind.keyed() };
+            let load = Load { connections: 64, task, timing: None, seed: 0 };
             let (block, _) = contender.block(load).await?;
             if block.failed > 0 {
                 return Err(format!("{label} refused {} of its first trades", block.failed).into());
@@ -137,42 +65,23 @@ pub async fn run(stage: Stage, mongod: &Mongod, settings: &Settings) -> Result<V
 }
 
 async fn run_workload(workload: Workload, all: &[Contender], settings: &Settings) -> Result<Outcome> {
+    let Workload { name, about, connections, trades, customers, timing, contenders, comparisons } = workload;
     let find = |label: &&str| all.iter().find(|contender| contender.label == *label);
-    let contenders: Vec<&Contender> = workload.contenders.iter().filter_map(find).collect();
-    let mut series: Vec<Series> = contenders
-        .iter()
-        .map(|contender| Series { label: contender.label, blocks: Vec::with_capacity(settings.rounds) })
-        .collect();
-    for round in 0..settings.rounds as u64 {
-        let mut order: Vec<usize> = (0..contenders.len()).collect();
-        order.shuffle(&mut StdRng::seed_from_u64(settings.seed.wrapping_add(round)));
-        for place in order {
-            let load = Load {
-                connections: workload.connections,
-                trades: workload.trades,
-                customers: (workload.customers)(contenders[place].kind, round),
-                timing: Some(workload.timing),
-                seed: settings.seed.wrapping_add(round * 1000),
-            };
-            let (block, verdict) = contenders[place].block(load).await?;
-            series[place].blocks.push(Summary::new(&block, verdict));
-        }
-        eprintln!(
-            "bench: {}, round {} of {}: {}",
-            workload.name,
-            round + 1,
-            settings.rounds,
-            latest(&series)
-        );
-    }
-    Ok(Outcome { workload, series })
-}
-
-/// How the last round went, for who is waiting.
-fn latest(series: &[Series]) -> String {
-    let one = |series: &Series| {
-        let rate = series.blocks.last().map_or(0.0, |block| block.rate);
-        format!("{} {rate:.0}/s", series.label)
+    let contenders: Vec<&Contender> = contenders.iter().filter_map(find).collect();
+    let labels = contenders.iter().map(|contender| contender.label.to_owned());
+    let block = async |place: usize, round: u64| {
+        let contender = contenders[place];
+        let customers = customers(contender.kind, round);
+        let load = Load {
+            connections,
+            task: Append { trades, customers, keyed: contender.kind.keyed() },
+            timing: Some(timing),
+            seed: settings.seed.wrapping_add(round * 1000),
+        };
+        let (block, verdict) = contender.block(load).await?;
+        Ok(Summary::new(&block, verdict))
     };
-    series.iter().map(one).collect::<Vec<_>>().join(", ")
+    let series = in_turns(name, labels, settings, block).await?;
+    let unit = if trades > 1 { "trades" } else { "appends" };
+    Ok(Outcome { name, about, unit, comparisons, series })
 }

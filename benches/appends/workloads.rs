@@ -1,13 +1,13 @@
 //! The workloads, and what is expected of them.
 
-use crate::contender::Kind;
-use crate::customers::Customers;
-use crate::history;
+use crate::contender::{self, Kind};
+use crate::harness::comparison::Expected::{AtLeast, AtMost, Nothing, Same};
+use crate::harness::comparison::Metric::{Latency, Rate};
+use crate::harness::comparison::compare;
+use crate::harness::customers::Customers;
+use crate::harness::settings::Settings;
 use crate::limits::{Commands, Statements};
-use crate::settings::Settings;
-use crate::stage::Expected::{self, AtLeast, AtMost, Nothing, Same};
-use crate::stage::Metric::{self, Latency, Rate};
-use crate::stage::{Comparison, Stage, Workload};
+use crate::stage::{Stage, Workload};
 
 const OURS: &str = "ours";
 const AGAIN: &str = "ours again";
@@ -22,12 +22,8 @@ const PING: &str = "limit: ping";
 const CUSTOMERS: u64 = 10_000;
 
 /// In the order in which they run.
-pub fn stages(settings: &Settings) -> [Stage; 3] {
-    [many_customers(settings), long_histories(settings), arrays(settings)]
-}
-
-fn compare(subject: &'static str, metric: Metric, against: &'static str, expected: Expected) -> Comparison {
-    Comparison { metric, subject, against, expected }
+pub fn stages(settings: &Settings) -> [Stage; 4] {
+    [many_customers(settings), keys(settings), long_histories(settings), arrays(settings)]
 }
 
 fn statements(senders: usize, customers: usize, statements: usize, trades: u64) -> Kind {
@@ -138,6 +134,63 @@ fn many_customers(settings: &Settings) -> Stage {
     }
 }
 
+/// What it costs that a request may be repeated: ours with and without keys, and flat with and without ids.
+fn keys(settings: &Settings) -> Stage {
+    const KEYED: &str = "ours with keys";
+    const WITH_IDS: &str = "flat with trade ids";
+    let contenders = vec![
+        (OURS, Kind::Ours { pages: 0 }),
+        (AGAIN, Kind::Ours { pages: 0 }),
+        (KEYED, Kind::OursKeyed),
+        (FLAT, Kind::Flat),
+        (WITH_IDS, Kind::FlatKeyed),
+    ];
+    let labels: Vec<_> = contenders.iter().map(|(label, _)| *label).collect();
+    let workload = |name, about, connections, customers: Customers, metric, expected| Workload {
+        name,
+        about,
+        connections,
+        trades: 1,
+        customers: Box::new(move |_, _| customers.clone()),
+        timing: settings.timing(),
+        contenders: labels.clone(),
+        comparisons: vec![
+            compare(KEYED, metric, OURS, expected),
+            compare(WITH_IDS, metric, FLAT, Nothing),
+            compare(KEYED, metric, WITH_IDS, Nothing),
+            compare(AGAIN, metric, OURS, Same),
+        ],
+    };
+    let workloads = vec![
+        workload(
+            "keys: one connection",
+            "One request at a time over 10,000 customers, with a fresh `Idempotency-Key` in each; flat keeps it as \
+             the trade's id, under a unique index.",
+            1,
+            Customers::Uniform(1..=CUSTOMERS),
+            Latency,
+            Nothing,
+        ),
+        workload(
+            "keys: 64 connections, uniform",
+            "10,000 customers, all equally often, a fresh key in each request.",
+            64,
+            Customers::Uniform(1..=CUSTOMERS),
+            Rate,
+            AtLeast(0.6),
+        ),
+        workload(
+            "keys: 64 connections, one customer",
+            "All for one customer, a fresh key in each request.",
+            64,
+            Customers::one(CUSTOMERS + 1),
+            Rate,
+            AtLeast(0.6),
+        ),
+    ];
+    Stage { name: "keys", contenders, seeded: CUSTOMERS, workloads }
+}
+
 fn long_histories(settings: &Settings) -> Stage {
     const OURS_0: &str = "ours, 0 pages";
     const AGAIN_0: &str = "ours again, 0 pages";
@@ -154,7 +207,7 @@ fn long_histories(settings: &Settings) -> Stage {
         (MANUAL_0, Kind::Manual { pages: 0 }),
         (MANUAL_1000, Kind::Manual { pages: 1000 }),
         (MANUAL_10000, Kind::Manual { pages: 10_000 }),
-        (STATEMENTS, statements(1, history::CUSTOMERS as usize, history::CUSTOMERS as usize, 2)),
+        (STATEMENTS, statements(1, contender::CUSTOMERS as usize, contender::CUSTOMERS as usize, 2)),
     ];
     let workload = Workload {
         name: "64 connections, long histories",
@@ -166,10 +219,10 @@ fn long_histories(settings: &Settings) -> Stage {
         trades: 1,
         customers: Box::new(|kind, round| {
             let first = match kind {
-                Kind::Ours { pages: 0 } | Kind::Manual { pages: 0 } => round * history::CUSTOMERS,
+                Kind::Ours { pages: 0 } | Kind::Manual { pages: 0 } => round * contender::CUSTOMERS,
                 _ => 0,
             };
-            Customers::Uniform(first + 1..=first + history::CUSTOMERS)
+            Customers::Uniform(first + 1..=first + contender::CUSTOMERS)
         }),
         timing: settings.long_timing(),
         contenders: contenders.iter().map(|(label, _)| *label).collect(),

@@ -11,8 +11,8 @@ use pagebucket::store::trades::Capacity;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::Result;
-use crate::mongod::Mongod;
+use super::Result;
+use super::mongod::Mongod;
 
 /// A running server.
 pub struct Ours {
@@ -36,8 +36,9 @@ impl Ours {
         Ok(store)
     }
 
-    pub async fn start(store: Store) -> Result<Self> {
-        let flags = Flags::try_parse_from(["bench", "--listen", "127.0.0.1:0"])?;
+    /// Serves with the defaults but for `flags`.
+    pub async fn start(store: Store, flags: &[&str]) -> Result<Self> {
+        let flags = Flags::try_parse_from([&["bench", "--listen", "127.0.0.1:0"], flags].concat())?;
         let server = Server::bind(&flags.server, store, Clock::system()).await?;
         let address = server.address();
         let (stop, stopped) = oneshot::channel();

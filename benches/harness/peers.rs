@@ -1,12 +1,12 @@
 //! The peers: other ways of keeping the same trades in MongoDB.
 
 use mongodb::bson::{Bson, DateTime, Document, Regex, doc};
-use mongodb::options::{TimeseriesGranularity, TimeseriesOptions};
+use mongodb::options::{IndexOptions, TimeseriesGranularity, TimeseriesOptions};
 use mongodb::{Collection, Database, IndexModel};
 use pagebucket::domain::{CustomerId, Trade};
 
-use crate::Result;
-use crate::check::COLLECTION;
+use super::Result;
+use super::check::COLLECTION;
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub enum Peer {
     Manual(Collection<Document>),
     /// One document a trade, and an index by which pages could be read.
     Flat(Collection<Document>),
+    /// The same with an id that the client gives each trade, under a unique index: it refuses a repeat.
+    FlatWithIds(Collection<Document>),
     /// A native time-series collection, in which the server makes buckets by itself.
     TimeSeries(Collection<Document>),
 }
@@ -25,10 +27,15 @@ impl Peer {
     }
 
     pub async fn flat(database: &Database) -> Result<Self> {
-        let collection = database.collection(COLLECTION);
-        let index = IndexModel::builder().keys(doc! { "customerId": 1, "date": 1 }).build();
+        Ok(Self::Flat(flat_collection(database).await?))
+    }
+
+    pub async fn flat_with_ids(database: &Database) -> Result<Self> {
+        let collection = flat_collection(database).await?;
+        let unique = IndexOptions::builder().unique(true).build();
+        let index = IndexModel::builder().keys(doc! { "tradeId": 1 }).options(unique).build();
         collection.create_index(index).await?;
-        Ok(Self::Flat(collection))
+        Ok(Self::FlatWithIds(collection))
     }
 
     pub async fn time_series(database: &Database) -> Result<Self> {
@@ -41,24 +48,48 @@ impl Peer {
         Ok(Self::TimeSeries(database.collection(COLLECTION)))
     }
 
-    /// Stores trades, one or more, with the client's write concern.
-    pub async fn append(&self, customer: CustomerId, trades: &[Trade]) -> mongodb::error::Result<()> {
-        match (self, trades) {
-            (Self::Manual(collection), trades) => {
+    /// Stores trades, one or more, with the client's write concern. `key` is what the client calls the request.
+    pub async fn append(
+        &self,
+        customer: CustomerId,
+        trades: &[Trade],
+        key: Option<&str>,
+    ) -> mongodb::error::Result<()> {
+        let collection = match self {
+            Self::Manual(collection) => {
                 for trade in trades {
                     manual_append(collection, customer, trade).await?;
                 }
+                return Ok(());
             }
-            (Self::Flat(collection) | Self::TimeSeries(collection), [trade]) => {
-                collection.insert_one(flat_document(customer, trade)).await?;
+            Self::Flat(collection) | Self::FlatWithIds(collection) | Self::TimeSeries(collection) => {
+                collection
             }
-            (Self::Flat(collection) | Self::TimeSeries(collection), trades) => {
-                let documents = trades.iter().map(|trade| flat_document(customer, trade));
-                collection.insert_many(documents).await?;
+        };
+        let documents = trades.iter().enumerate().map(|(index, trade)| {
+            let mut document = flat_document(customer, trade);
+            if matches!(self, Self::FlatWithIds(_)) {
+                // Without one it is null, and the second of these refused.
+                document.insert("tradeId", key.map(|key| format!("{key}{index}")));
             }
+            document
+        });
+        if trades.len() == 1 {
+            for document in documents {
+                collection.insert_one(document).await?;
+            }
+        } else {
+            collection.insert_many(documents).await?;
         }
         Ok(())
     }
+}
+
+async fn flat_collection(database: &Database) -> Result<Collection<Document>> {
+    let collection = database.collection(COLLECTION);
+    let index = IndexModel::builder().keys(doc! { "customerId": 1, "date": 1 }).build();
+    collection.create_index(index).await?;
+    Ok(collection)
 }
 
 /// The manual's statement:

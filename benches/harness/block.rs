@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::settings::Timing;
+use super::settings::Timing;
 
 /// Every trade sent in a run has a quantity of its own, so that stored trades can be told apart.
-/// Trades written in preparation have smaller ones.
-static NEXT_QUANTITY: AtomicU64 = AtomicU64::new(1_000_000);
+/// Trades written in preparation have smaller ones, see `history::quantity`.
+static NEXT_QUANTITY: AtomicU64 = AtomicU64::new(10_000_000);
 
 /// Quantities for the next `count` trades.
 pub fn take_quantities(count: u64) -> Range<u64> {
@@ -58,12 +58,10 @@ impl Window {
         self.to.is_some_and(|to| Instant::now() >= to)
     }
 
-    fn holds(self, at: Instant) -> bool {
-        at >= self.from && self.to.is_none_or(|to| at < to)
-    }
-
-    fn length(self) -> Duration {
-        self.to.unwrap_or_else(Instant::now) - self.from
+    /// From its start to its end, or to the latest answer that counts.
+    fn length(self, latest: Option<Instant>) -> Duration {
+        let end = self.to.unwrap_or_else(Instant::now);
+        latest.map_or(end, |latest| latest.max(end)) - self.from
     }
 }
 
@@ -74,29 +72,30 @@ pub struct Block {
     pub acknowledged: Tally,
     /// Trades refused or not answered, those of the warm-up included.
     pub failed: u64,
-    /// Trades acknowledged within the window.
+    /// What was acknowledged within the window: trades, or requests.
     pub measured: u64,
-    /// Trades that failed within the window.
+    /// What failed within the window.
     pub measured_failed: u64,
     /// Of acknowledged requests within the window, in microseconds.
     pub latencies: Vec<u32>,
+    /// Of the latest answer that counts.
+    latest: Option<Instant>,
     /// How long the window was.
     pub length: Duration,
 }
 
 impl Block {
-    /// Notes the answer to a request that was sent at `sent`.
-    pub fn answered(&mut self, window: Window, sent: Instant, trades: &Range<u64>, stored: bool) {
-        let (now, count) = (Instant::now(), trades.end - trades.start);
-        if stored {
-            self.acknowledged.add(trades);
-        } else {
-            self.failed += count;
-        }
-        if !window.holds(now) {
+    /// Notes the answer to a request that was sent at `sent`, for so many trades, or for itself alone.
+    ///
+    /// A connection's first answer counts also after the window: some take longer than that.
+    pub fn answered(&mut self, window: Window, sent: Instant, count: u64, good: bool) {
+        let now = Instant::now();
+        let none_yet = self.measured + self.measured_failed == 0;
+        if now < window.from || (window.is_over() && !none_yet) {
             return;
         }
-        if stored {
+        self.latest = Some(now);
+        if good {
             self.measured += count;
             self.latencies.push(u32::try_from((now - sent).as_micros()).unwrap_or(u32::MAX));
         } else {
@@ -104,9 +103,18 @@ impl Block {
         }
     }
 
+    /// Notes what became of trades.
+    pub fn appended(&mut self, trades: &Range<u64>, stored: bool) {
+        if stored {
+            self.acknowledged.add(trades);
+        } else {
+            self.failed += trades.end - trades.start;
+        }
+    }
+
     /// All connections as one.
     pub fn merge(blocks: impl IntoIterator<Item = Self>, window: Window) -> Self {
-        let mut all = Self { length: window.length(), ..Self::default() };
+        let mut all = Self::default();
         for block in blocks {
             all.acknowledged.count += block.acknowledged.count;
             all.acknowledged.sum += block.acknowledged.sum;
@@ -114,7 +122,9 @@ impl Block {
             all.measured += block.measured;
             all.measured_failed += block.measured_failed;
             all.latencies.extend(block.latencies);
+            all.latest = all.latest.max(block.latest);
         }
+        all.length = window.length(all.latest);
         all.latencies.sort_unstable();
         all
     }

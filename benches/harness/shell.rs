@@ -13,7 +13,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{MethodRouter, post};
 use axum::{Json, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -29,17 +29,18 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::Instrument;
 
-use crate::Result;
-use crate::peers::Peer;
+use super::Result;
+use super::client::KEY;
+use super::peers::Peer;
 
 const REQUEST: Duration = Duration::from_secs(35);
 const REQUESTS: usize = 1024;
 const BODY: usize = 1024 * 1024;
 
-/// Serves a peer until the task is ended.
-pub async fn serve(peer: Peer) -> Result<(SocketAddr, JoinHandle<()>)> {
+/// Serves until the task is ended.
+pub async fn serve(router: Router) -> Result<(SocketAddr, JoinHandle<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let (address, router) = (listener.local_addr()?, router(peer));
+    let address = listener.local_addr()?;
     let serving = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             stream.set_nodelay(true).ok();
@@ -53,11 +54,11 @@ pub async fn serve(peer: Peer) -> Result<(SocketAddr, JoinHandle<()>)> {
     Ok((address, serving))
 }
 
-fn router(peer: Peer) -> Router {
+/// Puts our layers around a peer's routes.
+pub fn layered(routes: Router) -> Router {
     let no_origin = AllowOrigin::predicate(|_, _| false);
     let header = HeaderValue::from_static;
-    Router::new()
-        .route("/v1/customers/{customerId}/trades", post(append))
+    routes
         .layer(middleware::from_fn(deadline))
         .layer(middleware::from_fn_with_state(Arc::new(Semaphore::new(REQUESTS)), under_way))
         .layer(CatchPanicLayer::new())
@@ -67,20 +68,29 @@ fn router(peer: Peer) -> Router {
         .layer(CorsLayer::new().allow_origin(no_origin))
         .layer(middleware::from_fn(log))
         .layer(middleware::from_fn(request_id))
-        .with_state(peer)
+}
+
+/// Where trades are appended and listed.
+pub const TRADES: &str = "/v1/customers/{customerId}/trades";
+
+/// The handler that lets a peer append.
+pub fn appends(peer: Peer) -> MethodRouter {
+    post(append).with_state(peer)
 }
 
 async fn append(State(peer): State<Peer>, Path(customer): Path<String>, request: Request) -> Response {
     let Ok(customer) = customer.parse::<CustomerId>() else { return StatusCode::NOT_FOUND.into_response() };
+    let key = request.headers().get(KEY).cloned();
     let Ok(body) = to_bytes(request.into_body(), BODY).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let Ok(drafts) = parse_drafts(&body, 1000) else {
         return StatusCode::UNPROCESSABLE_ENTITY.into_response();
     };
+    let key = key.as_ref().and_then(|key| key.to_str().ok());
     let now = Clock::system().now();
     let trades: Vec<Trade> = drafts.into_iter().map(|draft| draft.dated(now)).collect();
-    if let Err(error) = peer.append(customer, &trades).await {
+    if let Err(error) = peer.append(customer, &trades, key).await {
         tracing::debug!(%error, "not stored");
         return (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "title": "Not stored" }))).into_response();
     }

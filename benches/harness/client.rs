@@ -1,4 +1,4 @@
-//! One connection that posts trades: HTTP/1.1 by hand.
+//! One connection: HTTP/1.1 by hand.
 //!
 //! The load shares the machine's cores with what it measures, so it does no more than it must: it writes a
 //! request in one piece, and reads status and length of an answer.
@@ -9,6 +9,26 @@ use std::ops::Range;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+/// The header by which a request and its repeat are known for one.
+pub const KEY: &str = "idempotency-key";
+
+/// What a client sends in that header: 128 random bits, in hexadecimal.
+#[derive(Clone, Copy)]
+pub struct Key(u128);
+
+impl Key {
+    pub fn fresh() -> Self {
+        Self(rand::random())
+    }
+}
+
+/// What a server has said.
+pub struct Answer<'a> {
+    pub status: u16,
+    pub head: &'a str,
+    pub body: &'a [u8],
+}
 
 /// A connection, made anew after it has failed.
 pub struct Client {
@@ -28,16 +48,39 @@ impl Client {
     ///
     /// # Errors
     /// No answer, or none that can be understood.
-    pub async fn append(&mut self, customer: u64, quantities: &Range<u64>) -> std::io::Result<bool> {
+    pub async fn append(
+        &mut self,
+        customer: u64,
+        quantities: &Range<u64>,
+        key: Option<Key>,
+    ) -> std::io::Result<bool> {
         write_body(&mut self.body, quantities)?;
         self.request.clear();
         write!(
             self.request,
             "POST /v1/customers/{customer}/trades HTTP/1.1\r\nhost: bench\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+             content-type: application/json\r\ncontent-length: {}\r\n",
             self.body.len()
         )?;
+        if let Some(Key(key)) = key {
+            write!(self.request, "{KEY}: {key:032x}\r\n")?;
+        }
+        self.request.extend_from_slice(b"\r\n");
         self.request.extend_from_slice(&self.body);
+        Ok(self.exchange().await?.status == 201)
+    }
+
+    /// Gets a path. `headers` are whole lines with their ends.
+    ///
+    /// # Errors
+    /// No answer, or none that can be understood.
+    pub async fn get(&mut self, path: &str, headers: &str) -> std::io::Result<Answer<'_>> {
+        self.request.clear();
+        write!(self.request, "GET {path} HTTP/1.1\r\nhost: bench\r\n{headers}\r\n")?;
+        self.exchange().await
+    }
+
+    async fn exchange(&mut self) -> std::io::Result<Answer<'_>> {
         let stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
@@ -48,14 +91,24 @@ impl Client {
         };
         // Kept only when the answer was read to its end.
         let stream = self.stream.insert(stream);
-        let status = match exchange(stream, &self.request, &mut self.answer).await {
-            Ok(status) => status,
+        match exchange(stream, &self.request, &mut self.answer).await {
+            Ok((status, head)) => Ok(Answer {
+                status,
+                head: str::from_utf8(&self.answer[..head]).unwrap_or_default(),
+                body: &self.answer[head + 4..],
+            }),
             Err(error) => {
                 self.stream = None;
-                return Err(error);
+                Err(error)
             }
-        };
-        Ok(status == 201)
+        }
+    }
+}
+
+impl Answer<'_> {
+    /// The value of a header, whose name is in small letters.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
@@ -78,8 +131,12 @@ fn write_body(body: &mut Vec<u8>, quantities: &Range<u64>) -> std::io::Result<()
     Ok(())
 }
 
-/// The status of the answer, which is read whole.
-async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> std::io::Result<u16> {
+/// The status of the answer, which is read whole, and the length of its head.
+async fn exchange(
+    stream: &mut TcpStream,
+    request: &[u8],
+    answer: &mut Vec<u8>,
+) -> std::io::Result<(u16, usize)> {
     stream.write_all(request).await?;
     answer.clear();
     loop {
@@ -91,15 +148,18 @@ async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) 
             Error::new(ErrorKind::InvalidData, "an answer without a status or a content-length")
         })?;
         if answer.len() >= head + 4 + length {
-            return Ok(status);
+            return Ok((status, head));
         }
     }
 }
 
-/// Status and content-length, whose name hyper writes in small letters.
+/// Status and content-length, whose name hyper and Fastify write in small letters.
 fn read_head(head: &[u8]) -> Option<(u16, usize)> {
     let head = str::from_utf8(head).ok()?;
     let status = head.get(9..12)?.parse().ok()?;
+    if status == 304 {
+        return Some((status, 0));
+    }
     let (_, rest) = head.split_once("\r\ncontent-length: ")?;
     Some((status, rest.split("\r\n").next()?.parse().ok()?))
 }

@@ -4,8 +4,8 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
-use crate::Result;
-use crate::block::{Block, Tally};
+use super::Result;
+use super::block::{Block, Tally};
 
 /// Name of the collection, whoever the contender is.
 pub const COLLECTION: &str = "trades";
@@ -38,7 +38,7 @@ async fn stored(database: &Database, shape: Shape, first: u64) -> Result<Tally> 
         Shape::Nothing => return Ok(Tally::default()),
         Shape::Flat => vec![
             doc! { "$match": { "qty": { "$gte": first as i64 } } },
-            doc! { "$group": { "_id": null, "count": { "$sum": 1_i64 }, "sum": { "$sum": "$qty" } } },
+            doc! { "$group": { "_id": null, "count": { "$sum": 1_i64 }, "sum": { "$sum": { "$toLong": "$qty" } } } },
         ],
         Shape::Buckets => vec![
             doc! { "$match": { "history.qty": { "$gte": first as i64 } } },

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::random;
 
-use crate::Result;
+use super::Result;
 
 /// Without these a run is the full one.
 pub struct Settings {
@@ -39,8 +39,14 @@ impl Settings {
         })
     }
 
+    /// Whether a stage is run.
     pub fn includes(&self, stage: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == stage)
+    }
+
+    /// Whether none of a benchmark's stages is run: the one asked for is another's.
+    pub fn leaves_out(&self, stages: &[&str]) -> bool {
+        self.only.as_deref().is_some_and(|only| !stages.contains(&only))
     }
 
     /// Of most workloads.
@@ -51,6 +57,12 @@ impl Settings {
         } else {
             Timing { warm_up: millis(300), measured: millis(1500) }
         }
+    }
+
+    /// Of workloads with many blocks, of one connection each.
+    pub fn short_timing(&self) -> Timing {
+        let Timing { warm_up, measured } = self.timing();
+        Timing { warm_up: warm_up / 5, measured: measured / 5 }
     }
 
     /// Of workloads in which a single request may take some tenths of a second: a block must hold several.

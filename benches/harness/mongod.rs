@@ -12,7 +12,7 @@ use mongodb::{Client, Database};
 use pagebucket::store::Connection;
 use tokio::process::{Child, Command};
 
-use crate::Result;
+use super::Result;
 
 /// In GB.
 const CACHE: &str = "2";
