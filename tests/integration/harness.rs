@@ -4,6 +4,7 @@ mod client;
 mod invariants;
 mod mongod;
 mod proxy;
+mod replica_set;
 mod service;
 
 use std::future::Future;
@@ -14,12 +15,14 @@ use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
 pub use client::{Answer, Client, trade, trade_at};
-pub use invariants::{History, history};
-pub use mongod::{Mongod, shared};
-pub use proxy::{Harm, Proxy, Way};
+pub use invariants::{History, history, try_history};
+pub use mongod::{Mongod, free_port, shared};
+pub use proxy::{Harm, Nth, Proxy, Way};
+pub use replica_set::{ReplicaSet, Wires};
 pub use service::{Service, Setup};
 
-/// Longer than the slowest test takes on a slow machine: a test that hangs must end.
+/// Longer than the slowest test takes on a slow machine, the seconds of fault aside: a test that hangs
+/// must end.
 const LONGEST_TEST: Duration = Duration::from_secs(300);
 
 /// One runtime for all tests: a driver's client belongs to the runtime that made it.
@@ -37,11 +40,17 @@ where
 {
     Trial::test(name, move || {
         RUNTIME.block_on(async {
-            tokio::time::timeout(LONGEST_TEST, test())
-                .await
-                .map_err(|_| format!("no end after {LONGEST_TEST:?}").into())
+            let longest = LONGEST_TEST + fault_seconds();
+            let ended = tokio::time::timeout(longest, test()).await;
+            ended.map_err(|_| format!("no end after {longest:?}").into())
         })
     })
+}
+
+/// How long each of the judged runs lasts: `FAULT_SECONDS`, 10 unless set.
+pub fn fault_seconds() -> Duration {
+    let seconds = std::env::var("FAULT_SECONDS").map(|seconds| seconds.parse().expect("seconds"));
+    Duration::from_secs(seconds.unwrap_or(10))
 }
 
 /// The tests of a module, by name: `tests!["appends": one, another]`.

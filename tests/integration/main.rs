@@ -15,6 +15,7 @@ mod contract;
 mod cost;
 mod dates;
 mod embedded;
+mod exactly_once;
 mod faults;
 mod import;
 mod keys;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     trials.extend(cost::tests());
     trials.extend(dates::tests());
     trials.extend(embedded::tests());
+    trials.extend(exactly_once::tests());
     trials.extend(faults::tests());
     trials.extend(keys::tests());
     trials.extend(layering::tests());

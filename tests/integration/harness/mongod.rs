@@ -1,19 +1,24 @@
 //! A mongod of the tests' own: in a container where an engine answers, else as a process.
 
-use std::net::TcpListener;
+mod process;
+
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket::store::Connection;
 use testcontainers_modules::testcontainers::core::IntoContainerPort;
 use testcontainers_modules::testcontainers::runners::AsyncRunner;
-use testcontainers_modules::testcontainers::{ContainerAsync, GenericImage, Image, ImageExt};
-use tokio::process::{Child, Command};
+use testcontainers_modules::testcontainers::{
+    ContainerAsync, ContainerRequest, GenericImage, Image, ImageExt,
+};
+use tokio::process::Command;
 use tokio::sync::OnceCell;
+
+use process::Process;
 
 /// Makes a mongod a member of a set, once that is initiated.
 const REPLICATION: &[&str] = &["--replSet", "rs0"];
@@ -40,14 +45,6 @@ enum Backend {
     Given,
     Container(Box<ContainerAsync<GenericImage>>),
     Process(Box<Process>),
-}
-
-struct Process {
-    binary: PathBuf,
-    directory: PathBuf,
-    port: u16,
-    arguments: &'static [&'static str],
-    child: Mutex<Option<Child>>,
 }
 
 /// Where mongods come from in this run.
@@ -155,11 +152,37 @@ impl Mongod {
         self.client().await.database("admin").run_command(configure).await.expect("a fail point");
     }
 
+    /// One of a set of several, not initiated, perhaps still starting. It has to be removed.
+    ///
+    /// A process where a binary is to be had. Containers reach each other under the names that clients
+    /// know only on the host's own network.
+    pub(super) async fn member_of_several() -> Self {
+        let port = free_port();
+        let binary =
+            pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
+        let backend = match (binary, Source::choose()) {
+            (Err(_), Source::Image(image)) => {
+                let container = container(&image, port, REPLICATION).with_network("host");
+                Backend::Container(Box::new(container.start().await.expect("a container of MONGO_IMAGE")))
+            }
+            (binary, _) => {
+                let binary = binary.expect("a mongod to harm: see scripts/fetch-mongod");
+                let process = Process::new(binary, port, REPLICATION);
+                process.start();
+                Backend::Process(Box::new(process))
+            }
+        };
+        Self { uri: direct(port), backend }
+    }
+
     async fn launch(arguments: &'static [&'static str]) -> Self {
         let port = free_port();
         let backend = match Source::choose() {
             Source::Image(image) => {
-                Backend::Container(Box::new(start_container(&image, port, arguments).await))
+                // The same port inside and outside, so that the member finds itself under the name that
+                // it is known by, and so that it is found again after a restart.
+                let container = container(&image, port, arguments).with_mapped_port(port, port.tcp());
+                Backend::Container(Box::new(container.start().await.expect("a container of MONGO_IMAGE")))
             }
             Source::Binary(binary) => Backend::Process(Box::new(Process::new(binary, port, arguments))),
             Source::Given(_) => {
@@ -168,7 +191,7 @@ impl Mongod {
                 Backend::Process(Box::new(Process::new(binary, port, arguments)))
             }
         };
-        let mongod = Self { uri: format!("mongodb://127.0.0.1:{port}/?directConnection=true"), backend };
+        let mongod = Self { uri: direct(port), backend };
         if let Backend::Process(process) = &mongod.backend {
             process.start();
         }
@@ -177,6 +200,11 @@ impl Mongod {
 
     pub fn uri(&self) -> &str {
         &self.uri
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        let hosts = self.uri.strip_prefix("mongodb://").and_then(|rest| rest.split('/').next());
+        hosts.expect("a host").parse().expect("an address")
     }
 
     /// A client beside the service, with no deadline of its own.
@@ -216,6 +244,24 @@ impl Mongod {
         }
     }
 
+    /// Stops it where it is; its connections stay open, and nothing is answered.
+    pub async fn freeze(&self) {
+        match &self.backend {
+            Backend::Given => panic!("the given server is not ours to freeze"),
+            Backend::Container(container) => container.pause().await.expect("to freeze"),
+            Backend::Process(process) => process.send("-STOP").await,
+        }
+    }
+
+    /// Lets it go on where it was.
+    pub async fn thaw(&self) {
+        match &self.backend {
+            Backend::Given => panic!("the given server is not ours to thaw"),
+            Backend::Container(container) => container.unpause().await.expect("to thaw"),
+            Backend::Process(process) => process.send("-CONT").await,
+        }
+    }
+
     /// Starts it again, on the same data and port.
     pub async fn start(&self) {
         match &self.backend {
@@ -242,66 +288,14 @@ impl Mongod {
     }
 }
 
-async fn start_container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerAsync<GenericImage> {
+fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
-    // The same port inside and outside, so that the member finds itself under the name that it is
-    // known by, and so that it is found again after a restart.
-    let port_text = port.to_string();
+    let port = port.to_string();
     GenericImage::new(name, tag)
-        .with_mapped_port(port, port.tcp())
-        .with_cmd(
-            [arguments, &["--bind_ip_all", "--port", &port_text, "--wiredTigerCacheSizeGB", CACHE]].concat(),
-        )
+        .with_cmd([arguments, &["--bind_ip_all", "--port", &port, "--wiredTigerCacheSizeGB", CACHE]].concat())
         .with_label("pagebucket.test-run", run)
         .with_startup_timeout(Duration::from_secs(60))
-        .start()
-        .await
-        .expect("a container of MONGO_IMAGE")
-}
-
-impl Process {
-    fn new(binary: PathBuf, port: u16, arguments: &'static [&'static str]) -> Self {
-        let directory = std::env::temp_dir().join(format!("pagebucket-test-{}-{port}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory for data");
-        Self { binary, directory, port, arguments, child: Mutex::new(None) }
-    }
-
-    fn start(&self) {
-        let log = self.directory.join("mongod.log");
-        let child = Command::new(&self.binary)
-            .args(self.arguments)
-            .args(["--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
-            .args(["--wiredTigerCacheSizeGB", CACHE, "--nounixsocket", "--logappend"])
-            .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
-            .args([Path::new("--dbpath"), &self.directory, Path::new("--logpath"), &log])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("to start a mongod");
-        *self.child.lock().expect("no test panics here") = Some(child);
-    }
-
-    async fn signal(&self, signal: &str) {
-        let Some(mut child) = self.child.lock().expect("no test panics here").take() else { return };
-        if let Some(pid) = child.id() {
-            let mut kill = Command::new("kill");
-            kill.args([signal, &pid.to_string()]);
-            quiet(&mut kill).await;
-        }
-        child.wait().await.expect("the mongod to end");
-    }
-}
-
-impl Drop for Process {
-    /// Of a test that failed before it removed its mongod.
-    fn drop(&mut self) {
-        if let Some(child) = self.child.get_mut().ok().and_then(Option::as_mut) {
-            child.start_kill().ok();
-        }
-        std::fs::remove_dir_all(&self.directory).ok();
-    }
 }
 
 async fn quiet(command: &mut Command) {
@@ -309,7 +303,12 @@ async fn quiet(command: &mut Command) {
     assert!(status.is_ok_and(|status| status.success()), "{command:?}");
 }
 
-fn free_port() -> u16 {
+fn direct(port: u16) -> String {
+    format!("mongodb://127.0.0.1:{port}/?directConnection=true")
+}
+
+/// A port that nobody listens on just now.
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address").port()
 }

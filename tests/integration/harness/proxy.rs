@@ -3,6 +3,7 @@
 //! A fail point of mongod acts before a command runs. What is lost after it ran, on the way back,
 //! only something between the two can lose.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +13,9 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Mongod;
+
+/// Collections whose commands are counted: those that an append touches.
+const COUNTED: [&str; 2] = ["trades", "idempotency_keys"];
 
 /// Forwards every connection to a mongod, and harms those that it is told to. Ends with this value.
 pub struct Proxy {
@@ -41,6 +45,8 @@ pub enum Harm {
 struct Wire {
     server: SocketAddr,
     harm: Mutex<Option<Rule>>,
+    /// Those that were counted since they were last forgotten.
+    commands: Mutex<Vec<Nth>>,
     /// Messages harmed so far.
     struck: watch::Sender<u32>,
     /// Counts the times it relented.
@@ -48,21 +54,55 @@ struct Wire {
 }
 
 struct Rule {
-    command: &'static str,
+    of: Of,
     way: Way,
     harm: Harm,
     times: u32,
 }
 
+/// Which messages a rule is about.
+enum Of {
+    /// Those of commands of this name, as `update`, or `update trades`.
+    Command(&'static str),
+    /// That of one command.
+    Once(Nth),
+}
+
+/// A command on one of the [`COUNTED`] collections: its name, as `update trades`, and how many of that
+/// name there were before.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nth(pub String, pub usize);
+
+impl fmt::Display for Nth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let again = if self.1 > 0 { " again" } else { "" };
+        write!(f, "{}{again}", self.0)
+    }
+}
+
+/// A command that was sent.
+struct Asked {
+    id: u32,
+    /// As `update`.
+    name: String,
+    /// As `update trades`, where it is about a collection.
+    whole: String,
+    /// If it is counted.
+    nth: Option<Nth>,
+}
+
 impl Proxy {
     pub async fn before(mongod: &Mongod) -> Self {
-        let hosts = mongod.uri().strip_prefix("mongodb://").and_then(|rest| rest.split('/').next());
-        let server = hosts.expect("a host").parse().expect("an address");
+        Self::to(mongod.address()).await
+    }
+
+    pub async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("its address");
         let wire = Arc::new(Wire {
             server,
             harm: Mutex::new(None),
+            commands: Mutex::default(),
             struck: watch::Sender::new(0),
             relented: watch::Sender::new(0),
         });
@@ -81,9 +121,31 @@ impl Proxy {
         format!("mongodb://{}/?directConnection=true", self.address)
     }
 
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Forgets the commands counted so far.
+    pub fn forget(&self) {
+        self.wire.commands.lock().expect("no test panics here").clear();
+    }
+
+    /// Commands on the collections that an append touches, in the order in which they were sent.
+    pub fn commands(&self) -> Vec<Nth> {
+        self.wire.commands.lock().expect("no test panics here").clone()
+    }
+
+    /// Forgets the commands counted so far, and harms one of those that follow.
+    pub fn harm_nth(&self, command: Nth, way: Way, harm: Harm) {
+        self.forget();
+        let rule = Rule { of: Of::Once(command), way, harm, times: 1 };
+        *self.wire.harm.lock().expect("no test panics here") = Some(rule);
+    }
+
     /// Harms the next messages of this command, so many times.
     pub fn harm(&self, command: &'static str, way: Way, harm: Harm, times: u32) {
-        *self.wire.harm.lock().expect("no test panics here") = Some(Rule { command, way, harm, times });
+        *self.wire.harm.lock().expect("no test panics here") =
+            Some(Rule { of: Of::Command(command), way, harm, times });
     }
 
     /// Harms no more, and lets go what it holds.
@@ -124,15 +186,16 @@ impl Wire {
         server.set_nodelay(true).ok();
         let (mut from_client, mut to_client) = client.into_split();
         let (mut from_server, mut to_server) = server.into_split();
-        // Requests whose answers a rule may be about, by their ids.
-        let asked = Mutex::new(Vec::<(u32, String)>::new());
+        // Requests whose answers a rule may be about.
+        let asked = Mutex::new(Vec::<Asked>::new());
         let there = async {
             while let Some(message) = read(&mut from_client).await {
-                if let Some(name) = command(&message) {
-                    if !self.may_pass(&name, Way::There).await {
+                if let Some((name, collection)) = command(&message) {
+                    let command = self.asked(word(&message, 4), name, collection);
+                    if !self.may_pass(&command, Way::There).await {
                         return;
                     }
-                    asked.lock().expect("no test panics here").push((word(&message, 4), name));
+                    asked.lock().expect("no test panics here").push(command);
                 }
                 if to_server.write_all(&message).await.is_err() {
                     return;
@@ -142,13 +205,13 @@ impl Wire {
         let back = async {
             while let Some(message) = read(&mut from_server).await {
                 let answered = word(&message, 8);
-                let name = {
+                let command = {
                     let mut asked = asked.lock().expect("no test panics here");
-                    let at = asked.iter().position(|(id, _)| *id == answered);
-                    at.map(|at| asked.swap_remove(at).1)
+                    let at = asked.iter().position(|command| command.id == answered);
+                    at.map(|at| asked.swap_remove(at))
                 };
-                if let Some(name) = name
-                    && !self.may_pass(&name, Way::Back).await
+                if let Some(command) = command
+                    && !self.may_pass(&command, Way::Back).await
                 {
                     return;
                 }
@@ -163,13 +226,30 @@ impl Wire {
         }
     }
 
+    /// Counts a command, if its collection is a counted one.
+    fn asked(&self, id: u32, name: String, collection: Option<String>) -> Asked {
+        let collection = collection.unwrap_or_default();
+        let whole = format!("{name} {collection}");
+        let nth = COUNTED.contains(&collection.as_str()).then(|| {
+            let mut commands = self.commands.lock().expect("no test panics here");
+            let nth = Nth(whole.clone(), commands.iter().filter(|Nth(name, _)| *name == whole).count());
+            commands.push(nth.clone());
+            nth
+        });
+        Asked { id, name, whole, nth }
+    }
+
     /// Waits for as long as a message is held; false when it is to be lost.
-    async fn may_pass(&self, name: &str, way: Way) -> bool {
+    async fn may_pass(&self, command: &Asked, way: Way) -> bool {
         let mut relented = self.relented.subscribe();
         let harm = {
             let mut rule = self.harm.lock().expect("no test panics here");
             let Some(rule) = rule.as_mut() else { return true };
-            if rule.command != name || rule.way != way || rule.times == 0 {
+            let meant = match &rule.of {
+                Of::Command(name) => *name == command.name || *name == command.whole,
+                Of::Once(nth) => command.nth.as_ref() == Some(nth),
+            };
+            if !meant || rule.way != way || rule.times == 0 {
                 return true;
             }
             rule.times -= 1;
@@ -197,14 +277,24 @@ fn word(message: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(message[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// The command of an OP_MSG: the name of the first element of its body. (MongoDB wire protocol,
-/// "OP_MSG": 16 bytes of header, 4 of flags, and a section of kind 0, which is a document.)
-fn command(message: &[u8]) -> Option<String> {
+/// The command of an OP_MSG: the name of the first element of its body, and its value where that is
+/// a text, which is a collection. (MongoDB wire protocol, "OP_MSG": 16 bytes of header, 4 of flags,
+/// and a section of kind 0, which is a document.)
+fn command(message: &[u8]) -> Option<(String, Option<String>)> {
     const OP_MSG: u32 = 2013;
+    const TEXT: u8 = 2;
     if word(message, 12) != OP_MSG || message.get(20) != Some(&0) {
         return None;
     }
-    let name = message.get(26..)?;
-    let end = name.iter().position(|byte| *byte == 0)?;
-    String::from_utf8(name[..end].to_vec()).ok()
+    let kind = *message.get(25)?;
+    let name = until_zero(message.get(26..)?)?;
+    // A text is its length in four bytes, and its bytes, ended by a zero.
+    let value = message.get(26 + name.len() + 1 + 4..).filter(|_| kind == TEXT);
+    let value = value.and_then(until_zero).map(str::to_owned);
+    Some((name.to_owned(), value))
+}
+
+fn until_zero(bytes: &[u8]) -> Option<&str> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    str::from_utf8(&bytes[..end]).ok()
 }

@@ -1,0 +1,76 @@
+//! The API as a process of its own, which can be killed and comes back under the same address.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use crate::commands::program::pagebucket;
+use crate::harness::{Client, free_port};
+
+/// Longer than it takes to start, also while the database has no primary.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `pagebucket serve`, which ends with this value.
+pub struct ApiProcess {
+    uri: String,
+    database: String,
+    address: SocketAddr,
+    child: Option<Child>,
+}
+
+impl ApiProcess {
+    pub async fn start(uri: &str, database: &str) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let mut process = Self { uri: uri.to_owned(), database: database.to_owned(), address, child: None };
+        process.restart().await;
+        process
+    }
+
+    /// A new client of it, which outlives it.
+    pub fn client(&self) -> Client {
+        Client::new(format!("http://{}", self.address))
+    }
+
+    /// `kill -9`.
+    pub async fn kill(&mut self) {
+        let mut child = self.child.take().expect("it runs");
+        child.start_kill().expect("to kill it");
+        child.wait().await.expect("its end");
+    }
+
+    /// Starts it, again and again if need be: it refuses to while the database does not answer.
+    pub async fn restart(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        let mut child = self.spawn();
+        while TcpStream::connect(self.address).await.is_err() {
+            assert!(Instant::now() < until, "it does not serve within {PATIENCE:?}");
+            if child.try_wait().expect("its status").is_some() {
+                child = self.spawn();
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        self.child = Some(child);
+    }
+
+    fn spawn(&self) -> Child {
+        let listen = self.address.to_string();
+        let arguments = [
+            "serve",
+            "--mongodb-uri",
+            &self.uri,
+            "--database",
+            &self.database,
+            "--listen",
+            &listen,
+            "--log",
+            "error",
+        ];
+        let mut command: Command = pagebucket(&arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("to run")
+    }
+}

@@ -1,0 +1,178 @@
+//! The wire is cut at each command of a keyed append, before and after the server applies it.
+//!
+//! Which commands there are is learnt from an append that nothing happens to, so that none is
+//! forgotten; a case is an append of one trade, or of several buckets, in one of the situations in
+//! which a keyed append can find itself, with one cut. Its client repeats until it is answered.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::clients::attempt;
+use super::record::{Log, Reply, Told, Wanted};
+use super::run::hold;
+use crate::harness::{Client, Harm, Nth, Proxy, Service, Setup, Way, shared, tests};
+
+tests!["exactly_once":
+    a_first_attempt_is_cut,
+    a_repeat_of_an_answered_one_is_cut,
+    a_repeat_of_one_that_was_lost_before_it_was_applied_is_cut,
+    a_repeat_of_one_whose_answer_was_lost_is_cut,
+];
+
+/// Longer than any append that is to be answered takes.
+const LONG: Duration = Duration::from_secs(20);
+
+/// For an attempt that is not to be answered.
+const SHORT: Duration = Duration::from_millis(400);
+
+/// What happened to the key before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    Answered,
+    /// An attempt by another instance, whose append is held on its way to the server, or whose answer
+    /// is on its way back; then other trades came. It goes on once the repeat is answered.
+    CutOff(Way),
+}
+
+async fn a_first_attempt_is_cut() {
+    every_command_is_cut("cut: a first attempt", Before::Nothing).await;
+}
+
+async fn a_repeat_of_an_answered_one_is_cut() {
+    every_command_is_cut("cut: a repeat of an answered one", Before::Answered).await;
+}
+
+async fn a_repeat_of_one_that_was_lost_before_it_was_applied_is_cut() {
+    every_command_is_cut("cut: a repeat, lost before", Before::CutOff(Way::There)).await;
+}
+
+async fn a_repeat_of_one_whose_answer_was_lost_is_cut() {
+    every_command_is_cut("cut: a repeat, lost after", Before::CutOff(Way::Back)).await;
+}
+
+async fn every_command_is_cut(name: &str, before: Before) {
+    let mut stage = Stage::new().await;
+    let mut cut = BTreeSet::new();
+    for count in [1, 25] {
+        for command in stage.case(before, count, None).await {
+            for way in [Way::There, Way::Back] {
+                stage.case(before, count, Some((command.clone(), way))).await;
+            }
+            cut.insert(command.to_string());
+        }
+    }
+    println!("{name}: {cut:?}");
+    let expected: &[&str] = match before {
+        // The record, the tail, the append.
+        Before::Nothing => &["update idempotency_keys", "aggregate trades", "update trades"],
+        // The record and its reading, the search, the outcome.
+        Before::Answered | Before::CutOff(Way::Back) => &[
+            "update idempotency_keys",
+            "find idempotency_keys",
+            "find trades",
+            "update idempotency_keys again",
+        ],
+        Before::CutOff(Way::There) => {
+            &["update idempotency_keys", "find idempotency_keys", "find trades", "update trades"]
+        }
+    };
+    for command in expected {
+        assert!(cut.contains(*command), "{name}: {command} is not among {cut:?}");
+    }
+    hold(name, &stage.plain.database, &stage.log).await;
+}
+
+/// Three instances on one database, two of them over wires that can be cut.
+struct Stage {
+    plain: Service,
+    first: Service,
+    to_first: Proxy,
+    cut: Service,
+    to_cut: Proxy,
+    log: Log,
+    next: u64,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let mongod = shared().await;
+        let plain = Setup::on(mongod).start().await;
+        let (to_first, to_cut) = (Proxy::before(mongod).await, Proxy::before(mongod).await);
+        let over = async |proxy: &Proxy| {
+            let mut setup = Setup::at(&proxy.uri());
+            setup.connection.database = plain.database.name().to_owned();
+            setup.start().await
+        };
+        let (first, cut) = (over(&to_first).await, over(&to_cut).await);
+        Self { plain, first, to_first, cut, to_cut, log: Log::default(), next: 1 }
+    }
+
+    /// Trades that no other append has.
+    fn wanted(&mut self, customer: u64, count: u64) -> Wanted {
+        let first = self.next;
+        self.next += count;
+        let key = Some(format!("key-of-{first}"));
+        Wanted { customer, key, first, count, told: Vec::new() }
+    }
+
+    /// One append with one command cut, or none; returns the commands that it took.
+    async fn case(&mut self, before: Before, count: u64, cut: Option<(Nth, Way)>) -> Vec<Nth> {
+        // A customer of its own, with room for one trade and not for several.
+        let customer = self.next;
+        self.appended(&self.plain.client.clone(), customer, 5).await;
+        let mut wanted = self.wanted(customer, count);
+        match before {
+            Before::Nothing => {}
+            Before::Answered => tell(&mut wanted, &self.plain.client, LONG).await,
+            Before::CutOff(way) => {
+                let held = self.to_first.strikes() + 1;
+                self.to_first.harm("update trades", way, Harm::Hold, 1);
+                tell(&mut wanted, &self.first.client, SHORT).await;
+                self.to_first.struck(held).await;
+                self.appended(&self.plain.client.clone(), customer, 7).await;
+            }
+        }
+        let struck = self.to_cut.strikes();
+        self.to_cut.forget();
+        if let Some((command, way)) = cut.clone() {
+            self.to_cut.harm_nth(command, way, Harm::Cut);
+        }
+        let answered = wanted.told.len();
+        while !wanted.told[answered..].iter().any(|told| matches!(told.reply, Reply::Stored(_))) {
+            assert!(wanted.told.len() < answered + 20, "{before:?}, {count} trades, {cut:?}: {wanted:?}");
+            tell(&mut wanted, &self.cut.client, LONG).await;
+        }
+        let commands = self.to_cut.commands();
+        let strikes = self.to_cut.strikes() - struck;
+        // An append that overtakes what was learnt of its customer reads the tail a second time.
+        let maybe = cut.as_ref().is_some_and(|(command, _)| command.to_string() == "aggregate trades again");
+        assert!(maybe || strikes == u32::from(cut.is_some()), "{before:?}, {cut:?} of {commands:?}");
+        self.to_cut.relent();
+        if matches!(before, Before::CutOff(_)) {
+            self.to_first.relent();
+            // It goes on by itself; what is appended behind it is answered after it.
+            self.appended(&self.first.client.clone(), customer, 1).await;
+        }
+        tell(&mut wanted, &self.plain.client, LONG).await;
+        tell(&mut wanted, &self.first.client, LONG).await;
+        self.log.wanted.push(wanted);
+        commands
+    }
+
+    /// Other trades of the customer.
+    async fn appended(&mut self, client: &Client, customer: u64, count: u64) {
+        let mut wanted = self.wanted(customer, count);
+        tell(&mut wanted, client, LONG).await;
+        assert!(wanted.is_stored(), "{wanted:?}");
+        self.log.wanted.push(wanted);
+    }
+}
+
+/// Sends it once, and notes the answer.
+async fn tell(wanted: &mut Wanted, client: &Client, timeout: Duration) {
+    // Appends of a case come one after the other: their number is moment enough.
+    let sent = Duration::from_secs(2 * wanted.told.len() as u64);
+    let reply = attempt(client, wanted, timeout).await;
+    wanted.told.push(Told { instance: 0, sent, heard: sent + Duration::from_secs(1), reply });
+}

@@ -1,0 +1,329 @@
+//! The judge finds what is wrong in histories that are doctored, and nothing in one that is not.
+
+use std::time::Duration;
+
+use mongodb::bson::{DateTime, Document, doc};
+
+use super::judge::{Histories, Kind, judge};
+use super::record::{Log, Range, Reply, Seen, Sight, Stored, Told, Trade, Wanted};
+use crate::harness::{Setup, shared, tests, try_history};
+
+tests!["exactly_once::judge":
+    a_good_history_is_found_good,
+    a_lost_trade_is_found,
+    a_doubled_trade_is_found,
+    swapped_trades_are_found,
+    a_trade_that_nobody_sent_is_found,
+    a_trade_that_was_told_to_be_not_stored_is_found,
+    a_replay_that_differs_is_found,
+    a_replay_that_does_not_say_so_is_found,
+    an_answer_that_does_not_add_up_is_found,
+    a_page_that_changed_is_found,
+    a_total_that_shrank_is_found,
+    buckets_that_break_an_invariant_are_found,
+];
+
+const DATE: i64 = 1_698_349_623_000;
+
+fn told(sent: u64, reply: Reply) -> Told {
+    Told { instance: 0, sent: Duration::from_millis(sent), heard: Duration::from_millis(sent + 5), reply }
+}
+
+fn stored(ranges: &[Range], replayed: bool) -> Reply {
+    let trades = ranges.last().expect("a range").1;
+    let (ranges, pages) = (ranges.to_vec(), trades.div_ceil(10));
+    Reply::Stored(Stored { ranges, date: DATE, trades, pages, replayed })
+}
+
+fn again(slug: &str, ranges: &[Range], unknown: u64) -> Reply {
+    Reply::Again { slug: slug.to_owned(), ranges: ranges.to_vec(), unknown }
+}
+
+fn wanted(customer: u64, first: u64, count: u64, told: Vec<Told>) -> Wanted {
+    Wanted { customer, key: Some(format!("key-{first}")), first, count, told }
+}
+
+fn page(page: u64, quantities: impl IntoIterator<Item = i64>) -> Sight {
+    let trades: Vec<Trade> = quantities.into_iter().map(|qty| Trade { qty, date: DATE }).collect();
+    Sight::Page { page, full: trades.len() == 10, trades }
+}
+
+fn seen(customer: u64, sight: Sight) -> Seen {
+    Seen { reader: 0, instance: 0, customer, at: Duration::ZERO, sight }
+}
+
+/// One customer with twelve trades, another's single one, and one more of an append that was cut in
+/// two; everything that may happen in a good run.
+fn good() -> (Log, Histories) {
+    let log = Log {
+        wanted: vec![
+            // Answered, and replayed.
+            wanted(7, 100, 9, vec![told(0, stored(&[(1, 9)], false)), told(10, stored(&[(1, 9)], true))]),
+            // Cut in two by another writer, told in part, completed.
+            wanted(
+                7,
+                200,
+                2,
+                vec![
+                    told(20, again("partly-stored", &[(10, 10)], 0)),
+                    told(30, Reply::Silence),
+                    told(40, stored(&[(10, 10), (12, 12)], false)),
+                ],
+            ),
+            wanted(7, 300, 1, vec![told(25, stored(&[(11, 11)], false))]),
+            // Never answered; it is stored, and might not be.
+            wanted(8, 400, 1, vec![told(50, Reply::Silence)]),
+            wanted(8, 500, 1, vec![told(60, Reply::Silence), told(90, again("overloaded", &[], 0))]),
+            // Two attempts, each of which stored a bucket's part.
+            wanted(
+                9,
+                600,
+                12,
+                vec![
+                    told(0, stored(&[(1, 12)], false)),
+                    told(1, stored(&[(1, 12)], false)),
+                    told(2, stored(&[(1, 12)], true)),
+                ],
+            ),
+        ],
+        seen: vec![
+            seen(7, page(1, 100..105)),
+            seen(7, page(1, (100..109).chain([200]))),
+            seen(7, page(2, [300])),
+            seen(7, Sight::Totals { trades: 0, pages: 0 }),
+            seen(7, Sight::Totals { trades: 11, pages: 2 }),
+            seen(7, Sight::Totals { trades: 12, pages: 2 }),
+            seen(8, Sight::Totals { trades: 1, pages: 1 }),
+        ],
+        faults: Vec::new(),
+        failovers: Vec::new(),
+    };
+    let trades = |quantities: Vec<i64>| {
+        quantities.into_iter().map(|qty| Trade { qty, date: DATE }).collect::<Vec<_>>()
+    };
+    let histories = Histories::from([
+        (7, trades((100..109).chain([200, 300, 201]).collect())),
+        (8, trades(vec![400])),
+        (9, trades((600..612).collect())),
+    ]);
+    (log, histories)
+}
+
+/// What is found once this is done to a good run.
+fn found(doctor: impl FnOnce(&mut Log, &mut Histories)) -> Vec<Kind> {
+    let (mut log, mut histories) = good();
+    doctor(&mut log, &mut histories);
+    let mut kinds: Vec<Kind> = judge(&log, &histories).into_iter().map(|finding| finding.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
+fn of(histories: &mut Histories, customer: u64) -> &mut Vec<Trade> {
+    histories.get_mut(&customer).expect("a customer")
+}
+
+/// The answer to one attempt at one append.
+fn answer(log: &mut Log, wanted: usize, attempt: usize) -> &mut Reply {
+    &mut log.wanted[wanted].told[attempt].reply
+}
+
+fn acknowledgement(log: &mut Log, wanted: usize, attempt: usize) -> &mut Stored {
+    match answer(log, wanted, attempt) {
+        Reply::Stored(stored) => stored,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_good_history_is_found_good() {
+    let (log, histories) = good();
+    assert_eq!(judge(&log, &histories), []);
+    // What nobody acknowledged may be missing, unless it was seen.
+    assert_eq!(found(|_, histories| of(histories, 8).clear()), [Kind::TotalShrank]);
+}
+
+async fn a_lost_trade_is_found() {
+    // The last of a history, so that nothing else moves; and the whole history.
+    assert_eq!(found(|_, histories| of(histories, 9).truncate(11)), [Kind::Lost]);
+    assert_eq!(found(|_, histories| drop(histories.remove(&9))), [Kind::Lost]);
+    // Told in a problem alone.
+    let in_part = |log: &mut Log, histories: &mut Histories| {
+        log.wanted[2].told = vec![told(0, again("partly-stored", &[(11, 11)], 0))];
+        of(histories, 7).truncate(10);
+        log.wanted[1].told.truncate(2);
+        log.seen.clear();
+    };
+    assert_eq!(found(in_part), [Kind::Lost]);
+    // Another in its place.
+    let other = |log: &mut Log, histories: &mut Histories| {
+        of(histories, 8)[0].qty = 500;
+        *answer(log, 3, 0) = stored(&[(1, 1)], false);
+    };
+    assert_eq!(found(other), [Kind::Lost]);
+}
+
+async fn a_doubled_trade_is_found() {
+    for customer in [7, 8] {
+        let doubled = |log: &mut Log, histories: &mut Histories| {
+            log.seen.clear();
+            let trade = of(histories, customer)[0];
+            of(histories, customer).push(trade);
+        };
+        assert_eq!(found(doubled), [Kind::Doubled]);
+    }
+    // In another's history.
+    let elsewhere = |_: &mut Log, histories: &mut Histories| {
+        let trade = of(histories, 8)[0];
+        of(histories, 9).push(trade);
+    };
+    assert_eq!(found(elsewhere), [Kind::Doubled]);
+}
+
+async fn swapped_trades_are_found() {
+    assert_eq!(found(|_, histories| of(histories, 9).swap(3, 4)), [Kind::Misplaced]);
+    assert_eq!(found(|_, histories| of(histories, 9)[3].date += 1), [Kind::Misplaced]);
+}
+
+async fn a_trade_that_nobody_sent_is_found() {
+    let foreign = |_: &mut Log, histories: &mut Histories| {
+        of(histories, 8).push(Trade { qty: 999, date: DATE });
+    };
+    assert_eq!(found(foreign), [Kind::Unasked]);
+}
+
+async fn a_trade_that_was_told_to_be_not_stored_is_found() {
+    for slug in ["overloaded", "database-unavailable", "shutting-down"] {
+        let refused = |log: &mut Log, _: &mut Histories| *answer(log, 3, 0) = again(slug, &[], 0);
+        assert_eq!(found(refused), [Kind::Unasked]);
+    }
+    let more_than_told = |log: &mut Log, _: &mut Histories| {
+        log.wanted[5].told = vec![told(0, again("outcome-unknown", &[(1, 4)], 7))];
+    };
+    assert_eq!(found(more_than_told), [Kind::Unasked]);
+    let refused = |log: &mut Log, histories: &mut Histories| {
+        *answer(log, 3, 0) = Reply::Other("500".to_owned());
+        histories.remove(&8);
+        log.seen.clear();
+    };
+    assert_eq!(found(refused), [Kind::Refused]);
+}
+
+async fn a_replay_that_differs_is_found() {
+    let ranges = |log: &mut Log, histories: &mut Histories| {
+        // Stored a second time, and told so.
+        log.seen.clear();
+        let again: Vec<Trade> = of(histories, 7)[..9].to_vec();
+        of(histories, 7).extend(again);
+        *answer(log, 0, 1) = stored(&[(13, 21)], true);
+    };
+    assert_eq!(found(ranges), [Kind::Doubled, Kind::ReplayDiffers]);
+    assert_eq!(
+        found(|log, _| acknowledgement(log, 0, 1).date += 1),
+        [Kind::Misplaced, Kind::ReplayDiffers],
+        "the date, which the trades do not have"
+    );
+    assert_eq!(
+        found(|log, _| acknowledgement(log, 0, 1).trades += 1),
+        [Kind::Absurd, Kind::ReplayDiffers],
+        "the totals"
+    );
+    let in_part = |log: &mut Log, _: &mut Histories| {
+        *answer(log, 1, 0) = again("partly-stored", &[(11, 11)], 0);
+    };
+    assert_eq!(found(in_part), [Kind::Misplaced, Kind::ReplayDiffers]);
+}
+
+async fn a_replay_that_does_not_say_so_is_found() {
+    assert_eq!(found(|log, _| acknowledgement(log, 0, 1).replayed = false), [Kind::ReplayedWrongly]);
+    assert_eq!(
+        found(|log, _| acknowledgement(log, 5, 2).replayed = false),
+        [Kind::ReplayedWrongly],
+        "three attempts cannot each have stored a part of two buckets"
+    );
+}
+
+async fn an_answer_that_does_not_add_up_is_found() {
+    let short = |log: &mut Log, _: &mut Histories| *answer(log, 5, 0) = stored(&[(1, 11)], false);
+    assert!(found(short).contains(&Kind::Absurd));
+    let pages = |log: &mut Log, _: &mut Histories| acknowledgement(log, 2, 0).pages = 1;
+    assert_eq!(found(pages), [Kind::Absurd]);
+    let unknown = |log: &mut Log, _: &mut Histories| *answer(log, 3, 0) = again("outcome-unknown", &[], 2);
+    assert_eq!(found(unknown), [Kind::Absurd]);
+}
+
+async fn a_page_that_changed_is_found() {
+    // Another trade, another order, another date, more than there is, a fullness that is none.
+    for (number, doctored) in
+        [(1, vec![101]), (1, vec![101, 100]), (2, vec![300, 201, 202]), (2, vec![]), (3, vec![1])]
+    {
+        let changed = |log: &mut Log, _: &mut Histories| {
+            let mut sight = page(number, doctored);
+            if let Sight::Page { trades, full, .. } = &mut sight
+                && trades.is_empty()
+            {
+                *full = true;
+            }
+            log.seen.push(seen(7, sight));
+        };
+        assert_eq!(found(changed), [Kind::PageChanged]);
+    }
+    let date = |log: &mut Log, _: &mut Histories| {
+        if let Sight::Page { trades, .. } = &mut log.seen[0].sight {
+            trades[0].date += 1;
+        }
+    };
+    assert_eq!(found(date), [Kind::PageChanged]);
+}
+
+async fn a_total_that_shrank_is_found() {
+    for totals in [Sight::Totals { trades: 13, pages: 2 }, Sight::Totals { trades: 12, pages: 3 }] {
+        assert_eq!(found(|log, _| log.seen.push(seen(7, totals))), [Kind::TotalShrank]);
+    }
+    // Before the end, for one reader.
+    let earlier =
+        |log: &mut Log, _: &mut Histories| log.seen.push(seen(7, Sight::Totals { trades: 11, pages: 2 }));
+    assert_eq!(found(earlier), [Kind::TotalShrank]);
+    // A new primary may be a little behind; it is no excuse before it, nor after it.
+    for (from, to, expected) in
+        [(5, 15, vec![]), (0, 9, vec![Kind::TotalShrank]), (21, 30, vec![Kind::TotalShrank])]
+    {
+        let across = |log: &mut Log, _: &mut Histories| {
+            let total = |at, trades, pages| Seen {
+                at: Duration::from_secs(at),
+                ..seen(9, Sight::Totals { trades, pages })
+            };
+            log.seen.extend([total(10, 12, 2), total(20, 10, 1)]);
+            log.failovers.push((Duration::from_secs(from), Duration::from_secs(to)));
+        };
+        assert_eq!(found(across), expected);
+    }
+}
+
+/// Invariants 1 to 3, which the judge leaves to the reading of buckets.
+async fn buckets_that_break_an_invariant_are_found() {
+    let setup = Setup::on(shared().await);
+    let database = shared().await.client().await.database(&setup.connection.database);
+    let trades = database.collection::<Document>("trades");
+    let bucket = |second: i64, page: i64, count: i64| {
+        let history = (0..count).map(|place| {
+            doc! { "qty": page * 10 + place, "date": DateTime::from_millis(DATE) }
+        });
+        doc! {
+            "_id": format!("7_{second:010}"), "customerId": 7_i64, "page": page, "count": count as i32,
+            "history": history.collect::<Vec<_>>(),
+        }
+    };
+    for (good, buckets) in [
+        (true, vec![bucket(1, 1, 10), bucket(2, 2, 3)]),
+        (false, vec![bucket(1, 1, 10), bucket(2, 3, 3)]),
+        (false, vec![bucket(1, 1, 10), bucket(2, 1, 3)]),
+        (false, vec![bucket(1, 1, 9), bucket(2, 2, 3)]),
+        (false, vec![bucket(1, 2, 3), bucket(2, 1, 10)]),
+        (false, vec![bucket(1, 1, 11)]),
+    ] {
+        trades.delete_many(doc! {}).await.expect("to empty it");
+        trades.insert_many(buckets.clone()).await.expect("buckets");
+        assert_eq!(try_history(&database, 7).await.is_ok(), good, "{buckets:?}");
+    }
+    database.drop().await.expect("to drop it");
+}

@@ -1,0 +1,177 @@
+//! `kill -9` of the API between the commit and the answer: clients repeat under their keys.
+//!
+//! Under load, at any moment; and at each command of a keyed append, which a proxy holds, before and
+//! after the server applies it, while the API that sent it is killed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rand::Rng;
+
+use super::api_process::ApiProcess;
+use super::clients::{Load, Repeats, attempt};
+use super::judge::Finding;
+use super::record::{Log, Reply, Told, Wanted};
+use super::run::{Run, hold, verdict};
+use crate::harness::{Client, Harm, Nth, Proxy, Service, Setup, Way, shared, tests};
+
+tests!["exactly_once": api_killed_under_load, api_killed_at_each_command];
+
+async fn api_killed_under_load() {
+    const NAME: &str = "the API, killed";
+    let (log, database) = run(NAME, Load::keyed(16, Repeats::UntilAnswered)).await;
+    hold(NAME, &database, &log).await;
+}
+
+/// The same without keys: what is wrong then.
+pub async fn without_keys() -> Vec<Finding> {
+    const NAME: &str = "the API, killed, no keys";
+    let (log, database) = run(NAME, Load::keyed(16, Repeats::UntilAnswered).without_keys()).await;
+    verdict(NAME, &database, &log).await
+}
+
+async fn run(name: &'static str, load: Load) -> (Log, mongodb::Database) {
+    let connection = Setup::on(shared().await).connection;
+    let mut api = ApiProcess::start(&connection.uri, &connection.database).await;
+    let run = Run::start(name, load, vec![api.client()]);
+    let mut rng = run.rng();
+    while run.lasts() {
+        run.goes_on(40).await;
+        tokio::time::sleep(Duration::from_millis(rng.random_range(0..300))).await;
+        run.fault("kill -9 of the API");
+        api.kill().await;
+        api.restart().await;
+        run.goes_on(40).await;
+    }
+    let log = run.end().await;
+    api.kill().await;
+    (log, shared().await.client().await.database(&connection.database))
+}
+
+async fn api_killed_at_each_command() {
+    const NAME: &str = "the API, killed at each command";
+    let mut stage = Stage::new().await;
+    let mut met = BTreeSet::new();
+    for count in [1, 25] {
+        for command in stage.case(count, None).await {
+            for way in [Way::There, Way::Back] {
+                // What it had sent reaches the server before the repeat, or after it was answered.
+                for late in [false, true] {
+                    stage.case(count, Some(Killed { command: command.clone(), way, late })).await;
+                }
+            }
+            met.insert(command.to_string());
+        }
+    }
+    println!("{NAME}: {met:?}");
+    for command in ["update idempotency_keys", "aggregate trades", "update trades"] {
+        assert!(met.contains(command), "{command} is not among {met:?}");
+    }
+    hold(NAME, &stage.plain.database, &stage.log).await;
+}
+
+/// What a repeat without a key does when the API was killed between the commit and the answer.
+pub async fn between_commit_and_answer_without_a_key() -> Vec<Finding> {
+    let mut stage = Stage::new().await;
+    stage.keys = false;
+    let command = Nth("update trades".to_owned(), 0);
+    stage.case(25, Some(Killed { command, way: Way::Back, late: false })).await;
+    verdict("the API, killed after its commit, no key", &stage.plain.database, &stage.log).await
+}
+
+/// When the API is killed.
+#[derive(Debug, Clone)]
+struct Killed {
+    /// At which of its commands.
+    command: Nth,
+    way: Way,
+    /// Whether the command goes on only when the repeat was answered.
+    late: bool,
+}
+
+/// Longer than any append that is to be answered takes.
+const LONG: Duration = Duration::from_secs(20);
+
+/// One instance over a wire, which is killed, and one that is not.
+struct Stage {
+    plain: Service,
+    api: ApiProcess,
+    wire: Proxy,
+    log: Log,
+    next: u64,
+    keys: bool,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let mongod = shared().await;
+        let plain = Setup::on(mongod).start().await;
+        let wire = Proxy::before(mongod).await;
+        let api = ApiProcess::start(&wire.uri(), plain.database.name()).await;
+        Self { plain, api, wire, log: Log::default(), next: 1, keys: true }
+    }
+
+    /// One append, and its repeat if the API was killed; returns the commands of the first.
+    async fn case(&mut self, count: u64, killed: Option<Killed>) -> Vec<Nth> {
+        // A customer of its own, with room for one trade and not for several.
+        let customer = self.next;
+        let mut before = self.wanted(customer, 5);
+        tell(&mut before, &self.plain.client).await;
+        self.log.wanted.push(before);
+        let mut wanted = self.wanted(customer, count);
+        let client = self.api.client();
+        if let Some(killed) = killed.clone() {
+            let struck = self.wire.strikes();
+            self.wire.harm_nth(killed.command.clone(), killed.way, Harm::Hold);
+            tokio::select! {
+                // A second tail read comes only of a request that overtakes what was learnt of its customer.
+                () = tell(&mut wanted, &client) => {}
+                () = self.wire.struck(struck + 1) => {}
+            }
+            self.api.kill().await;
+            if !wanted.is_stored() {
+                wanted.told.push(told(0, Reply::Silence));
+            }
+            if !killed.late {
+                self.wire.relent();
+            }
+            self.api.restart().await;
+            let maybe = killed.command.to_string() == "aggregate trades again";
+            assert!(maybe || self.wire.strikes() == struck + 1, "{killed:?}: it was not met: {wanted:?}");
+        }
+        self.wire.forget();
+        while !wanted.is_stored() {
+            assert!(wanted.told.len() < 20, "{killed:?}: {wanted:?}");
+            tell(&mut wanted, &client).await;
+        }
+        let commands = self.wire.commands();
+        self.wire.relent();
+        if self.keys {
+            tell(&mut wanted, &client).await;
+            tell(&mut wanted, &self.plain.client).await;
+        }
+        self.log.wanted.push(wanted);
+        commands
+    }
+
+    /// Trades that no other append has.
+    fn wanted(&mut self, customer: u64, count: u64) -> Wanted {
+        let first = self.next;
+        self.next += count;
+        let key = self.keys.then(|| format!("key-of-{first}"));
+        Wanted { customer, key, first, count, told: Vec::new() }
+    }
+}
+
+/// Sends it once, and notes the answer.
+async fn tell(wanted: &mut Wanted, client: &Client) {
+    let reply = attempt(client, wanted, LONG).await;
+    let told = told(wanted.told.len(), reply);
+    wanted.told.push(told);
+}
+
+/// Appends of a case come one after the other: their number is moment enough.
+fn told(number: usize, reply: Reply) -> Told {
+    let sent = Duration::from_secs(2 * number as u64);
+    Told { instance: 0, sent, heard: sent + Duration::from_secs(1), reply }
+}

@@ -1,0 +1,70 @@
+//! A mongod as a process of this machine, which ends with this value.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Mutex;
+
+use tokio::process::{Child, Command};
+
+use super::{CACHE, quiet};
+
+/// A mongod, and its data.
+pub struct Process {
+    pub binary: PathBuf,
+    pub directory: PathBuf,
+    port: u16,
+    arguments: &'static [&'static str],
+    child: Mutex<Option<Child>>,
+}
+
+impl Process {
+    pub fn new(binary: PathBuf, port: u16, arguments: &'static [&'static str]) -> Self {
+        let directory = std::env::temp_dir().join(format!("pagebucket-test-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory for data");
+        Self { binary, directory, port, arguments, child: Mutex::new(None) }
+    }
+
+    pub fn start(&self) {
+        let log = self.directory.join("mongod.log");
+        let child = Command::new(&self.binary)
+            .args(self.arguments)
+            .args(["--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
+            .args(["--wiredTigerCacheSizeGB", CACHE, "--nounixsocket", "--logappend"])
+            .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
+            .args([Path::new("--dbpath"), &self.directory, Path::new("--logpath"), &log])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("to start a mongod");
+        *self.child.lock().expect("no test panics here") = Some(child);
+    }
+
+    /// Sends a signal that does not end it.
+    pub async fn send(&self, signal: &str) {
+        let pid = self.child.lock().expect("no test panics here").as_ref().and_then(Child::id);
+        let mut kill = Command::new("kill");
+        quiet(kill.args([signal, &pid.expect("it runs").to_string()])).await;
+    }
+
+    /// Ends it by a signal.
+    pub async fn signal(&self, signal: &str) {
+        let Some(mut child) = self.child.lock().expect("no test panics here").take() else { return };
+        if let Some(pid) = child.id() {
+            let mut kill = Command::new("kill");
+            kill.args([signal, &pid.to_string()]);
+            quiet(&mut kill).await;
+        }
+        child.wait().await.expect("the mongod to end");
+    }
+}
+
+impl Drop for Process {
+    /// Of a test that failed before it removed its mongod.
+    fn drop(&mut self) {
+        if let Some(child) = self.child.get_mut().ok().and_then(Option::as_mut) {
+            child.start_kill().ok();
+        }
+        std::fs::remove_dir_all(&self.directory).ok();
+    }
+}
