@@ -130,7 +130,12 @@ struct Inner {
 impl Trades {
     pub(super) fn new(database: Database, topology: Topology, clock: Clock, capacity: Capacity) -> Self {
         let sessions = Arc::new(session::Sessions::new(database.client().clone(), topology));
-        let connection = Arc::new(commit::Connection { database: database.clone(), sessions, clock });
+        let connection = Arc::new(commit::Connection {
+            database: database.clone(),
+            sessions,
+            clock,
+            server_time: Default::default(),
+        });
         let catalog = || catalog::Catalog::new(capacity.catalog_customers.div_ceil(COMMITTERS));
         let committers =
             std::array::from_fn(|number| committer::start(Arc::clone(&connection), catalog(), number));

@@ -4,7 +4,7 @@
 use mongodb::bson::Timestamp;
 
 use super::append::{Cause, Request};
-use super::keyed::Searches;
+use super::keyed::{Run, Searches};
 use super::measure::RETRIES;
 use super::reply::Verdict;
 use super::statement::{self, Item, Statement};
@@ -28,6 +28,8 @@ pub(super) struct Share {
     pub(super) tail: Known,
     pub(super) requests: Vec<Request>,
     pub(super) statements: Vec<Statement>,
+    /// Whether the keys of what is stored are worth remembering.
+    pub(super) keyed: bool,
 }
 
 /// What is known of a tail.
@@ -47,6 +49,8 @@ pub(super) struct Settled {
     pub(super) tail: Option<Tail>,
     /// Requests to be placed anew, before any other of the customer.
     pub(super) again: Vec<Request>,
+    /// What was stored, where its keys are worth remembering.
+    pub(super) run: Option<Run>,
 }
 
 impl Share {
@@ -89,7 +93,7 @@ impl Share {
         there.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
-            return Err(Settled { customer: self.customer, tail, again: Vec::new() });
+            return Err(Settled { customer: self.customer, tail, again: Vec::new(), run: None });
         }
         let items: Vec<_> = self.items().collect();
         let planned = statement::plan(self.customer, tail, &items, now);
@@ -111,6 +115,7 @@ impl Share {
     pub(super) fn settle(mut self, verdicts: &[Verdict], at: Option<Timestamp>) -> Settled {
         let stored = verdicts.iter().take_while(|verdict| **verdict == Verdict::Stored).count();
         let ranges: Vec<_> = self.statements[..stored].iter().map(Statement::range).collect();
+        let run = self.run(&ranges);
         assign(&mut self.requests, &ranges);
         let tail = self.statements[..stored].last().map(Statement::tail_after);
         if let Some(tail) = tail {
@@ -120,7 +125,7 @@ impl Share {
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         done.into_iter().for_each(Request::succeed);
         match verdicts.get(stored) {
-            None => Settled { customer: self.customer, tail, again },
+            None => Settled { customer: self.customer, tail, again, run },
             Some(Verdict::Malformed(detail)) => {
                 // Whose trade it is cannot be told where several are merged: each goes alone then.
                 if let [_] = again[..] {
@@ -129,7 +134,7 @@ impl Share {
                     again.drain(..).for_each(|request| request.fail(0, cause()));
                 }
                 again.iter_mut().for_each(|request| request.alone = true);
-                Settled { customer: self.customer, tail: None, again }
+                Settled { customer: self.customer, tail: None, again, run }
             }
             Some(_) => {
                 for request in &mut again {
@@ -141,9 +146,16 @@ impl Share {
                     again.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
                 let given_up: Vec<Request> = given_up;
                 given_up.into_iter().for_each(|request| request.fail(0, Cause::Contended));
-                Settled { customer: self.customer, tail: None, again }
+                Settled { customer: self.customer, tail: None, again, run }
             }
         }
+    }
+
+    /// The keys of the trades in these ranges, which a command has stored.
+    fn run(&self, ranges: &[SeqRange]) -> Option<Run> {
+        let first = ranges.first().filter(|_| self.keyed)?.first.get();
+        let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        Some(Run { first, keys: self.items().take(count).map(|item| item.key).collect() })
     }
 
     /// The deadline passed without an answer to trust.
@@ -152,13 +164,13 @@ impl Share {
             let unknown = request.rest().len();
             request.fail(unknown, Cause::OutcomeUnknown);
         }
-        Settled { customer: self.customer, tail: None, again: Vec::new() }
+        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None }
     }
 
     /// Nothing was sent.
     pub(super) fn fail(self, cause: impl Fn() -> Cause) -> Settled {
         self.requests.into_iter().for_each(|request| request.fail(0, cause()));
-        Settled { customer: self.customer, tail: None, again: Vec::new() }
+        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None }
     }
 }
 

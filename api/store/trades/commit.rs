@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::batch::{Known, Settled, Share};
 use super::committer::Message;
-use super::keyed::look_up;
+use super::keyed::{ServerTime, look_up};
 use super::measure::{COMMIT_SECONDS, COMMIT_STATEMENTS, COMMIT_TRADES};
 use super::reply::Answer;
 use super::session::{Outcome, Sessions};
@@ -33,6 +33,8 @@ pub(super) struct Connection {
     pub(super) database: Database,
     pub(super) sessions: Arc<Sessions>,
     pub(super) clock: Clock,
+    /// For records of keys.
+    pub(super) server_time: ServerTime,
 }
 
 /// Commits these customers' requests, at least one, and tells the committer of each customer as soon
@@ -129,6 +131,7 @@ async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
     metrics::histogram!(COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
     match outcome {
         Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
+            connection.server_time.learn(at);
             let mut verdicts = &verdicts[..];
             for share in shares {
                 let (own, others) = verdicts.split_at(share.statements.len());

@@ -21,8 +21,9 @@ use super::append::Request;
 use super::batch::{Known, MOST_TRADES, Settled, Share};
 use super::catalog::Catalog;
 use super::commit::{self, Connection};
-use super::keyed::{self, Learned, MOST_REGISTRATIONS, Registration};
+use super::keyed::{self, MOST_REGISTRATIONS, Recent, Registration};
 use super::measure::{CATALOG, LOOKUPS};
+use super::tail::Tail;
 use crate::domain::CustomerId;
 
 /// How long a committer waits for a commit before it goes on with other customers. An ordinary one
@@ -42,8 +43,8 @@ pub(super) enum Message {
     Append(Request),
     /// A new request with a key: that comes first.
     Register(Registration),
-    /// Keys are registered.
-    Registered(Learned),
+    /// Tails that were read for keys.
+    Found(Vec<Tail>),
     /// What became of one customer's part of a commit.
     Settled(Settled),
     /// A commit has ended; its customers are free, settled or not.
@@ -64,6 +65,7 @@ struct Committer {
     /// Its own address, which does not keep it alive.
     own: WeakUnboundedSender<Message>,
     catalog: Catalog,
+    recent: Recent,
     remembered: metrics::Gauge,
     waiting: HashMap<CustomerId, VecDeque<Request>>,
     /// Customers with waiting requests and no commit under way, in order of arrival.
@@ -91,6 +93,7 @@ pub(super) fn start(
         connection,
         own: address.downgrade(),
         catalog,
+        recent: Recent::default(),
         remembered: metrics::gauge!(CATALOG, "committer" => number.to_string()),
         waiting: HashMap::new(),
         ready: VecDeque::new(),
@@ -130,7 +133,10 @@ impl Committer {
                     self.ready.push_back(customer);
                 }
             }
-            Message::Settled(Settled { customer, tail, again }) => {
+            Message::Settled(Settled { customer, tail, again, run }) => {
+                if let Some(run) = run {
+                    self.recent.put(customer, run);
+                }
                 match tail {
                     Some(tail) => self.catalog.put(tail),
                     None => self.catalog.forget(customer),
@@ -143,9 +149,8 @@ impl Committer {
                 self.release(customer);
             }
             Message::Register(registration) => self.keys.push(registration),
-            Message::Registered(learned) => {
-                self.keys.extend(learned.again);
-                for tail in learned.tails {
+            Message::Found(tails) => {
+                for tail in tails {
                     let customer = tail.id.customer;
                     // One that is being committed, or was since, is behind what the catalog will know.
                     if !self.busy.contains_key(&customer) && self.catalog.get(customer).is_none() {
@@ -182,7 +187,7 @@ impl Committer {
         let mut trades = 0;
         while shares.len() < MOST_CUSTOMERS && trades < ENOUGH_TRADES {
             let Some(customer) = self.ready.pop_front() else { break };
-            let requests = self.take(customer);
+            let mut requests = self.take(customer);
             if requests.is_empty() {
                 continue;
             }
@@ -199,8 +204,14 @@ impl Committer {
                     Known::Nothing(refused_at)
                 }
             };
+            if let Known::Tail(Some(tail)) = tail {
+                for (search, placed) in requests.iter_mut().filter_map(Request::searching) {
+                    self.recent.look(customer, search, placed, tail.last_seq().get());
+                }
+            }
+            let keyed = self.recent.knows(customer) || requests.iter().any(|request| request.keyed.is_some());
             self.busy.insert(customer, self.commits);
-            shares.push(Share { customer, tail, requests, statements: Vec::new() });
+            shares.push(Share { customer, tail, requests, statements: Vec::new(), keyed });
         }
         if shares.is_empty() {
             return;
@@ -228,9 +239,7 @@ impl Committer {
         self.registering += 1;
         let (connection, turn) = (Arc::clone(&self.connection), Turn::new(Lane::Registrations, own.clone()));
         tokio::spawn(patiently(turn, async move {
-            let learned = keyed::register(&connection, keys).await;
-            // The committer cannot be gone: we hold its address.
-            let _ = own.send(Message::Registered(learned));
+            keyed::register(&connection, keys, &own).await;
         }));
     }
 

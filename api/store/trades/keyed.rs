@@ -7,9 +7,9 @@
 //! 1. `from`, the total of a known tail, is read before the record exists: no trade of the request
 //!    is at or before it.
 //! 2. The record is awaited at majority before any trade is sent, also by an attempt that finds it
-//!    there ([`register`]). It expires a while after it was last touched.
+//!    there ([`mod@register`]). It expires a while after it was last touched.
 //! 3. Before a trade is appended at its own `seq` s, its hash has been looked for, at majority, in all
-//!    of `(from, s)` ([`search`], [`look_up`]). Two attempts of one request never share a command, so
+//!    of `(from, s)` ([`search`], [`mod@look_up`]). Two attempts of one request never share a command, so
 //!    that what stands before a trade in its own command is not of its request. A refused append
 //!    looks again at what was added since.
 //!
@@ -26,31 +26,35 @@ mod identity;
 mod look_up;
 #[cfg(test)]
 mod model;
+mod recent;
 mod record;
 mod register;
 mod retention;
 mod search;
+mod server_time;
 
 use std::time::Duration;
 
 use mongodb::bson::Bson;
 use tokio::sync::oneshot;
 
-use super::append::{Appended, AppendError, Cause, Keyed, Request};
+use super::Trades;
+use super::append::{AppendError, Appended, Cause, Keyed, Request};
 use super::committer::Message;
 use super::measure::KEYED;
 use super::reply::Answer;
 use super::session::Outcome;
-use super::Trades;
 use crate::domain::{CustomerId, IdempotencyKey, Instant, SeqRange, Totals, TradeDraft};
 use crate::store::{Deadline, Error};
 
 pub(super) use identity::{RecordId, TradeKey};
 pub(super) use look_up::{Searches, look_up};
-pub(super) use register::{Learned, MOST as MOST_REGISTRATIONS, Registration, run as register};
-pub(super) use search::{Placed, Search};
+pub(super) use recent::{Recent, Run};
 use record::COLLECTION;
+pub(super) use register::{MOST as MOST_REGISTRATIONS, Registration, run as register};
 pub(in crate::store) use retention::keep_for;
+pub(super) use search::{Placed, Search};
+pub(super) use server_time::ServerTime;
 
 use identity::Fingerprint;
 use record::Record;

@@ -63,6 +63,7 @@ async fn lesser_faults(set: &ReplicaSet, run: &Run, instances: &mut [ApiProcess;
         } else {
             let commands = [
                 "update trades",
+                "insert idempotency_keys",
                 "update idempotency_keys",
                 "find idempotency_keys",
                 "find trades",

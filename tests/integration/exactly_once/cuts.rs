@@ -65,17 +65,22 @@ async fn every_command_is_cut(name: &str, before: Before) {
     println!("{name}: {cut:?}");
     let expected: &[&str] = match before {
         // The record, the tail, the append.
-        Before::Nothing => &["update idempotency_keys", "aggregate trades", "update trades"],
+        Before::Nothing => &["insert idempotency_keys", "aggregate trades", "update trades"],
         // The record and its reading, the search, the outcome.
         Before::Answered | Before::CutOff(Way::Back) => &[
+            "insert idempotency_keys",
             "update idempotency_keys",
             "find idempotency_keys",
             "find trades",
             "update idempotency_keys again",
         ],
-        Before::CutOff(Way::There) => {
-            &["update idempotency_keys", "find idempotency_keys", "find trades", "update trades"]
-        }
+        Before::CutOff(Way::There) => &[
+            "insert idempotency_keys",
+            "update idempotency_keys",
+            "find idempotency_keys",
+            "find trades",
+            "update trades",
+        ],
     };
     for command in expected {
         assert!(cut.contains(*command), "{name}: {command} is not among {cut:?}");
@@ -105,7 +110,13 @@ impl Stage {
             setup.start().await
         };
         let (first, cut) = (over(&to_first).await, over(&to_cut).await);
-        Self { plain, first, to_first, cut, to_cut, log: Log::default(), next: 1 }
+        let mut stage = Self { plain, first, to_first, cut, to_cut, log: Log::default(), next: 1 };
+        // An instance inserts records once an answer has told it the server's time.
+        for client in [stage.first.client.clone(), stage.cut.client.clone()] {
+            let customer = stage.next;
+            stage.appended(&client, customer, 1).await;
+        }
+        stage
     }
 
     /// Trades that no other append has.

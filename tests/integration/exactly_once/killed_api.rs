@@ -64,7 +64,8 @@ async fn api_killed_at_each_command() {
         }
     }
     println!("{NAME}: {met:?}");
-    for command in ["update idempotency_keys", "aggregate trades", "update trades"] {
+    for command in ["insert idempotency_keys", "update idempotency_keys", "aggregate trades", "update trades"]
+    {
         assert!(met.contains(command), "{command} is not among {met:?}");
     }
     hold(NAME, &stage.plain.database, &stage.log).await;
@@ -91,6 +92,9 @@ struct Killed {
 
 /// Longer than any append that is to be answered takes.
 const LONG: Duration = Duration::from_secs(20);
+
+/// Customers beside those of the cases.
+const WARMED: u64 = 1_000_000;
 
 /// One instance over a wire, which is killed, and one that is not.
 struct Stage {
@@ -120,6 +124,15 @@ impl Stage {
         self.log.wanted.push(before);
         let mut wanted = self.wanted(customer, count);
         let client = self.api.client();
+        if count > 1 {
+            // An instance inserts records once an answer has told it the server's time.
+            let mut first = self.wanted(customer + WARMED, 1);
+            tell(&mut first, &client).await;
+            self.log.wanted.push(first);
+        } else {
+            self.api.kill().await;
+            self.api.restart().await;
+        }
         if let Some(killed) = killed.clone() {
             let struck = self.wire.strikes();
             self.wire.harm_nth(killed.command.clone(), killed.way, Harm::Hold);

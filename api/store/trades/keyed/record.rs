@@ -43,6 +43,18 @@ pub(super) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Doc
     }
 }
 
+/// A record as a document, touched at this time, in milliseconds since 1970.
+pub(super) fn document(id: RecordId, customer: CustomerId, record: &Record, touched: i64) -> Document {
+    doc! {
+        "_id": binary(id.0),
+        "customerId": customer.get() as i64,
+        "from": record.from as i64,
+        "fingerprint": binary(record.fingerprint.0),
+        "date": DateTime::from_millis(record.date.millis()),
+        "touched": DateTime::from_millis(touched),
+    }
+}
+
 /// Keeps where the trades are. Whoever finds out finds the same.
 pub(super) fn set_outcome(id: RecordId, customer: CustomerId, ranges: &[SeqRange]) -> Document {
     let range = |range: &SeqRange| {

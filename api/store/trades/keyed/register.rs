@@ -4,16 +4,19 @@
 //! of a command and of a journal flush, not one of each.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, Timestamp, doc};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::RecordId;
 use super::record::{self, COLLECTION, Record};
 use crate::domain::CustomerId;
 use crate::store::trades::commit::Connection;
+use crate::store::trades::committer::Message;
 use crate::store::trades::majority::Patient;
-use crate::store::trades::reply::{Answer, Verdict};
+use crate::store::trades::reply::{self, Answer, Verdict};
 use crate::store::trades::session::Outcome;
 use crate::store::trades::tail::Tail;
 use crate::store::trades::tails;
@@ -21,6 +24,10 @@ use crate::store::{COMMAND, Deadline, Error};
 
 /// Most keys in one command.
 pub(in crate::store::trades) const MOST: usize = 1_000;
+
+/// How long an insert is waited for before it is sent again: it may be, since it is done once or is
+/// found done.
+const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// Two that make the same record at once are refused in turns; this often says that something else is
 /// wrong.
@@ -47,65 +54,133 @@ pub(super) enum Registered {
     Found(Record),
 }
 
-/// What a committer learns meanwhile.
-#[derive(Debug, Default)]
-pub(in crate::store::trades) struct Learned {
-    /// Tails that were not in the catalog.
-    pub(in crate::store::trades) tails: Vec<Tail>,
-    /// To be registered anew.
-    pub(in crate::store::trades) again: Vec<Registration>,
-}
-
-/// Registers these keys, each with the known tail of its customer, if the catalog has one.
+/// Registers these keys, each with the known tail of its customer, if the catalog has one. Tells the
+/// committer of tails that it had to read, before any append can ask for them, and of keys to be
+/// registered anew.
 pub(in crate::store::trades) async fn run(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
-) -> Learned {
-    let mut learned = Learned::default();
-    let ready = with_tails(connection, registrations, &mut learned).await;
-    if ready.is_empty() {
-        return learned;
+    committer: &UnboundedSender<Message>,
+) {
+    let ready = with_tails(connection, registrations, committer).await;
+    let there = insert(connection, ready).await;
+    for registration in touch(connection, there).await {
+        // The committer cannot be gone: we hold its address.
+        let _ = committer.send(Message::Register(registration));
     }
-    let deadline = earliest(ready.iter().map(|registration| registration.deadline));
-    let command = command(&ready, deadline);
-    let outcome =
-        connection.sessions.commit(&connection.database, command, ready.len(), false, deadline).await;
+}
+
+/// Makes the records that are not there, and returns the others: almost always none. An insert of
+/// many costs the server a part of as many upserts, and needs no number: what a lost answer has made
+/// is found.
+async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
+    let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
+        return registrations;
+    };
+    let deadline = earliest(registrations.iter().map(|registration| registration.deadline));
+    let document = |registration: &Registration| {
+        let Registration { id, customer, proposed, .. } = registration;
+        Bson::from(record::document(*id, *customer, proposed, now))
+    };
+    let command = doc! {
+        "insert": COLLECTION,
+        "documents": registrations.iter().map(document).collect::<Vec<_>>(),
+        "ordered": false,
+        "writeConcern": write_concern(deadline),
+    };
+    let (database, count) = (connection.database.clone(), registrations.len());
+    let work = async move {
+        let mut attempt = 0;
+        loop {
+            let (database, command) = (database.clone(), command.clone());
+            // A server that is frozen answers nothing, and by the next attempt another may be primary.
+            let insert = async move { database.run_command(command).await };
+            let why = match deadline.or_within(ATTEMPT).spawn(insert).await {
+                None => "no answer".to_owned(),
+                Some(Ok(reply)) => match reply::judge(&reply, count, false) {
+                    Answer::Known { verdicts, at, .. } => return Ok((verdicts, at)),
+                    Answer::Unknown(why) => why,
+                },
+                Some(Err(error)) => match Error::of(&error) {
+                    Error::Unavailable(why) => why,
+                    error => return Err(error),
+                },
+            };
+            if deadline.passed() {
+                return Err(Error::Unavailable(why));
+            }
+            tracing::debug!(attempt, why, "a registration is tried again");
+            deadline.back_off(attempt).await;
+            attempt += 1;
+        }
+    };
+    match deadline.read(work).await {
+        Ok((verdicts, at)) => {
+            connection.server_time.learn(at);
+            let mut there = Vec::new();
+            for (registration, verdict) in registrations.into_iter().zip(verdicts) {
+                match verdict {
+                    Verdict::Stored => registration.succeed(Registered::New),
+                    Verdict::Refused | Verdict::NotRun => there.push(registration),
+                    Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
+                }
+            }
+            there
+        }
+        Err(error) => {
+            fail(registrations, || error.clone());
+            Vec::new()
+        }
+    }
+}
+
+/// Touches the records that are there, so that they live on, and reads them; makes those that are not.
+/// Returns what is to be tried anew.
+async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
+    let mut again = Vec::new();
+    if registrations.is_empty() {
+        return again;
+    }
+    let deadline = earliest(registrations.iter().map(|registration| registration.deadline));
+    let command = command(&registrations, deadline);
+    let sessions = &connection.sessions;
+    let outcome = sessions.commit(&connection.database, command, registrations.len(), false, deadline).await;
     let (verdicts, upserted, at) = match outcome {
         Outcome::Answered(Answer::Known { verdicts, upserted, at }) => (verdicts, upserted, at),
         Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
             // Whether there is a record or not: none of the trades was sent.
-            fail(ready, || Error::Unavailable("the outcome of a registration is unknown".to_owned()));
-            return learned;
+            let unknown = || Error::Unavailable("the outcome of a registration is unknown".to_owned());
+            fail(registrations, unknown);
+            return again;
         }
         Outcome::NotSent(error) => {
-            fail(ready, || error.clone());
-            return learned;
+            fail(registrations, || error.clone());
+            return again;
         }
     };
+    connection.server_time.learn(at);
     let mut found = Vec::new();
-    for (index, (mut registration, verdict)) in ready.into_iter().zip(verdicts).enumerate() {
+    for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
         match verdict {
             Verdict::Stored if upserted.contains(&index) => registration.succeed(Registered::New),
             Verdict::Stored => found.push(registration),
             // Another has made it at the same time, and it may not be at majority yet.
             Verdict::Refused | Verdict::NotRun if registration.attempts < MOST_ATTEMPTS => {
                 registration.attempts += 1;
-                learned.again.push(registration);
+                again.push(registration);
             }
-            verdict => {
-                registration.fail(Error::Internal(format!("a record was refused: {verdict:?}")));
-            }
+            verdict => registration.fail(Error::Internal(format!("a record was refused: {verdict:?}"))),
         }
     }
     read(connection, found, at).await;
-    learned
+    again
 }
 
 /// Finds the tails that are not known, and sets where each search begins.
 async fn with_tails(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
-    learned: &mut Learned,
+    committer: &UnboundedSender<Message>,
 ) -> Vec<Registration> {
     let cold = registrations.iter().filter(|(_, tail)| tail.is_none());
     let mut cold: Vec<_> = cold.map(|(registration, _)| registration.customer).collect();
@@ -117,7 +192,8 @@ async fn with_tails(
         false => tails::find(&connection.database, cold, None, deadline).await,
     };
     if let Ok(found) = &found {
-        learned.tails = found.values().filter_map(|tail| tail.as_ref().ok().copied()).collect();
+        let tails = found.values().filter_map(|tail| tail.as_ref().ok().copied()).collect();
+        let _ = committer.send(Message::Found(tails));
     }
     let mut ready = Vec::with_capacity(registrations.len());
     for (mut registration, tail) in registrations {
@@ -197,8 +273,12 @@ pub(super) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Document {
         "update": COLLECTION,
         "updates": updates,
         "ordered": false,
-        "writeConcern": { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() },
+        "writeConcern": write_concern(deadline),
     }
+}
+
+fn write_concern(deadline: Deadline) -> Document {
+    doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
 }
 
 fn earliest(deadlines: impl Iterator<Item = Deadline>) -> Deadline {
