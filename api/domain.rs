@@ -20,7 +20,7 @@ mod window;
 pub use clock::Clock;
 pub use customer::CustomerId;
 pub use dates::DateRange;
-pub use draft::{DraftError, TradeDraft, parse_draft, parse_drafts};
+pub use draft::{DraftError, TradeDraft, parse_draft, parse_drafts, parse_line};
 pub use fault::{Fault, Faults, Invalid};
 pub use instant::Instant;
 pub use json::{Json, Member, NotJson};

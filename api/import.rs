@@ -1,8 +1,7 @@
 //! Files of trades, row by row: CSV with a header row, or NDJSON.
 //!
 //! [`Rows`] reads a file in constant memory and gives each row as a trade or as a sentence on why it
-//! is none; [`run()`] stores them, each customer's in the order of the file. Nothing here writes to a
-//! terminal: whoever calls hears of what happens through [`Watch`].
+//! is none; [`crate::ingest`] stores them. Nothing here writes to a terminal.
 //!
 //! What the reader decides:
 //!
@@ -24,23 +23,15 @@ mod date;
 mod extended_json;
 mod lines;
 mod ndjson;
-mod pending;
-mod report;
+mod read_ahead;
 mod rows;
-mod run;
-mod send;
-mod tally;
 mod trade;
 
 pub use columns::Columns;
-pub use report::{Customers, End, Report, Unknown};
+pub use read_ahead::read_ahead;
 pub use rows::{OpenError, Rows};
-pub use run::{Options, Watch, run};
 
-use crate::domain::{CustomerId, Trade};
-
-/// The longest row, in bytes, its line breaks included.
-pub const LONGEST_ROW: usize = 64 * 1024;
+use crate::ingest::Bad;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -62,19 +53,6 @@ impl Format {
     }
 }
 
-/// A trade, whose it is, and where it stood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// The line on which it began, from 1.
-    pub line: u64,
-    /// How many bytes of the file it took, line breaks included.
-    pub size: u64,
-    /// Whose it is.
-    pub customer: CustomerId,
-    /// The trade itself.
-    pub trade: Trade,
-}
-
 /// A row that is no trade.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
@@ -86,4 +64,14 @@ pub struct BadRow {
     /// All that is wrong with it, as a sentence without a full stop. Repeats at most a few
     /// characters of the file, with control characters escaped.
     pub reason: String,
+}
+
+impl Bad for BadRow {
+    fn line(&self) -> u64 {
+        self.line
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
 }

@@ -10,6 +10,7 @@
 //! | [`telemetry`] | the log |
 //! | [`http`] | routes, extractors, problems, links, OpenAPI; never the mongodb crate |
 //! | [`import`] | files of trades, row by row |
+//! | [`ingest`] | trades by the stream: rows in, an outcome for each out |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //! | [`store`] | MongoDB: documents, statements, appends, reads, migrations; never axum or utoipa |
 //! | [`domain`] | what a trade, a customer, a page and a sequence number are; no HTTP, no MongoDB |
@@ -22,6 +23,7 @@ pub mod domain;
 pub mod embedded;
 pub mod http;
 pub mod import;
+pub mod ingest;
 pub mod server;
 pub mod store;
 pub mod telemetry;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,9 +14,10 @@ use tokio::sync::mpsc;
 use self::progress::Progress;
 use super::{Failure, database};
 use crate::config::DatabaseArgs;
-use crate::domain::CustomerId;
+use crate::domain::{Clock, CustomerId};
 use crate::embedded::Role;
-use crate::import::{self, Columns, End, Format, Options, Report, Rows};
+use crate::import::{self, Columns, Format, Rows};
+use crate::ingest::{self, Customers, Destination, End, Options, Report};
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
@@ -101,9 +103,9 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
                 _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
             }
             let mut progress = Progress::start(file.size);
-            let options = Options { strict: args.strict };
-            let report =
-                import::run(file.rows, opened.store.trades(), options, &mut interrupts, &mut progress).await;
+            let to = Destination { trades: opened.store.trades().clone(), began: Clock::system().now() };
+            let rows = import::read_ahead(file.rows, args.strict);
+            let report = ingest::run(rows, &to, args.options(), &mut interrupts, &mut progress).await;
             let took = progress.finish();
             summary::print(&report, took);
             Ok(ExitCode::from(status(&report)))
@@ -117,7 +119,18 @@ struct Opened {
     size: Option<u64>,
 }
 
+/// With so many rows waiting, no more are read: some tens of megabytes.
+const MOST_WAITING: usize = 100_000;
+
+/// How long the database may be away.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 impl ImportArgs {
+    fn options(&self) -> Options {
+        let (waiting, patience, customers) = (MOST_WAITING, PATIENCE, Customers::MOST);
+        Options { strict: self.strict, many: false, waiting, patience, customers }
+    }
+
     /// Does all that can go wrong without a database.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 use serde_json::value::RawValue;
 
-use super::{Faults, Instant, Invalid, Json, NotJson, Price, Quantity, Side, Ticker, Trade};
+use super::{
+    CustomerId, Faults, Instant, Invalid, Json, Member, NotJson, Price, Quantity, Side, Ticker, Trade,
+};
 
 /// A trade as a client proposes it: all of [`Trade`], but perhaps without a date.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,13 @@ impl TradeDraft {
     pub fn dated(self, now: Instant) -> Trade {
         let Self { side, ticker, qty, price, date } = self;
         Trade { side, ticker, qty, price, date: date.unwrap_or(now) }
+    }
+}
+
+impl From<Trade> for TradeDraft {
+    fn from(trade: Trade) -> Self {
+        let Trade { side, ticker, qty, price, date } = trade;
+        Self { side, ticker, qty, price, date: Some(date) }
     }
 }
 
@@ -62,23 +71,66 @@ pub fn parse_drafts(bytes: &[u8], max: usize) -> Result<Vec<TradeDraft>, DraftEr
     if faults.is_empty() { Ok(drafts) } else { Err(DraftError::Invalid(faults)) }
 }
 
+/// Parses a JSON text that is one trade, of `customer`; where that is not known, the member `customerId`
+/// says whose.
+///
+/// # Errors
+/// See [`DraftError`].
+pub fn parse_line(
+    bytes: &[u8],
+    customer: Option<CustomerId>,
+) -> Result<(CustomerId, TradeDraft), DraftError> {
+    let raw = Json::check(bytes)?;
+    let mut faults = Faults::default();
+    let Some(mut members) = object(raw, "", &mut faults) else { return Err(DraftError::Invalid(faults)) };
+    let customer = match customer {
+        Some(customer) => Some(customer),
+        None => parse_customer(&mut members, &mut faults),
+    };
+    match (customer, parse_members(&members, "", &mut faults)) {
+        (Some(customer), Some(draft)) => Ok((customer, draft)),
+        _ => Err(DraftError::Invalid(faults)),
+    }
+}
+
+/// Takes `customerId` out of the members, and adds what is wrong with it to `faults`.
+fn parse_customer(members: &mut Vec<Member<'_>>, faults: &mut Faults) -> Option<CustomerId> {
+    const NAME: &str = "customerId";
+    let mut given = members.extract_if(.., |member| member.name.as_deref() == Some(NAME));
+    let (first, twice) = (given.next(), given.next().is_some());
+    drop(given);
+    members.retain(|member| member.name.as_deref() != Some(NAME));
+    let parsed = match first.map(|member| Json::read(member.value)) {
+        None => Err(Invalid::new("is required")),
+        Some(_) if twice => Err(Invalid::new("must not be given more than once")),
+        Some(Json::Number(text)) => text.parse(),
+        Some(other) => Err(Invalid::new(format!("must be a number, not {}", other.kind()))),
+    };
+    parsed.map_err(|Invalid(detail)| faults.push(|| format!("/{NAME}"), detail)).ok()
+}
+
 /// Parses one trade, which stands at `pointer`, and adds all that is wrong with it to `faults`.
 /// `None` when anything is.
 pub fn parse_draft(raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<TradeDraft> {
-    let members = match Json::read(raw) {
-        Json::Object(members) => members,
+    parse_members(&object(raw, pointer, faults)?, pointer, faults)
+}
+
+fn object<'a>(raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Vec<Member<'a>>> {
+    match Json::read(raw) {
+        Json::Object(members) => Some(members),
         other => {
-            faults.push(
-                || pointer.to_owned(),
-                format!("must be a trade, which is an object, not {}", other.kind()),
-            );
-            return None;
+            let detail = format!("must be a trade, which is an object, not {}", other.kind());
+            faults.push(|| pointer.to_owned(), detail);
+            None
         }
-    };
+    }
+}
+
+fn parse_members(members: &[Member<'_>], pointer: &str, faults: &mut Faults) -> Option<TradeDraft> {
     let before = faults.count();
     let (mut side, mut ticker, mut qty, mut price, mut date) = (None, None, None, None, None);
     let mut seen = [false; FIELDS.len()];
-    for member in &members {
+    for member in members {
         let Some(name) = member.name.as_deref() else {
             faults.push(|| pointer.to_owned(), "has a field whose name is not Unicode text");
             continue;
@@ -178,6 +230,32 @@ mod tests {
         assert_eq!(parse_drafts(one.as_bytes(), 1000).unwrap().len(), 1);
         let many = format!("[{}]", [one; 1000].join(","));
         assert_eq!(parse_drafts(many.as_bytes(), 1000).unwrap().len(), 1000);
+    }
+
+    #[test]
+    fn a_line_says_whose_it_is_unless_that_is_known() {
+        let faults = |text: &str, customer: Option<u64>| match parse_line(
+            text.as_bytes(),
+            customer.map(|id| CustomerId::new(id).unwrap()),
+        ) {
+            Err(DraftError::Invalid(faults)) => {
+                faults.kept().iter().map(|fault| fault.pointer.clone()).collect::<Vec<_>>()
+            }
+            other => panic!("{text}: {other:?}"),
+        };
+        let trade = r#""type":"buy","ticker":"MDB","qty":419"#;
+        let (customer, draft) =
+            parse_line(format!(r#"{{{trade},"customerId":7}}"#).as_bytes(), None).unwrap();
+        assert_eq!((customer.get(), draft.qty.get()), (7, 419));
+        let of_one = parse_line(format!("{{{trade}}}").as_bytes(), Some(customer)).unwrap();
+        assert_eq!(of_one, (customer, draft));
+        assert_eq!(faults(&format!(r#"{{{trade},"customerId":7}}"#), Some(7)), ["/customerId"]);
+        for customer in ["7.0", "0", "\"7\"", "null", "9007199254740992", "7,\"customerId\":7"] {
+            assert_eq!(faults(&format!(r#"{{"customerId":{customer},{trade}}}"#), None), ["/customerId"]);
+        }
+        assert_eq!(faults("{}", None), ["/customerId", "/type", "/ticker", "/qty"]);
+        assert_eq!(faults("[]", None), [""]);
+        assert!(matches!(parse_line(b"{", None), Err(DraftError::NotJson(_))));
     }
 
     #[test]

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::lines::{Line, Lines};
-use super::{BadRow, LONGEST_ROW};
+use super::BadRow;
+use super::lines::Lines;
+use crate::ingest::{LONGEST_ROW, Line};
 
 /// The fields of one record.
 #[derive(Debug, Default, PartialEq, Eq)]

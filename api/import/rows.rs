@@ -8,8 +8,9 @@ use super::csv::{Record, Records};
 use super::lines::Lines;
 use super::ndjson::Fields;
 use super::trade::{Cell, Value, trade};
-use super::{BadRow, Format, LONGEST_ROW, Row};
+use super::{BadRow, Format};
 use crate::domain::{CustomerId, Trade};
+use crate::ingest::{LONGEST_ROW, Line, Row};
 
 /// The rows of a file, read one by one in constant memory.
 pub struct Rows {
@@ -125,7 +126,7 @@ impl Rows {
                 }),
                 Source::Ndjson { lines, fields } => {
                     let line = lines.read()?;
-                    if line.as_ref().is_some_and(|line| line.bytes.trim_ascii().is_empty()) {
+                    if line.as_ref().is_some_and(Line::is_blank) {
                         continue;
                     }
                     line.map(|line| {
@@ -156,7 +157,7 @@ impl Rows {
 
 fn row(line: u64, size: u64, trade: Result<(CustomerId, Trade), String>) -> Result<Row, BadRow> {
     match trade {
-        Ok((customer, trade)) => Ok(Row { line, size, customer, trade }),
+        Ok((customer, trade)) => Ok(Row { line, size, customer, draft: trade.into() }),
         Err(reason) => Err(BadRow { line, size, reason }),
     }
 }

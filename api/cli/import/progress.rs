@@ -7,7 +7,8 @@ use std::time::Duration;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
-use crate::import::{BadRow, Report, Watch};
+use crate::import::BadRow;
+use crate::ingest::{Report, Watch};
 
 /// So many bad rows are shown; the rest is only counted.
 const BAD_ROWS_SHOWN: u64 = 100;
@@ -65,8 +66,8 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
-    fn bad(&mut self, bad: &BadRow) {
+impl Watch<BadRow> for Progress {
+    fn bad(&mut self, bad: BadRow) {
         self.bad_rows += 1;
         if self.bad_rows <= BAD_ROWS_SHOWN {
             self.line(format_args!("{bad}"));

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use super::progress::per_second;
 use crate::cli;
-use crate::import::{Customers, End, Report};
+use crate::ingest::{Customers, End, Report};
 
 /// Writes the summary.
 pub(super) fn print(report: &Report, took: Duration) {
@@ -83,7 +83,7 @@ fn count(number: u64, what: &str) -> String {
 mod tests {
     use super::*;
     use crate::domain::{CustomerId, Seq, Totals};
-    use crate::import::Unknown;
+    use crate::ingest::Unknown;
 
     #[test]
     fn says_what_is_stored_and_how_to_go_on() {

@@ -5,12 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::Row;
 use crate::domain::CustomerId;
 
-/// The most rows of one append, as of one POST.
-pub(super) const BATCH: usize = 1_000;
-
-/// With so many rows waiting, no more are read: some tens of megabytes. The more wait, the more of a
-/// rare customer's rows go in one append.
-pub(super) const MOST_WAITING: usize = 100_000;
+/// The most rows of one append, as of one request.
+pub const BATCH: usize = 1_000;
 
 /// The rows of one customer that are sent together: 1 to [`BATCH`].
 #[derive(Debug)]
@@ -46,9 +42,9 @@ impl Pending {
         self.rows
     }
 
-    /// The first line that waits.
-    pub fn first_line(&self) -> Option<u64> {
-        self.customers.values().filter_map(|queue| queue.rows.front()).map(|row| row.line).min()
+    /// The lines that wait, in no order.
+    pub fn lines(&self) -> impl Iterator<Item = u64> {
+        self.customers.values().flat_map(|queue| &queue.rows).map(|row| row.line)
     }
 
     /// Adds a row, which stands behind all that were added before.
@@ -106,17 +102,17 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Instant, Quantity, Side, Ticker, Trade};
+    use crate::domain::{Instant, Quantity, Side, Ticker, TradeDraft};
 
     fn row(line: u64, customer: u64) -> Row {
-        let trade = Trade {
+        let draft = TradeDraft {
             side: Side::Buy,
             ticker: Ticker::parse("MDB").unwrap(),
             qty: Quantity::new(1).unwrap(),
             price: None,
-            date: Instant::from_millis(0).unwrap(),
+            date: Some(Instant::from_millis(0).unwrap()),
         };
-        Row { line, size: 1, customer: CustomerId::new(customer).unwrap(), trade }
+        Row { line, size: 1, customer: CustomerId::new(customer).unwrap(), draft }
     }
 
     fn lines(batch: Option<Batch>) -> (u64, Vec<u64>) {
@@ -134,7 +130,7 @@ mod tests {
         assert_eq!(lines(pending.take(true)), (5, vec![1, 3]));
         pending.push(row(5, 5));
         assert_eq!(lines(pending.take(true)), (9, vec![2]));
-        assert_eq!(pending.first_line(), Some(4));
+        assert_eq!(pending.lines().min(), Some(4));
         assert_eq!(lines(pending.take(true)), (7, vec![4]));
         // Customer 5 is under way.
         assert!(pending.take(true).is_none());

@@ -1,0 +1,47 @@
+//! Trades by the stream: rows in, an outcome for each out, in constant memory.
+//!
+//! [`run()`] is the one engine of all that brings more trades than a request holds: uploads over HTTP
+//! (`http` reads the body) and imports of files (`import` reads the file). Whoever
+//! reads hands over chunks of rows; whoever shows hears of what happens through [`Watch`].
+//!
+//! - A customer's rows are stored in the order in which they came, up to [`BATCH`] at a time, and at
+//!   most one batch of a customer is under way. Batches of different customers are under way at once,
+//!   so that the committers merge them.
+//! - Nothing is waited for: what is there is sent as soon as nothing is under way, and what comes
+//!   meanwhile is the next batch. The slower the database, the larger the batches.
+//! - No more is read while [`Options::waiting`] rows wait, or while the one who shows is full.
+//! - While the database is away for a passing reason, the same is tried again, for [`Options::patience`].
+//! - A bad row is that row's own matter. What ends it all is told by [`Report::end`]; then every row
+//!   is stored, refused, unknown or left, and the report says which.
+
+mod pending;
+mod report;
+mod run;
+mod send;
+mod splitter;
+mod tally;
+
+pub use pending::BATCH;
+pub use report::{Customers, End, Lines, Ranges, Report, Unknown};
+pub use run::{Bad, Chunk, Incoming, Options, Watch, run};
+pub use send::{Destination, Refusal, RowEnd, Sent};
+pub use splitter::{Line, Splitter};
+pub use tally::Tally;
+
+use crate::domain::{CustomerId, TradeDraft};
+
+/// The longest row, in bytes, its line breaks included.
+pub const LONGEST_ROW: usize = 64 * 1024;
+
+/// A trade, whose it is, and where it stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The line on which it began, from 1.
+    pub line: u64,
+    /// How many bytes of the file it took, line breaks included.
+    pub size: u64,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The trade itself; without a date only where a key's record gives one.
+    pub draft: TradeDraft,
+}

@@ -1,0 +1,200 @@
+//! From rows to the database: batch, store, tell.
+
+use std::future::{Future, pending};
+use std::io;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::Row;
+use super::pending::Pending;
+use super::report::{End, Report};
+use super::send::{Destination, Sent, send};
+use super::tally::Tally;
+
+/// How it is gone about.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Stop at the first bad row. What came before it is stored.
+    pub strict: bool,
+    /// Whether it is of many customers, so that one whose history takes no more does not end it.
+    pub many: bool,
+    /// With so many rows waiting, no more are read: some 200 bytes each. The more wait, the more of a rare
+    /// customer's rows go in one append.
+    pub waiting: usize,
+    /// How long the database may be away, with nothing of a batch stored all the while.
+    pub patience: Duration,
+    /// How many customers are told apart in the report, at some 20 bytes each.
+    pub customers: usize,
+}
+
+/// A row that is no trade.
+pub trait Bad {
+    /// The line on which it began, from 1.
+    fn line(&self) -> u64;
+    /// How many bytes it took, line breaks included.
+    fn size(&self) -> u64;
+}
+
+/// Rows in their order, at most about [`super::BATCH`].
+pub type Chunk<B> = Vec<Result<Row, B>>;
+
+/// Where rows come from. An error is the last thing that comes: nothing more can be read.
+pub type Incoming<B> = mpsc::Receiver<io::Result<Chunk<B>>>;
+
+/// Hears of a stream while it goes on. Its functions must be quick: rows wait for them.
+pub trait Watch<B> {
+    /// A row is a trade; what becomes of it follows.
+    fn came(&mut self, _row: &Row) {}
+    /// A row is no trade.
+    fn bad(&mut self, bad: B);
+    /// What became of some rows.
+    fn sent(&mut self, _sent: &Sent) {}
+    /// So much is done. Called ten times a second, and at the end.
+    fn progress(&mut self, _report: &Report) {}
+    /// The database is away, and it is waited for.
+    fn waiting(&mut self, _why: &str) {}
+    /// Whether it holds so much that no more rows should come.
+    fn full(&self) -> bool {
+        false
+    }
+    /// Hands on what it holds; does not end while there is nothing.
+    ///
+    /// # Errors
+    /// Nobody takes it.
+    fn hand_on(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        pending()
+    }
+}
+
+/// Appends under way at once, each of another customer.
+const MOST_UNDER_WAY: usize = 256;
+
+/// Rows under way, but for the last batch: a part of what a process lets wait for its committers.
+const MOST_ROWS_UNDER_WAY: usize = 16_000;
+
+/// How often progress is told.
+const TICK: Duration = Duration::from_millis(100);
+
+/// When no row has come for so long, as from a pipe, those that wait are sent.
+const IDLE: Duration = Duration::from_millis(200);
+
+/// Stores all the rows, each customer's in their order, and tells what became of them.
+///
+/// The first message from `interrupts` ends reading, and what was read is stored; the second also
+/// ends sending, and only what is under way is finished. The same is done when the database fails for
+/// good, or for longer than it is waited for.
+pub async fn run<B: Bad>(
+    incoming: Incoming<B>,
+    to: &Destination,
+    options: Options,
+    interrupts: &mut mpsc::Receiver<()>,
+    watch: &mut impl Watch<B>,
+) -> Report {
+    let mut tally = Tally::counting(options.customers);
+    // Whether it was read to its end.
+    let mut ended = false;
+    let mut incoming = Some(incoming);
+    let mut pending = Pending::default();
+    let mut under_way = FuturesUnordered::new();
+    let mut rows_under_way = 0;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let mut came = Instant::now();
+    let mut interruptible = true;
+    let mut handing_on = true;
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+
+    loop {
+        // What is there does not wait for more when nothing is under way that it could wait for.
+        let any = incoming.is_none()
+            || pending.len() >= options.waiting
+            || under_way.is_empty()
+            || came.elapsed() > IDLE;
+        while under_way.len() < MOST_UNDER_WAY && rows_under_way < MOST_ROWS_UNDER_WAY && !stop.is_cancelled()
+        {
+            let Some(batch) = pending.take(any) else { break };
+            rows_under_way += batch.rows.len();
+            under_way.push(send(to.clone(), batch, options, stop.clone(), tell.clone()));
+        }
+        if incoming.is_none() && under_way.is_empty() {
+            break;
+        }
+        let room = pending.len() < options.waiting && !watch.full();
+        tokio::select! {
+            Some(sent) = under_way.next(), if !under_way.is_empty() => {
+                rows_under_way -= sent.rows.len();
+                pending.done(sent.customer);
+                tally.sent(&sent);
+                watch.sent(&sent);
+                if let Some(cause) = sent.failed {
+                    stop.cancel();
+                    incoming = None;
+                    if !matches!(tally.report.end, Some(End::Database(_))) {
+                        tally.report.end = Some(End::Database(cause));
+                    }
+                }
+            }
+            read = next(&mut incoming), if room && incoming.is_some() => {
+                came = Instant::now();
+                match read {
+                    None => (incoming, ended) = (None, true),
+                    Some(Err(error)) => tally.report.end = Some(End::Unreadable(error)),
+                    Some(Ok(chunk)) => for row in chunk {
+                        match row {
+                            Ok(row) => {
+                                tally.came(&row);
+                                watch.came(&row);
+                                pending.push(row);
+                            }
+                            Err(bad) => {
+                                tally.bad(bad.line(), bad.size());
+                                watch.bad(bad);
+                                if options.strict {
+                                    tally.report.end = Some(End::BadRow);
+                                }
+                            }
+                        }
+                    },
+                }
+            }
+            Some(()) = interrupts.recv(), if interruptible => {
+                if tally.report.end.is_some() {
+                    interruptible = false;
+                    stop.cancel();
+                }
+                incoming = None;
+                tally.report.end.get_or_insert(End::Interrupted);
+            }
+            handed_on = watch.hand_on(), if handing_on => if let Err(error) = handed_on {
+                // Nobody hears of the rest: what was read is stored, and no more is read.
+                handing_on = false;
+                incoming = None;
+                tally.report.end.get_or_insert(End::Unreadable(error));
+            },
+            Some(why) = told.recv() => watch.waiting(why),
+            _ = tick.tick() => watch.progress(&tally.report),
+        }
+    }
+    tally.left(pending.lines());
+    if ended
+        && tally.report.left() == 0
+        && pending.len() == 0
+        && matches!(tally.report.end, Some(End::Interrupted))
+    {
+        // It came too late to stop anything.
+        tally.report.end = None;
+    }
+    let report = tally.close();
+    watch.progress(&report);
+    report
+}
+
+async fn next<B>(incoming: &mut Option<Incoming<B>>) -> Option<io::Result<Chunk<B>>> {
+    incoming.as_mut()?.recv().await
+}

@@ -1,0 +1,211 @@
+//! Keeping count of a stream.
+
+use std::collections::BTreeSet;
+
+use super::report::{Customers, End, Lines, Report, Unknown};
+use super::{Row, RowEnd, Sent};
+use crate::domain::CustomerId;
+
+/// A report in the making.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// What is known so far.
+    pub report: Report,
+    /// The last line that is stored, or may be.
+    last_stored: u64,
+    /// Lines that were read, and are not known to be stored.
+    left: BTreeSet<u64>,
+    /// Those of them that may be stored.
+    unknown: BTreeSet<u64>,
+    /// The one behind the last row that came.
+    next_line: u64,
+    whose: Whose,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    #[default]
+    Nobodys,
+    Ones(CustomerId),
+    Manys,
+}
+
+impl Tally {
+    /// One that counts so many customers.
+    pub fn counting(customers: usize) -> Self {
+        let report = Report { customers: Customers::up_to(customers), ..Report::default() };
+        Self { report, next_line: 1, ..Self::default() }
+    }
+
+    /// A row that is a trade.
+    pub fn came(&mut self, row: &Row) {
+        self.report.read += 1;
+        self.next_line = row.line + 1;
+        self.whose = match self.whose {
+            Whose::Nobodys => Whose::Ones(row.customer),
+            Whose::Ones(customer) if customer == row.customer => self.whose,
+            Whose::Ones(_) | Whose::Manys => Whose::Manys,
+        };
+    }
+
+    /// A row that is none.
+    pub fn bad(&mut self, line: u64, size: u64) {
+        self.report.refused += 1;
+        self.report.bytes += size;
+        self.next_line = line + 1;
+    }
+
+    /// What became of a batch.
+    pub fn sent(&mut self, sent: &Sent) {
+        let (ended, rest) = sent.rows.split_at(sent.ends.len());
+        self.report.bytes += ended.iter().map(|row| row.size).sum::<u64>();
+        for (row, end) in ended.iter().zip(&sent.ends) {
+            match end {
+                RowEnd::Stored(seq) => {
+                    self.report.stored += 1;
+                    self.report.ranges.push(*seq);
+                    self.report.customers.add(sent.customer);
+                    self.last_stored = self.last_stored.max(row.line);
+                }
+                RowEnd::Refused(_) => {
+                    self.report.read -= 1;
+                    self.report.refused += 1;
+                }
+            }
+        }
+        if let Some(totals) = sent.totals {
+            self.report.last = Some((sent.customer, totals));
+        }
+        let unknown = &rest[..sent.unknown];
+        if let (Some(first), Some(last)) = (unknown.first(), unknown.last()) {
+            let lines = (first.line, last.line);
+            self.report.unknown.push(Unknown { customer: sent.customer, rows: sent.unknown as u64, lines });
+            self.unknown.extend(unknown.iter().map(|row| row.line));
+        }
+        self.left(rest.iter().map(|row| row.line));
+    }
+
+    /// Lines that were read and will not be sent any more.
+    pub fn left(&mut self, lines: impl Iterator<Item = u64>) {
+        self.left.extend(lines);
+    }
+
+    /// Says from which line to go on, when it has ended early.
+    pub fn close(mut self) -> Report {
+        if self.report.end.is_none() {
+            return self.report;
+        }
+        // A bad row at which it stopped is to be mended and read again.
+        let next = self.next_line - u64::from(matches!(self.report.end, Some(End::BadRow)));
+        let line = self.left.first().copied().unwrap_or(next);
+        let divides = self.report.unknown.is_empty() && self.last_stored < line;
+        self.report.resume = divides.then_some(line);
+        // Behind the last line that is stored, or may be, there is nothing: neither of what was read, nor of
+        // what was not.
+        let last = self.last_stored.max(self.unknown.last().copied().unwrap_or(0));
+        let behind = self.left.split_off(&(last + 1)).first().copied().unwrap_or(next.max(last + 1));
+        let all = self.whose != Whose::Manys;
+        self.report.left_lines = lines(self.left.difference(&self.unknown).copied(), all);
+        self.report.left_lines.push(Lines { first: behind, last: None });
+        self.report.unknown_lines = lines(self.unknown.iter().copied(), all);
+        self.report
+    }
+}
+
+/// Lines in their order, as ranges; as one where `all` between them are no trades either.
+fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
+    let mut ranges: Vec<Lines> = Vec::new();
+    for line in lines {
+        match ranges.last_mut() {
+            Some(range) if all || range.last.is_some_and(|last| last + 1 == line) => range.last = Some(line),
+            _ => ranges.push(Lines { first: line, last: Some(line) }),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Instant, Quantity, Seq, Side, Ticker, TradeDraft};
+    use crate::store::trades::Cause;
+
+    fn row(line: u64, customer: u64) -> Row {
+        let draft = TradeDraft {
+            side: Side::Buy,
+            ticker: Ticker::parse("MDB").unwrap(),
+            qty: Quantity::new(1).unwrap(),
+            price: None,
+            date: Some(Instant::from_millis(0).unwrap()),
+        };
+        Row { line, size: 10, customer: CustomerId::new(customer).unwrap(), draft }
+    }
+
+    /// A batch of one customer, of which the first are stored and the next are unknown.
+    fn sent(customer: u64, lines: &[u64], stored: usize, unknown: usize) -> Sent {
+        let rows: Vec<_> = lines.iter().map(|&line| row(line, customer)).collect();
+        let failed = (stored < rows.len()).then_some(Cause::Contended);
+        let seq = |index: usize| RowEnd::Stored(Seq::new(index as u64 + 1).unwrap());
+        let ends = (0..stored).map(seq).collect();
+        Sent { customer: CustomerId::new(customer).unwrap(), rows, ends, unknown, totals: None, failed }
+    }
+
+    fn closed(sent: &[Sent], end: Option<End>) -> Report {
+        let mut tally = Tally::default();
+        let mut lines: Vec<_> = sent.iter().flat_map(|sent| sent.rows.clone()).collect();
+        lines.sort_by_key(|row| row.line);
+        lines.iter().for_each(|row| tally.came(row));
+        sent.iter().for_each(|sent| tally.sent(sent));
+        tally.report.end = end;
+        tally.close()
+    }
+
+    #[test]
+    fn a_line_to_go_on_from_divides_stored_from_left() {
+        let failed = || Some(End::Database(Cause::Contended));
+        // One customer: the first row that is not stored.
+        let report = closed(&[sent(1, &[2, 3, 4, 5], 2, 0)], failed());
+        assert_eq!((report.stored, report.left(), report.bytes, report.resume), (2, 2, 20, Some(4)));
+        // Two, by luck.
+        assert_eq!(closed(&[sent(1, &[2, 4], 2, 0), sent(2, &[5, 6], 0, 0)], failed()).resume, Some(5));
+        // Two, whose rows interleave.
+        assert_eq!(closed(&[sent(1, &[2, 4], 2, 0), sent(2, &[3, 5], 0, 0)], failed()).resume, None);
+        // Unknown rows are neither.
+        let report = closed(&[sent(1, &[2, 3, 4, 5], 1, 2)], failed());
+        assert_eq!((report.resume, report.left()), (None, 1));
+        assert_eq!((report.unknown[0].rows, report.unknown[0].lines), (2, (3, 4)));
+        // All that came is stored, and more would have come.
+        assert_eq!(closed(&[sent(1, &[2, 3], 2, 0)], Some(End::Interrupted)).resume, Some(4));
+        assert_eq!(closed(&[sent(1, &[2, 3], 2, 0)], None).resume, None);
+    }
+
+    #[test]
+    fn the_lines_that_are_left_are_told() {
+        let failed = || Some(End::Database(Cause::Contended));
+        let told = |sent: &[Sent]| {
+            let report = closed(sent, failed());
+            let pairs = |lines: &[Lines]| lines.iter().map(|l| (l.first, l.last)).collect::<Vec<_>>();
+            (pairs(&report.unknown_lines), pairs(&report.left_lines))
+        };
+        // One customer: lines between are no trades.
+        assert_eq!(told(&[sent(1, &[2, 3, 5, 7, 9], 1, 3)]), (vec![(3, Some(7))], vec![(9, None)]));
+        assert_eq!(told(&[sent(1, &[2, 3, 5], 3, 0)]), (vec![], vec![(6, None)]));
+        assert_eq!(told(&[sent(1, &[2, 3, 5], 2, 1)]), (vec![(5, Some(5))], vec![(6, None)]));
+        // Many: others' lines are between.
+        let many = [sent(1, &[1, 4, 5, 8], 1, 2), sent(2, &[2, 3, 6, 7, 9], 4, 0)];
+        assert_eq!(told(&many), (vec![(4, Some(5))], vec![(8, None)]));
+        let many = [sent(1, &[1, 2, 4], 0, 0), sent(2, &[3, 5], 2, 0)];
+        assert_eq!(told(&many), (vec![], vec![(1, Some(2)), (4, Some(4)), (6, None)]));
+    }
+
+    #[test]
+    fn after_a_bad_row_it_is_that_row() {
+        let mut tally = Tally::default();
+        tally.came(&row(2, 1));
+        tally.bad(3, 5);
+        tally.sent(&sent(1, &[2], 1, 0));
+        tally.report.end = Some(End::BadRow);
+        let report = tally.close();
+        assert_eq!((report.resume, report.refused, report.bytes), (Some(3), 1, 15));
+    }
+}
