@@ -125,7 +125,8 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds in which the body of a request must arrive.
+    /// Seconds in which the body of a request must arrive, or of an upload the next piece; and in which a
+    /// client must take the next piece of an answer.
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 

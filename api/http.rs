@@ -30,15 +30,16 @@ mod schemas;
 mod site;
 mod trades;
 mod unread;
+mod uploads;
 mod views;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
 use axum::{Router, middleware};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
@@ -92,28 +93,27 @@ pub struct Limits {
     pub requests: usize,
     /// Longest body, in bytes.
     pub body: usize,
-    /// In which a body must arrive.
+    /// In which a body must arrive, and each piece of an upload.
     pub body_timeout: Duration,
 }
 
 /// Whether new requests should be sent here: true until told otherwise. Clones are one.
-#[derive(Debug, Clone)]
-pub struct Ready(Arc<AtomicBool>);
-
-impl Default for Ready {
-    fn default() -> Self {
-        Self(Arc::new(AtomicBool::new(true)))
-    }
-}
+#[derive(Debug, Clone, Default)]
+pub struct Ready(CancellationToken);
 
 impl Ready {
     /// From now on `/readyz` says no.
     pub fn end(&self) {
-        self.0.store(false, Ordering::Release);
+        self.0.cancel();
     }
 
     fn get(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        !self.0.is_cancelled()
+    }
+
+    /// Waits until it says no.
+    async fn ended(&self) {
+        self.0.cancelled().await;
     }
 }
 
@@ -121,6 +121,7 @@ impl Ready {
 fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(openapi::preamble())
         .routes(routes!(appends::append, listing::list))
+        .routes(routes!(uploads::append_many))
         .routes(routes!(trades::page))
         .routes(routes!(trades::one))
         .routes(routes!(customers::summary))

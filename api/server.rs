@@ -3,6 +3,8 @@
 //! Written on hyper rather than on `axum::serve`, which waits for a request's head for ever and
 //! drains without a deadline.
 
+mod taking;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use crate::domain::Clock;
 use crate::http::{self, Api, KeptBy, Limits, Metrics, Origins, Pages, Ready};
 use crate::store::Store;
 use crate::telemetry;
+use taking::Taking;
 
 /// From the signal to stop until the last request has ended.
 pub const DRAIN: Duration = Duration::from_secs(40);
@@ -43,6 +46,7 @@ pub struct Server {
     store: Store,
     ready: Ready,
     header_timeout: Duration,
+    taking_timeout: Duration,
     drain_delay: Duration,
     connections: Arc<Semaphore>,
 }
@@ -72,6 +76,7 @@ impl Server {
             store,
             ready,
             header_timeout: Duration::from_secs(args.header_timeout),
+            taking_timeout: Duration::from_secs(args.body_timeout),
             drain_delay: Duration::from_secs(args.drain_delay),
             connections: Arc::new(Semaphore::new(args.max_connections as usize)),
         })
@@ -135,7 +140,7 @@ impl Server {
         &self,
         stream: TcpStream,
         keep_alive: KeepAlive,
-    ) -> http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>> {
+    ) -> http1::Connection<TokioIo<Taking>, TowerToHyperService<Router>> {
         // Answers are small and written whole: waiting to fill a segment only costs time. If it
         // cannot be set the connection is slower, no more.
         let _ = stream.set_nodelay(true);
@@ -143,7 +148,10 @@ impl Server {
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
             .keep_alive(matches!(keep_alive, KeepAlive::Yes))
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()))
+            .serve_connection(
+                TokioIo::new(Taking::new(stream, self.taking_timeout)),
+                TowerToHyperService::new(self.router.clone()),
+            )
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a client is ready to take. There is one answer, JSON, and it is said before anything is done
-//! that it will not be taken: an append is not stored then.
+//! What a client is ready to take. There is one answer, JSON, or for an upload a JSON text a line, and
+//! it is said before anything is done that it will not be taken: an append is not stored then.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -7,10 +7,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::problem::{Kind, Problem};
+use super::uploads;
 
 /// Answers 406 to whoever would take neither JSON nor any encoding of it that is made here.
 pub(super) async fn json_or_nothing(request: Request, next: Next) -> Response {
-    let refused = if !takes_json(request.headers()) {
+    let lines = uploads::is_one(request.method(), request.headers()) && takes_lines(request.headers());
+    let refused = if !lines && !takes_json(request.headers()) {
         "The answer is `application/json`, which `Accept` excludes."
     } else if !takes_encoding(request.headers()) {
         "The answer is sent as it is, or as `gzip` or `zstd`; `Accept-Encoding` excludes all three."
@@ -29,6 +31,12 @@ fn takes_json(headers: &HeaderMap) -> bool {
     };
     let exactest = ["application/json", "application/*", "*/*"].into_iter().find_map(weight);
     exactest.unwrap_or(ranges.is_empty())
+}
+
+/// Whether it names a JSON text a line, so that an upload is answered line by line.
+pub(super) fn takes_lines(headers: &HeaderMap) -> bool {
+    listed(headers, header::ACCEPT)
+        .any(|(range, taken)| taken && range.eq_ignore_ascii_case(uploads::MEDIA_TYPE))
 }
 
 /// Whether it takes the bytes as they are, or compressed in a way that they are compressed here.
@@ -93,6 +101,19 @@ mod tests {
             assert!(!takes_json(&with(header::ACCEPT, accept)), "{accept:?}");
         }
         assert!(takes_json(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn lines_are_only_sent_to_who_names_them() {
+        for (accept, lines) in [
+            ("application/x-ndjson", true),
+            ("application/json, Application/X-NDJSON;q=0.1", true),
+            ("application/x-ndjson;q=0", false),
+            ("application/*", false),
+            ("*/*", false),
+        ] {
+            assert_eq!(takes_lines(&with(header::ACCEPT, accept)), lines, "{accept:?}");
+        }
     }
 
     #[test]

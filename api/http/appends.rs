@@ -5,13 +5,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 
-use super::Api;
 use super::body::TradesBody;
 use super::idempotency::{self, Key};
-use super::new_trades::NewTrades;
+use super::limits::Place;
+use super::new_trades::{NewTrade, NewTrades};
 use super::params::CustomerParams;
 use super::problem::{AppendProblems, Problem, Repeat};
+use super::uploads::{OutcomeView, Upload, UploadedView};
 use super::views::AppendedView;
+use super::{ANSWER, Api, REQUEST};
 use crate::store::Deadline;
 use crate::store::trades::AppendedOnce;
 
@@ -20,6 +22,11 @@ use crate::store::trades::AppendedOnce;
 /// Stores one trade, or an array of up to 1,000, at the end of the customer's history, in order. 201
 /// is sent once they are durable on a majority of the database's nodes. An array with one bad trade
 /// stores nothing.
+///
+/// More are sent as `application/x-ndjson`, a trade a line: any number of lines, stored in their order as
+/// they come, whatever their neighbours are. 200 with a summary is sent when the body has ended; or, with
+/// `Accept: application/x-ndjson`, at once, with a line of outcome for each line as it is stored, which must
+/// be read while the lines are sent.
 ///
 /// With an `Idempotency-Key` the request may be sent again, whatever came of it: the trades are stored
 /// once, and every answer says where the first request has stored them. A key belongs to one customer,
@@ -34,14 +41,16 @@ use crate::store::trades::AppendedOnce;
         ("Idempotency-Key" = Option<String>, Header, description = "A new name for each new request, 1 to 255 visible ASCII characters, such as a UUID; the same name for the same request sent again.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
     ),
     request_body(
-        content = NewTrades,
-        description = "One trade, or an array of 1 to 1,000.",
-        examples(
+        description = "One trade, or an array of 1 to 1,000; or one JSON object a line, of at most 64 KiB, where blank lines are passed over.",
+        content(
+            (NewTrades = "application/json", examples(
             ("one" = (summary = "One trade, now", value = json!({ "type": "buy", "ticker": "MDB", "qty": 419 }))),
             ("many" = (summary = "Two trades, dated and priced", value = json!([
                 { "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54", "date": "2004-01-09T00:00:00.000Z" },
                 { "type": "sell", "ticker": "AMD", "qty": 48, "price": "16.01", "date": "2004-01-12T00:00:00.000Z" }
             ])))
+            )),
+            (NewTrade = "application/x-ndjson", example = json!({ "type": "buy", "ticker": "MDB", "qty": 419 }))
         )
     ),
     responses(
@@ -56,16 +65,34 @@ use crate::store::trades::AppendedOnce;
                 "date": "2026-11-20T12:00:00.000Z"
             })
         ),
+        (
+            status = 200,
+            description = "Of an upload. As JSON: all lines have come to an end; those that are not in `problems` are stored, durably. As NDJSON: a line of outcome for each line, in order, as it is stored; where the last has no `line`, it ended early, and that line says why.",
+            content(
+                (UploadedView = "application/json", example = json!({ "customerId": 7, "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "stored": 2, "refused": 0, "problems": [] })),
+                (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "seq": 1 }))
+            )
+        ),
         AppendProblems,
     ),
 )]
 pub async fn append(
     State(api): State<Api>,
     CustomerParams { customer }: CustomerParams,
-    Extension(deadline): Extension<Deadline>,
+    deadline: Option<Extension<Deadline>>,
+    Extension(place): Extension<Place>,
     Key(key): Key,
-    TradesBody(drafts): TradesBody,
+    headers: HeaderMap,
+    body: TradesBody,
 ) -> Result<Response, Problem> {
+    let drafts = match body {
+        TradesBody::Whole(drafts) => drafts,
+        TradesBody::Lines(body) => {
+            return Ok(Upload { api, customer: Some(customer), key, headers, place, body }.answer().await);
+        }
+    };
+    let deadline =
+        deadline.map_or_else(|| Deadline::within(REQUEST - ANSWER), |Extension(deadline)| deadline);
     let (count, now) = (drafts.len(), api.clock.now());
     let repeat = if key.is_some() { Repeat::WithItsKey } else { Repeat::WithCare };
     let stored = match key {

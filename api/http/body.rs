@@ -6,23 +6,42 @@ use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::problem::{Kind, Problem};
-use super::{Api, Limits};
+use super::{Api, Limits, uploads};
 use crate::domain::{DraftError, TradeDraft, parse_drafts};
 
 /// The most trades in one request.
 pub(super) const MOST_TRADES: usize = 1000;
 
-/// One trade, or an array of 1 to 1,000.
-pub struct TradesBody(pub Vec<TradeDraft>);
+/// What is appended.
+pub enum TradesBody {
+    /// One trade, or an array of 1 to 1,000.
+    Whole(Vec<TradeDraft>),
+    /// A trade a line, still to be read.
+    Lines(Body),
+}
+
+/// A trade a line, still to be read.
+pub struct LinesBody(pub Body);
+
+impl FromRequest<Api> for LinesBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &Api) -> Result<Self, Problem> {
+        expect(request.headers(), &[uploads::MEDIA_TYPE])?;
+        Ok(Self(request.into_body()))
+    }
+}
 
 impl FromRequest<Api> for TradesBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
-        expect_json(request.headers())?;
+        if expect(request.headers(), &[JSON, uploads::MEDIA_TYPE])? == uploads::MEDIA_TYPE {
+            return Ok(Self::Lines(request.into_body()));
+        }
         let bytes = read(request.into_body(), api.limits).await?;
         match parse_drafts(&bytes, MOST_TRADES) {
-            Ok(drafts) => Ok(Self(drafts)),
+            Ok(drafts) => Ok(Self::Whole(drafts)),
             Err(DraftError::NotJson(error)) => {
                 Err(Problem::new(Kind::MalformedJson, format!("Not JSON: {error}.")))
             }
@@ -31,13 +50,17 @@ impl FromRequest<Api> for TradesBody {
     }
 }
 
-fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+const JSON: &str = "application/json";
+
+/// Which of these media types the body is.
+fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static str, Problem> {
     let refuse = |detail: &str| Err(Problem::new(Kind::UnsupportedMediaType, detail));
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (essence, parameters) = given.split_once(';').unwrap_or((given, ""));
-    if !essence.trim().eq_ignore_ascii_case("application/json") {
-        return refuse("The `Content-Type` must be `application/json`.");
-    }
+    let Some(media_type) = types.iter().find(|media_type| essence.trim().eq_ignore_ascii_case(media_type))
+    else {
+        return refuse(&format!("The `Content-Type` must be `{}`.", types.join("` or `")));
+    };
     let charset = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
@@ -50,7 +73,7 @@ fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
         .map(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
         Some(false) => refuse("The body must not be compressed."),
-        _ => Ok(()),
+        _ => Ok(media_type),
     }
 }
 

@@ -31,6 +31,27 @@ impl PartialSchema for NewTrade {
     }
 }
 
+/// A trade as a client sends it among those of others.
+pub struct NewTradeLine;
+
+impl ToSchema for NewTradeLine {}
+
+impl PartialSchema for NewTradeLine {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = NewTrade::schema();
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
+            object.description =
+                Some("A trade to append, and to whose history: a line of an upload.".to_owned());
+            object.properties.insert("customerId".to_owned(), ordinal());
+            object.required.push("customerId".to_owned());
+            object.examples = vec![
+                json!({ "customerId": 7, "type": "buy", "ticker": "MDB", "qty": 419, "price": "15.54" }),
+            ];
+        }
+        schema
+    }
+}
+
 /// One trade, or an array of 1 to 1,000.
 pub struct NewTrades;
 

@@ -14,9 +14,10 @@ use std::borrow::Cow;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 pub use documented::{
-    AppendProblems, PageProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
+    AppendProblems, ManyProblems, PageProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
 };
 pub use kind::Kind;
 pub use render::{catch_panic, render};
@@ -50,6 +51,9 @@ pub(super) struct Members {
     unknown_items: Option<Items>,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_stored_items: Option<Items>,
+    /// What became of an upload's lines.
+    #[serde(flatten)]
+    upload: Map<String, Value>,
 }
 
 /// One thing that is wrong with a request.
@@ -133,19 +137,7 @@ impl Problem {
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
         tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
         let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
-        let (kind, why) = match cause {
-            Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
-            Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
-            Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
-            Cause::SecondsExhausted(_) => (
-                Kind::HistoryExhausted,
-                "The next bucket of this history would begin later than a bucket can.",
-            ),
-            Cause::KeyReused => {
-                (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other trades.")
-            }
-            Cause::Database(error) => logged(error),
-        };
+        let (kind, why) = why(cause);
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
             let rest = "Trades that are not in `ranges` may or may not be stored";
             Self::new(Kind::OutcomeUnknown, format!("{why} {rest}{}", repeat.where_unknown()))
@@ -166,6 +158,20 @@ impl Problem {
             problem.members.not_stored_items = Items::between(stored + unknown, count);
         }
         problem
+    }
+
+    /// A line of an upload that is not a trade: the first faults, and how many more there are.
+    pub fn invalid_line(faults: &Faults, omitted: usize) -> Self {
+        let mut problem = Self::invalid_trades(faults);
+        problem.detail = kind::summary(faults.count() + omitted, "fault");
+        problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
+        problem
+    }
+
+    /// With what became of an upload's lines.
+    pub fn with(mut self, upload: Map<String, Value>) -> Self {
+        self.members.upload = upload;
+        self
     }
 
     /// Its HTTP status.
@@ -214,6 +220,20 @@ impl From<store::Error> for Problem {
     }
 }
 
+/// What a client may know of what was in an append's way.
+pub fn why(cause: Cause) -> (Kind, &'static str) {
+    match cause {
+        Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
+        Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
+        Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
+        Cause::SecondsExhausted(_) => {
+            (Kind::HistoryExhausted, "The next bucket of this history would begin later than a bucket can.")
+        }
+        Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other trades."),
+        Cause::Database(error) => logged(error),
+    }
+}
+
 /// Logs what the client must not see, and says what it may.
 fn logged(error: store::Error) -> (Kind, &'static str) {
     match error {
@@ -245,7 +265,7 @@ impl IntoResponse for Problem {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::domain::Seq;

@@ -21,10 +21,10 @@ use super::problem::{Kind, Problem};
 const HOME: &str = include_str!("../../web/index.html");
 const PROBLEMS: &str = include_str!("../../web/problems.html");
 
-/// On an answer from here: sent as it is. Compressing Swagger UI's 1.5 MB anew for everybody who asks
+/// On an answer that is sent as it is, as all from here are. Compressing Swagger UI's 1.5 MB anew for everybody who asks
 /// would keep a core busy for each; a tag keeps it from being sent twice instead.
 #[derive(Clone, Copy)]
-struct Whole;
+pub(super) struct Whole;
 
 /// Whether an answer may be compressed.
 pub(super) fn may_be_compressed(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {

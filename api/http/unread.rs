@@ -17,6 +17,10 @@ use hyper::body::{Frame, SizeHint};
 
 use super::Limits;
 
+/// On an answer that goes on reading the body itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StillRead;
+
 /// So many times the longest body is read and dropped; whoever sends more is cut off.
 const MOST: usize = 16;
 
@@ -30,6 +34,9 @@ pub(super) async fn drain(State(limits): State<Limits>, request: Request, next: 
     let deadline = tokio::time::Instant::now() + limits.body_timeout;
     let body = Shared(Arc::new(Mutex::new(body)));
     let response = next.run(Request::from_parts(parts, Body::new(body.clone()))).await;
+    if response.extensions().get::<StillRead>().is_some() {
+        return response;
+    }
     let rest = async {
         let (mut body, mut left) = (body, limits.body.saturating_mul(MOST));
         while let Some(Ok(frame)) = body.frame().await

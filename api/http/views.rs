@@ -210,7 +210,7 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    fn new(range: &SeqRange) -> Self {
+    pub fn new(range: &SeqRange) -> Self {
         Self { first_seq: range.first, last_seq: range.last }
     }
 }

@@ -28,6 +28,7 @@ mod page_cache;
 mod properties;
 mod readme;
 mod service;
+mod uploads;
 mod windows;
 
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     trials.extend(import::tests());
     trials.extend(readme::tests());
     trials.extend(service::tests());
+    trials.extend(uploads::tests());
     trials.extend(windows::tests());
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::finish();

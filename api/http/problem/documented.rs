@@ -34,6 +34,11 @@ documented! {
         InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
         InvalidTrade, IdempotencyKeyReused, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
     ];
+    /// Those of an upload to many histories.
+    ManyProblems: [
+        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, UnsupportedMediaType, Internal, Overloaded,
+        DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
+    ];
     /// Those of a read that always finds something.
     ReadProblems: [InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
     /// Those of a read of a page.
@@ -136,6 +141,11 @@ impl PartialSchema for ProblemSchema {
                 .required("first")
                 .required("last")
         };
+        let lines = || {
+            let range =
+                ObjectBuilder::new().property("first", whole(1)).property("last", whole(1)).required("first");
+            ArrayBuilder::new().items(range)
+        };
         ObjectBuilder::new()
             .description(Some("An error, as RFC 9457 has it."))
             .property(
@@ -170,6 +180,20 @@ impl PartialSchema for ProblemSchema {
                 "notStoredItems",
                 items().description(Some("Items of the request's array that are not stored.")),
             )
+            .property("stored", described(whole(0), "Lines of an upload that are stored."))
+            .property("refused", described(whole(0), "Lines of an upload that are not, for reasons of their own."))
+            .property("customers", described(whole(0), "Customers that have any of the lines that are stored."))
+            .property("problems", ArrayBuilder::new().items(Ref::from_schema_name("LineProblem")))
+            .property(
+                "unknownLines",
+                lines().description(Some("Lines of an upload, counted from 1, that may or may not be stored.")),
+            )
+            .property(
+                "notStoredLines",
+                lines().description(Some(
+                    "Lines of an upload, counted from 1, of which none is stored. The last of these has no end.",
+                )),
+            )
             .required("type")
             .required("title")
             .required("status")
@@ -182,4 +206,9 @@ impl PartialSchema for ProblemSchema {
 
 fn whole(minimum: i64) -> Object {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(minimum)).build()
+}
+
+fn described(mut schema: Object, words: &str) -> Object {
+    schema.description = Some(words.to_owned());
+    schema
 }

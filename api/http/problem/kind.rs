@@ -43,6 +43,8 @@ pub enum Kind {
     PartlyStored,
     /// An append of which nobody can say.
     OutcomeUnknown,
+    /// A line of an upload that ended before it.
+    NotStored,
 }
 
 /// What the table says of a kind.
@@ -62,7 +64,7 @@ pub struct Spec {
 
 impl Kind {
     /// All of them, by status.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::InvalidParameter,
         Self::MalformedJson,
         Self::NotFound,
@@ -83,6 +85,7 @@ impl Kind {
         Self::TimedOut,
         Self::PartlyStored,
         Self::OutcomeUnknown,
+        Self::NotStored,
     ];
 
     /// The table.
@@ -159,7 +162,7 @@ impl Kind {
                 "unsupported-media-type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Unsupported media type",
-                "The body must be `application/json`, in UTF-8, not compressed, and its `Content-Type` must say so.",
+                "The body must be `application/json`, or where many trades are sent `application/x-ndjson`, in UTF-8, not compressed, and its `Content-Type` must say so.",
                 None,
             ),
             Self::InvalidTrade => (
@@ -215,14 +218,21 @@ impl Kind {
                 "partly-stored",
                 UNAVAILABLE,
                 "Partly stored",
-                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again.",
+                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again. Of an upload, `notStoredLines` are not.",
+                None,
+            ),
+            Self::NotStored => (
+                "not-stored",
+                UNAVAILABLE,
+                "Not stored",
+                "A line of an upload that ended early. The last line of the answer says why; this one may be sent again.",
                 None,
             ),
             Self::OutcomeUnknown => (
                 "outcome-unknown",
                 UNAVAILABLE,
                 "Outcome unknown",
-                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored.",
+                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored. Of an upload the same is said of `unknownLines` and `notStoredLines`, counted from 1.",
                 None,
             ),
         };

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::kind::Kind;
 use super::{Members, Problem};
@@ -25,6 +26,28 @@ struct Rendered<'a> {
     request_id: &'a str,
     #[serde(flatten)]
     members: &'a Members,
+}
+
+#[derive(Serialize)]
+struct InLine<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(flatten)]
+    members: &'a Members,
+}
+
+impl Problem {
+    /// As a value inside an answer, whose address and id are its own.
+    pub fn in_line(&self) -> Value {
+        let spec = self.kind.spec();
+        let (r#type, status) = (format!("/problems#{}", spec.slug), spec.status.as_u16());
+        let value =
+            InLine { r#type, title: spec.title, status, detail: &self.detail, members: &self.members };
+        // Cannot fail: no map with keys that are not text, no number that is not finite.
+        serde_json::to_value(value).unwrap_or_default()
+    }
 }
 
 /// Gives every error a problem body: ours, and the framework's own, which come empty or as text.

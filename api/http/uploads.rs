@@ -1,0 +1,221 @@
+//! Uploads: a trade a line, any number of lines, committed as they come.
+//!
+//! The body is read by a task of its own ([`read`]), which hands parsed lines to the engine
+//! ([`crate::ingest`]) no faster than it takes them, so that memory is bounded and a slow database slows
+//! the client. The engine goes on when the client has hung up, with what was read: a trade that was
+//! sent whole is stored or its outcome told to the log.
+//!
+//! An upload has no deadline as a whole. What bounds it: each piece of the body must come in time, each
+//! line of the answer must be taken in time, the database may be away for [`PATIENCE`], and when the
+//! service stops no more is read or sent, so that it ends before the drain does.
+//!
+//! It ends with the truth. Every line is stored, refused, unknown or not stored, and the answer says
+//! which ([`ending`]): as one summary, or line by line ([`outcomes`]).
+
+mod ending;
+mod outcomes;
+mod read;
+mod summary;
+mod views;
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use futures_util::{StreamExt, stream};
+use http_body_util::BodyExt;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::body::LinesBody;
+use super::idempotency::Key;
+use super::limits::Place;
+use super::new_trades::NewTradeLine;
+use super::problem::{Kind, ManyProblems, ParameterFault, Problem};
+use super::unread::StillRead;
+use super::{Api, accept, site};
+use crate::domain::{CustomerId, IdempotencyKey};
+use crate::ingest::{self, Destination, Options, Report, Watch};
+use crate::store;
+
+use outcomes::Outcomes;
+use read::{BadLine, Reader};
+use summary::Summary;
+pub use views::{ManyUploadedView, OutcomeView, UploadedView};
+
+/// One JSON text a line. (<https://github.com/ndjson/ndjson-spec>)
+pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
+
+/// How long the database may be away, with nothing of a batch stored all the while: longer than an
+/// election takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// When an upload has ended before its body, the rest of the body is read and dropped for so long: many
+/// clients read no answer before they have sent all.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// When the service stops, what was read is sent for so long.
+const STOPPING: Duration = Duration::from_secs(1);
+
+// An upload that is stopped ends with the last request: after its last command, and a client that does not
+// take its answer.
+const _: () =
+    assert!(store::COMMAND.as_secs() + STOPPING.as_secs() + LINGER.as_secs() < super::REQUEST.as_secs() + 2);
+
+/// Lines that wait: with one history two batches, as only one can be under way; with many, enough that
+/// a batch holds more than one line of a customer.
+const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
+const WAITING_OF_MANY: usize = 50_000;
+
+/// Customers told apart in a summary.
+const MOST_CUSTOMERS: usize = 100_000;
+
+/// Whether a request is an upload.
+pub(super) fn is_one(method: &Method, headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    method == Method::POST && essence.eq_ignore_ascii_case(MEDIA_TYPE)
+}
+
+/// An upload that is about to begin.
+pub(super) struct Upload {
+    pub(super) api: Api,
+    /// Whose history it is; `None` where each line says.
+    pub(super) customer: Option<CustomerId>,
+    pub(super) key: Option<IdempotencyKey>,
+    pub(super) headers: HeaderMap,
+    pub(super) place: Place,
+    pub(super) body: Body,
+}
+
+/// Append trades of many customers
+///
+/// Takes a trade a line, each with its `customerId`, and stores each customer's at the end of that
+/// customer's history, in their order, as they come. As an upload to one history it has any length and no
+/// deadline, and is answered by one summary, or with `Accept: application/x-ndjson` by a line of outcome
+/// for each line. The summary counts up to 100,000 customers; `moreCustomers` says that there are more.
+#[utoipa::path(
+    post,
+    path = "/v1/trades",
+    operation_id = "uploadTrades",
+    tag = "Trades",
+    request_body(
+        content = NewTradeLine, content_type = "application/x-ndjson",
+        description = "One JSON object a line, of at most 64 KiB. Blank lines are passed over.",
+        example = json!({ "customerId": 7, "type": "buy", "ticker": "MDB", "qty": 419 })
+    ),
+    responses(
+        (
+            status = 200,
+            description = "As JSON: all lines have come to an end; those that are not in `problems` are stored, durably. As NDJSON: a line of outcome for each line, in order, as it is stored; where the last has no `line`, it ended early, and that line says why.",
+            content(
+                (ManyUploadedView = "application/json", example = json!({ "stored": 2, "refused": 0, "problems": [], "customers": 2 })),
+                (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "customerId": 7, "seq": 1 }))
+            )
+        ),
+        ManyProblems,
+    ),
+)]
+pub async fn append_many(
+    State(api): State<Api>,
+    Key(key): Key,
+    Extension(place): Extension<Place>,
+    headers: HeaderMap,
+    LinesBody(body): LinesBody,
+) -> Response {
+    Upload { api, customer: None, key, headers, place, body }.answer().await
+}
+
+impl Upload {
+    /// Stores what comes, and answers.
+    pub(super) async fn answer(self) -> Response {
+        if self.key.is_some() {
+            let (parameter, detail) =
+                ("Idempotency-Key".into(), "is not taken with an upload yet".to_owned());
+            return Problem::invalid_parameters(vec![ParameterFault { parameter, detail }]).into_response();
+        }
+        if accept::takes_lines(&self.headers) {
+            return self.by_lines();
+        }
+        // A task, because a client that hangs up would cut it off.
+        let stored = tokio::spawn(async move {
+            let (customer, mut summary) = (self.customer, Summary::default());
+            let (report, rest) = self.store(&mut summary).await;
+            rest.linger().await;
+            ending::of(report, summary, customer)
+        });
+        match stored.await {
+            Ok(Ok(view)) => Json(view).into_response(),
+            Ok(Err(problem)) => problem.into_response(),
+            Err(_panicked) => Problem::new(Kind::Internal, "The upload came to a bad end.").into_response(),
+        }
+    }
+
+    /// Answers at once, and goes on.
+    fn by_lines(self) -> Response {
+        let (send, receive) = mpsc::channel::<Bytes>(1);
+        tokio::spawn(async move {
+            let (customer, limit) = (self.customer, self.api.limits.body_timeout);
+            let mut outcomes = Outcomes::new(send, customer.is_none(), limit);
+            let (report, rest) = self.store(&mut outcomes).await;
+            let ended = ending::of(report, Summary::default(), customer);
+            outcomes.finish(ended.err(), LINGER).await;
+            // The answer's end would end the connection.
+            rest.linger().await;
+        });
+        let lines = stream::unfold(receive, async |mut receive| Some((receive.recv().await?, receive)));
+        let mut response = Body::from_stream(lines.map(Ok::<_, Infallible>)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(MEDIA_TYPE));
+        response.extensions_mut().insert(StillRead);
+        // A compressor keeps lines back until it has enough of them.
+        response.extensions_mut().insert(site::Whole);
+        response
+    }
+
+    async fn store(self, watch: &mut impl Watch<BadLine>) -> (Report, Rest) {
+        let Self { api, customer, key: _, headers: _, place, body } = self;
+        let began = api.clock.now();
+        let to = Destination { trades: api.store.trades().clone(), began };
+        let many = customer.is_none();
+        let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
+        let options = Options { strict: false, many, waiting, patience: PATIENCE, customers: MOST_CUSTOMERS };
+        let (chunks, incoming) = mpsc::channel(1);
+        let date = Some(api.clock.clone());
+        let reader = Reader::new(chunks, customer, date, api.limits.body_timeout);
+        let reading = tokio::spawn(reader.run(body));
+        let (stop, mut stopped) = mpsc::channel(2);
+        let ready = api.ready.clone();
+        let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
+            ready.ended().await;
+            // No more is read; and soon no more is sent.
+            let _ = stop.send(()).await;
+            tokio::time::sleep(STOPPING).await;
+            let _ = stop.send(()).await;
+        }));
+        let report = ingest::run(incoming, &to, options, &mut stopped, watch).await;
+        (report, Rest { reading, _place: place })
+    }
+}
+
+/// What is left of a body.
+struct Rest {
+    reading: JoinHandle<Option<Body>>,
+    _place: Place,
+}
+
+impl Rest {
+    /// Reads and drops it, while there is time.
+    async fn linger(self) {
+        let rest = async {
+            if let Ok(Some(mut body)) = self.reading.await {
+                while !body.is_end_stream() && matches!(body.frame().await, Some(Ok(_))) {}
+            }
+        };
+        let _ = tokio::time::timeout(LINGER, rest).await;
+    }
+}

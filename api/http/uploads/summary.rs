@@ -1,0 +1,51 @@
+//! What one summary of an upload says of single lines.
+
+use super::read::BadLine;
+use super::views::{FaultView, LineProblemView};
+use crate::ingest::{Bad, Refusal, RowEnd, Sent, Watch};
+
+/// Lines of which the problem is told; the others are only counted.
+pub(super) const MOST: usize = 100;
+
+/// The first problems.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    pub(super) problems: Vec<LineProblemView>,
+    pub(super) omitted: u64,
+}
+
+impl Summary {
+    fn tell(&mut self, problem: impl FnOnce() -> LineProblemView) {
+        if self.problems.len() < MOST { self.problems.push(problem()) } else { self.omitted += 1 }
+    }
+}
+
+impl Watch<BadLine> for Summary {
+    fn bad(&mut self, bad: BadLine) {
+        self.tell(|| LineProblemView {
+            line: bad.line(),
+            errors: bad.faults.into_iter().map(FaultView::from).collect(),
+            errors_omitted: Some(bad.omitted).filter(|&omitted| omitted > 0),
+        });
+    }
+
+    fn sent(&mut self, sent: &Sent) {
+        for (row, end) in sent.rows.iter().zip(&sent.ends) {
+            if let RowEnd::Refused(refusal) = end {
+                self.tell(|| LineProblemView {
+                    line: row.line,
+                    errors: vec![FaultView { pointer: String::new(), detail: why(*refusal).to_owned() }],
+                    errors_omitted: None,
+                });
+            }
+        }
+    }
+}
+
+/// Why a trade is not stored, as a sentence without a full stop.
+pub(super) fn why(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::HistoryExhausted => "its customer's history can take no more pages",
+        Refusal::KeyReused => "its customer has had another request with the same `Idempotency-Key`",
+    }
+}

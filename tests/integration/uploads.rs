@@ -1,0 +1,282 @@
+//! Uploads: a trade a line, any number of lines, told exactly.
+
+mod faults;
+mod wire;
+
+use std::fmt::Write;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::commands::program::Place;
+use crate::harness::{Answer, Client, Service, history, tests, trade, trade_at};
+use wire::Upload;
+
+pub const NDJSON: &str = "application/x-ndjson";
+
+mod list {
+    use super::*;
+
+    tests!["uploads":
+        one_summary,
+        what_is_wrong_with_a_line_is_its_own_matter,
+        an_outcome_for_each_line_as_it_commits,
+        problems_beyond_the_first_are_counted,
+        many_customers_at_once,
+        others_may_append_meanwhile,
+        what_no_upload_is,
+        memory_is_constant,
+    ];
+}
+
+pub fn tests() -> Vec<libtest_mimic::Trial> {
+    [list::tests(), faults::tests()].into_iter().flatten().collect()
+}
+
+pub async fn upload(client: &Client, path: &str, body: impl Into<String>) -> Answer {
+    let body = body.into();
+    client.send(Method::POST, path, |request| request.header("content-type", NDJSON).body(body)).await
+}
+
+pub async fn upload_with(client: &Client, path: &str, key: &str, body: &str) -> Answer {
+    let body = body.to_owned();
+    let with = |request: reqwest::RequestBuilder| {
+        request.header("content-type", NDJSON).header("idempotency-key", key).body(body)
+    };
+    client.send(Method::POST, path, with).await
+}
+
+/// Trades of these quantities, a line each.
+pub fn lines(quantities: impl IntoIterator<Item = u64>) -> String {
+    quantities.into_iter().map(|qty| format!("{}\n", trade(qty))).collect()
+}
+
+pub fn of(customer: u64, qty: u64) -> String {
+    let mut trade = trade_at(qty, "2004-01-09T00:00:00Z");
+    trade["customerId"] = json!(customer);
+    format!("{trade}\n")
+}
+
+async fn one_summary() {
+    let service = Service::start().await;
+    let answer = upload(&service.client, "/v1/customers/7/trades", lines(1..=2_345)).await;
+    assert_eq!(
+        answer.expect(200),
+        json!({
+            "customerId": 7, "ranges": [{ "firstSeq": 1, "lastSeq": 2_345 }], "stored": 2_345, "refused": 0,
+            "problems": []
+        })
+    );
+    // The last line need not end; blank lines and CRLF are passed over; a type may have parameters.
+    let body = format!("\n{}\r\n  \r\n{}", trade(2_346), trade_at(2_347, "2004-01-09T00:00:00Z"));
+    let with = |request: reqwest::RequestBuilder| {
+        request.header("content-type", "Application/X-NDJSON; charset=utf-8").body(body)
+    };
+    let answer = service.client.send(Method::POST, "/v1/customers/7/trades", with).await;
+    assert_eq!(answer.expect(200)["ranges"], json!([{ "firstSeq": 2_346, "lastSeq": 2_347 }]));
+    assert_eq!(history(&service.database, 7).await.quantities, (1..=2_347).collect::<Vec<_>>());
+    let last = service.client.get("/v1/customers/7/trades/2347").await.expect(200);
+    assert_eq!(last["date"], "2004-01-09T00:00:00.000Z");
+    let nothing = upload(&service.client, "/v1/customers/7/trades", "\n").await.expect(200);
+    assert_eq!((&nothing["stored"], &nothing["ranges"]), (&json!(0), &json!([])));
+}
+
+async fn what_is_wrong_with_a_line_is_its_own_matter() {
+    let service = Service::start().await;
+    let long = json!({ "type": "buy", "ticker": "MDB", "qty": 1, "note": "x".repeat(64 * 1024) });
+    let body = format!(
+        "{}\n{{\"type\":\"hold\",\"qty\":0}}\nnot JSON\n\n{long}\n{}\n[]\n{}",
+        trade(1),
+        trade(6),
+        json!({ "customerId": 7, "type": "buy", "ticker": "MDB", "qty": 8 })
+    );
+    let summary = upload(&service.client, "/v1/customers/7/trades", body).await.expect(200);
+    assert_eq!((&summary["stored"], &summary["refused"]), (&json!(2), &json!(5)), "{summary}");
+    let problems = summary["problems"].as_array().expect("problems");
+    let told = |problem: &Value| {
+        let errors = problem["errors"].as_array().expect("errors").iter();
+        let pointers = errors.map(|error| error["pointer"].as_str().expect("a pointer").to_owned());
+        (problem["line"].as_u64().expect("a line"), pointers.collect::<Vec<_>>())
+    };
+    let expected: [(u64, &[&str]); 5] =
+        [(2, &["/type", "/qty", "/ticker"]), (3, &[""]), (5, &[""]), (7, &[""]), (8, &["/customerId"])];
+    let expected =
+        expected.map(|(line, at)| (line, at.iter().map(|at| (*at).to_owned()).collect::<Vec<_>>()));
+    assert_eq!(problems.iter().map(told).collect::<Vec<_>>(), expected);
+    assert!(problems[1]["errors"][0]["detail"].as_str().unwrap().starts_with("is not JSON: "), "{summary}");
+    assert_eq!(problems[2]["errors"][0]["detail"], "is longer than 65536 bytes");
+    assert_eq!(history(&service.database, 7).await.quantities, [1, 6]);
+}
+
+async fn an_outcome_for_each_line_as_it_commits() {
+    let service = Service::start().await;
+    let mut upload = Upload::begin(service.address(), "/v1/customers/7/trades", &[("Accept", NDJSON)]).await;
+    let head = upload.head().await;
+    assert!(
+        head.starts_with("HTTP/1.1 200 ") && head.contains("content-type: application/x-ndjson"),
+        "{head}"
+    );
+    // Each is answered before the next is sent.
+    for qty in 1..=3_u64 {
+        upload.send(&lines([qty])).await;
+        assert_eq!(upload.line().await, Some(json!({ "line": qty, "seq": qty })));
+    }
+    upload.send("\n{\"type\":\"hold\"").await;
+    upload.send("}\n{\n").await;
+    let problem = upload.line().await.expect("an outcome");
+    assert_eq!(
+        (&problem["line"], &problem["problem"]["type"]),
+        (&json!(5), &json!("/problems#invalid-trade"))
+    );
+    assert_eq!(problem["problem"]["status"], 422);
+    assert_eq!(problem["problem"]["errors"][0]["pointer"], "/type", "{problem}");
+    assert!(problem.get("seq").is_none() && problem["problem"].get("instance").is_none(), "{problem}");
+    let problem = upload.line().await.expect("an outcome");
+    assert_eq!(problem["problem"]["type"], "/problems#malformed-json", "{problem}");
+    upload.send(&trade(7).to_string()).await;
+    upload.end().await;
+    assert_eq!(upload.line().await, Some(json!({ "line": 7, "seq": 4 })));
+    assert_eq!(upload.line().await, None);
+    assert_eq!(history(&service.database, 7).await.quantities, [1, 2, 3, 7]);
+    // All at once.
+    let body = lines(1..=5_000);
+    let with = |request: reqwest::RequestBuilder| {
+        request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
+    };
+    let answer = service.client.send(Method::POST, "/v1/customers/8/trades", with).await;
+    let text = String::from_utf8(answer.body).expect("UTF-8");
+    let outcomes: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let expected: Vec<_> = (1..=5_000).map(|line| json!({ "line": line, "seq": line })).collect();
+    assert_eq!(outcomes, expected);
+}
+
+async fn problems_beyond_the_first_are_counted() {
+    let service = Service::start().await;
+    let mut body = "{}\n".repeat(250);
+    body += &lines([1]);
+    let fields: Vec<_> = (0..50).map(|field| format!("\"f{field}\":0")).collect();
+    writeln!(body, "{{{}}}", fields.join(",")).unwrap();
+    let summary = upload(&service.client, "/v1/customers/7/trades", body).await.expect(200);
+    assert_eq!((&summary["stored"], &summary["refused"]), (&json!(1), &json!(251)));
+    assert_eq!(summary["problems"].as_array().map(Vec::len), Some(100));
+    assert_eq!(summary["problemsOmitted"], 151);
+    let first = upload(&service.client, "/v1/customers/7/trades", format!("{{{}}}", fields.join(","))).await;
+    let problem = &first.expect(200)["problems"][0];
+    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(10));
+    assert_eq!(problem["errorsOmitted"], 43, "50 unknown fields, and 3 that are not there");
+}
+
+async fn many_customers_at_once() {
+    let service = Service::start().await;
+    let mut body = String::new();
+    for qty in 1..=30 {
+        for customer in 1..=100 {
+            body += &of(customer, qty);
+        }
+    }
+    body += &lines([1]);
+    let summary = upload(&service.client, "/v1/trades", body).await.expect(200);
+    assert_eq!((&summary["customers"], &summary["stored"]), (&json!(100), &json!(3_000)), "{summary}");
+    assert_eq!(summary["problems"][0]["errors"][0]["pointer"], "/customerId");
+    assert!(summary.get("ranges").is_none() && summary.get("moreCustomers").is_none(), "{summary}");
+    for customer in 1..=100 {
+        let expected: Vec<_> = (1..=30).collect();
+        assert_eq!(history(&service.database, customer).await.quantities, expected, "their order is kept");
+    }
+    let body = format!("{}{}{}", of(200, 1), of(1, 31), of(200, 2));
+    let with = |request: reqwest::RequestBuilder| {
+        request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
+    };
+    let answer = service.client.send(Method::POST, "/v1/trades", with).await;
+    assert_eq!(
+        String::from_utf8_lossy(&answer.body),
+        "{\"line\":1,\"customerId\":200,\"seq\":1}\n{\"line\":2,\"customerId\":1,\"seq\":31}\n\
+         {\"line\":3,\"customerId\":200,\"seq\":2}\n"
+    );
+}
+
+async fn others_may_append_meanwhile() {
+    let service = Service::start().await;
+    let others = async {
+        for qty in 1..=200 {
+            service.client.append(7, &trade(1_000_000 + qty)).await.expect(201);
+        }
+    };
+    let (summary, ()) =
+        tokio::join!(upload(&service.client, "/v1/customers/7/trades", lines(1..=20_000)), others);
+    let summary = summary.expect(200);
+    let history = history(&service.database, 7).await;
+    history.holds_exactly((1..=20_000).chain(1_000_001..=1_000_200));
+    let ranges = summary["ranges"].as_array().expect("ranges").iter();
+    let seqs =
+        ranges.flat_map(|range| range["firstSeq"].as_u64().unwrap()..=range["lastSeq"].as_u64().unwrap());
+    let told: Vec<_> = seqs.map(|seq| history.quantities[seq as usize - 1]).collect();
+    assert_eq!(told, (1..=20_000).collect::<Vec<_>>(), "each line is where the summary says");
+}
+
+async fn what_no_upload_is() {
+    let service = Service::start().await;
+    let json = |request: reqwest::RequestBuilder| request.json(&trade(1));
+    let answer = service.client.send(Method::POST, "/v1/trades", json).await;
+    answer.problem(415, "unsupported-media-type");
+    let packed = |request: reqwest::RequestBuilder| {
+        request.header("content-type", NDJSON).header("content-encoding", "gzip").body(lines([1]))
+    };
+    let answer = service.client.send(Method::POST, "/v1/customers/7/trades", packed).await;
+    answer.problem(415, "unsupported-media-type");
+    let html = |request: reqwest::RequestBuilder| {
+        request.header("content-type", NDJSON).header("accept", "text/html").body(lines([1]))
+    };
+    service.client.send(Method::POST, "/v1/trades", html).await.problem(406, "not-acceptable");
+    upload(&service.client, "/v1/customers/0/trades", lines([1])).await.problem(400, "invalid-parameter");
+    // JSON is not answered line by line.
+    let lines_of_json = |request: reqwest::RequestBuilder| request.header("accept", NDJSON).json(&trade(1));
+    let answer = service.client.send(Method::POST, "/v1/customers/7/trades", lines_of_json).await;
+    answer.problem(406, "not-acceptable");
+    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 0);
+}
+
+/// What the kernel says of a process's memory, in MiB, at most.
+fn most_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line of it");
+    line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
+}
+
+async fn memory_is_constant() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--log", "error"]).await;
+    // Some 60 MB, of trades and of lines that are none.
+    let (good, noise) = (lines(1..=1_000), format!("{}\n{}\n", "\n".repeat(1_000), "x".repeat(300_000)));
+    for accept in ["application/json", NDJSON] {
+        let mut upload =
+            Upload::begin(serving.address, "/v1/customers/7/trades", &[("Accept", accept)]).await;
+        upload.send(&good).await;
+        let before = most_memory(serving.pid());
+        let (mut read, mut write) = upload.split();
+        let writing = async {
+            for _ in 0..100 {
+                write.send(&good).await;
+                write.send(&noise).await;
+                write.send(&noise).await;
+            }
+            write.end().await;
+        };
+        let reading = async {
+            if accept == NDJSON {
+                let mut stored = 0_u64;
+                while let Some(line) = read.line().await {
+                    stored += u64::from(line.get("seq").is_some());
+                }
+                assert_eq!(stored, 101_000);
+            } else {
+                let summary = read.line().await.expect("a summary");
+                assert_eq!((&summary["stored"], &summary["refused"]), (&json!(101_000), &json!(200)));
+            }
+        };
+        tokio::join!(writing, reading);
+        let after = most_memory(serving.pid());
+        assert!(after < before + 48, "{accept}: {before} MiB before, {after} MiB after");
+    }
+    serving.stop().await;
+}
