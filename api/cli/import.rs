@@ -103,7 +103,8 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
                 _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
             }
             let mut progress = Progress::start(file.size);
-            let to = Destination { trades: opened.store.trades().clone(), began: Clock::system().now() };
+            let (trades, key) = (opened.store.trades().clone(), None);
+            let to = Destination { trades, key, began: Clock::system().now() };
             let rows = import::read_ahead(file.rows, args.strict);
             let report = ingest::run(rows, &to, args.options(), &mut interrupts, &mut progress).await;
             let took = progress.finish();

@@ -30,7 +30,8 @@ use crate::store::trades::AppendedOnce;
 ///
 /// With an `Idempotency-Key` the request may be sent again, whatever came of it: the trades are stored
 /// once, and every answer says where the first request has stored them. A key belongs to one customer,
-/// and is remembered for a day after its last use, unless the server is told otherwise.
+/// and is remembered for a day after its last use, unless the server is told otherwise. Lines with a key
+/// that are sent again, from the first one on, continue where they ended: each is known by its number.
 #[utoipa::path(
     post,
     path = "/v1/customers/{customerId}/trades",

@@ -36,7 +36,7 @@ use super::body::LinesBody;
 use super::idempotency::Key;
 use super::limits::Place;
 use super::new_trades::NewTradeLine;
-use super::problem::{Kind, ManyProblems, ParameterFault, Problem};
+use super::problem::{Kind, ManyProblems, Problem};
 use super::unread::StillRead;
 use super::{Api, accept, site};
 use crate::domain::{CustomerId, IdempotencyKey};
@@ -98,12 +98,16 @@ pub(super) struct Upload {
 /// Takes a trade a line, each with its `customerId`, and stores each customer's at the end of that
 /// customer's history, in their order, as they come. As an upload to one history it has any length and no
 /// deadline, and is answered by one summary, or with `Accept: application/x-ndjson` by a line of outcome
-/// for each line. The summary counts up to 100,000 customers; `moreCustomers` says that there are more.
+/// for each line. With an `Idempotency-Key` it may be sent again, whatever came of it, and continues: the
+/// key is each customer's own. The summary counts up to 100,000 customers; `moreCustomers` says that there are more.
 #[utoipa::path(
     post,
     path = "/v1/trades",
     operation_id = "uploadTrades",
     tag = "Trades",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "A new name for each new upload, 1 to 255 visible ASCII characters, such as a UUID; the same name for the same lines sent again.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
+    ),
     request_body(
         content = NewTradeLine, content_type = "application/x-ndjson",
         description = "One JSON object a line, of at most 64 KiB. Blank lines are passed over.",
@@ -134,11 +138,6 @@ pub async fn append_many(
 impl Upload {
     /// Stores what comes, and answers.
     pub(super) async fn answer(self) -> Response {
-        if self.key.is_some() {
-            let (parameter, detail) =
-                ("Idempotency-Key".into(), "is not taken with an upload yet".to_owned());
-            return Problem::invalid_parameters(vec![ParameterFault { parameter, detail }]).into_response();
-        }
         if accept::takes_lines(&self.headers) {
             return self.by_lines();
         }
@@ -178,15 +177,16 @@ impl Upload {
     }
 
     async fn store(self, watch: &mut impl Watch<BadLine>) -> (Report, Rest) {
-        let Self { api, customer, key: _, headers: _, place, body } = self;
+        let Self { api, customer, key, headers: _, place, body } = self;
         let began = api.clock.now();
-        let to = Destination { trades: api.store.trades().clone(), began };
+        // The record of a key gives one date to all lines without one, in every attempt.
+        let clock = key.is_none().then(|| api.clock.clone());
+        let to = Destination { trades: api.store.trades().clone(), key, began };
         let many = customer.is_none();
         let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
         let options = Options { strict: false, many, waiting, patience: PATIENCE, customers: MOST_CUSTOMERS };
         let (chunks, incoming) = mpsc::channel(1);
-        let date = Some(api.clock.clone());
-        let reader = Reader::new(chunks, customer, date, api.limits.body_timeout);
+        let reader = Reader::new(chunks, customer, clock, api.limits.body_timeout);
         let reading = tokio::spawn(reader.run(body));
         let (stop, mut stopped) = mpsc::channel(2);
         let ready = api.ready.clone();

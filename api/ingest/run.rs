@@ -1,5 +1,6 @@
 //! From rows to the database: batch, store, tell.
 
+use std::collections::HashMap;
 use std::future::{Future, pending};
 use std::io;
 use std::time::Duration;
@@ -15,6 +16,8 @@ use super::pending::Pending;
 use super::report::{End, Report};
 use super::send::{Destination, Sent, send};
 use super::tally::Tally;
+use crate::domain::CustomerId;
+use crate::store::trades::UploadedSoFar;
 
 /// How it is gone about.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +80,9 @@ const MOST_UNDER_WAY: usize = 256;
 /// Rows under way, but for the last batch: a part of what a process lets wait for its committers.
 const MOST_ROWS_UNDER_WAY: usize = 16_000;
 
+/// Customers of a keyed upload of which is remembered what it has come to, at some 400 bytes each.
+const MOST_KEYED: usize = 10_000;
+
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -102,6 +108,7 @@ pub async fn run<B: Bad>(
     let mut pending = Pending::default();
     let mut under_way = FuturesUnordered::new();
     let mut rows_under_way = 0;
+    let mut keyed: HashMap<CustomerId, UploadedSoFar> = HashMap::new();
     let (tell, mut told) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let mut came = Instant::now();
@@ -120,14 +127,24 @@ pub async fn run<B: Bad>(
         {
             let Some(batch) = pending.take(any) else { break };
             rows_under_way += batch.rows.len();
-            under_way.push(send(to.clone(), batch, options, stop.clone(), tell.clone()));
+            let so_far = keyed.remove(&batch.customer);
+            under_way.push(send(to.clone(), batch, so_far, options, stop.clone(), tell.clone()));
         }
         if incoming.is_none() && under_way.is_empty() {
             break;
         }
         let room = pending.len() < options.waiting && !watch.full();
         tokio::select! {
-            Some(sent) = under_way.next(), if !under_way.is_empty() => {
+            Some(mut sent) = under_way.next(), if !under_way.is_empty() => {
+                if let Some(so_far) = sent.so_far.take() {
+                    // Without it the search begins where the upload did: only that takes longer.
+                    if keyed.len() >= MOST_KEYED
+                        && let Some(other) = keyed.keys().next().copied()
+                    {
+                        keyed.remove(&other);
+                    }
+                    keyed.insert(sent.customer, so_far);
+                }
                 rows_under_way -= sent.rows.len();
                 pending.done(sent.customer);
                 tally.sent(&sent);

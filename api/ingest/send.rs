@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::Row;
 use super::pending::Batch;
 use super::run::Options;
-use crate::domain::{CustomerId, Seq, SeqRange, Totals, Trade, TradeDraft};
-use crate::store::trades::{AppendError, Cause, Trades};
+use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Totals, Trade};
+use crate::store::trades::{AppendError, AppendedLines, Cause, LineRefusal, Trades, UploadedSoFar};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// Where rows go.
@@ -18,7 +18,9 @@ use crate::store::{COMMAND, Deadline, Error};
 pub struct Destination {
     /// The histories.
     pub trades: Trades,
-    /// When it began: the date of rows that have none.
+    /// Under which it may be sent again: what is stored then is found, and the rest continues.
+    pub key: Option<IdempotencyKey>,
+    /// When it began: the date of rows that have none, unless it began earlier under the same key.
     pub began: crate::domain::Instant,
 }
 
@@ -38,6 +40,8 @@ pub enum Refusal {
     HistoryExhausted,
     /// Its customer has had another request with the same key.
     KeyReused,
+    /// See [`LineRefusal`].
+    Line(LineRefusal),
 }
 
 /// What became of a batch: that of its first rows is in `ends`, of the next `unknown` nothing is
@@ -56,6 +60,8 @@ pub struct Sent {
     pub totals: Option<Totals>,
     /// Why not all has come to an end.
     pub failed: Option<Cause>,
+    /// What a keyed upload has come to.
+    pub(super) so_far: Option<UploadedSoFar>,
 }
 
 /// Appends a batch. When the database is away for a passing reason and nothing is unknown, tries
@@ -64,26 +70,28 @@ pub struct Sent {
 pub(super) async fn send(
     to: Destination,
     Batch { customer, rows }: Batch,
+    so_far: Option<UploadedSoFar>,
     options: Options,
     stop: CancellationToken,
     waiting: UnboundedSender<&'static str>,
 ) -> Sent {
-    let mut sent = Sent { customer, rows, ends: Vec::new(), unknown: 0, totals: None, failed: None };
+    let so_far = so_far.or_else(|| Some(UploadedSoFar::nothing(customer, to.key.clone()?)));
+    let mut sent = Sent { customer, rows, ends: Vec::new(), unknown: 0, totals: None, failed: None, so_far };
     let mut give_up = Instant::now() + options.patience;
     let mut pause = Duration::from_millis(250);
     loop {
-        let rest = sent.rows[sent.ends.len()..].iter().map(|row| row.draft.clone());
-        let (ranges, result) = to.append(customer, rest).await;
-        if !ranges.is_empty() {
+        let rest = &sent.rows[sent.ends.len()..];
+        let (ends, totals, failed) = match &mut sent.so_far {
+            Some(so_far) => to.append_lines(so_far, rest).await,
+            None => to.append(customer, rest).await,
+        };
+        if !ends.is_empty() {
             give_up = Instant::now() + options.patience;
         }
-        sent.ends.extend(seqs(&ranges).map(RowEnd::Stored));
-        let (unknown, cause) = match result {
-            Ok(totals) => {
-                sent.totals = Some(totals);
-                return sent;
-            }
-            Err(failed) => failed,
+        sent.ends.extend(ends);
+        let Some((unknown, cause)) = failed else {
+            sent.totals = totals;
+            return sent;
         };
         if options.many
             && unknown == 0
@@ -92,7 +100,10 @@ pub(super) async fn send(
             sent.ends.resize(sent.rows.len(), RowEnd::Refused(refusal));
             return sent;
         }
-        let passing = passing(&cause).filter(|_| unknown == 0 && Instant::now() + pause < give_up);
+        // With a key what is unknown is looked for.
+        let known = unknown == 0 || sent.so_far.is_some();
+        let passing =
+            passing(&cause, sent.so_far.is_some()).filter(|_| known && Instant::now() + pause < give_up);
         let Some(why) = passing else {
             sent.unknown = unknown;
             sent.failed = Some(cause);
@@ -101,6 +112,7 @@ pub(super) async fn send(
         // Nobody listens once it is over.
         let _ = waiting.send(why);
         if timeout(pause, stop.cancelled()).await.is_ok() {
+            sent.unknown = unknown;
             sent.failed = Some(cause);
             return sent;
         }
@@ -108,19 +120,29 @@ pub(super) async fn send(
     }
 }
 
+/// What became of the first rows; what the history holds, where that is known; and where more are left, of
+/// how many of them nothing is known, and why.
+type Ends = (Vec<RowEnd>, Option<Totals>, Option<(usize, Cause)>);
+
 impl Destination {
-    /// Where the first rows are now; and what the history holds, or of how many more nothing is known, and
-    /// why.
-    async fn append(
-        &self,
-        customer: CustomerId,
-        rows: impl Iterator<Item = TradeDraft>,
-    ) -> (Vec<SeqRange>, Result<Totals, (usize, Cause)>) {
-        let trades: Vec<Trade> = rows.map(|draft| draft.dated(self.began)).collect();
+    async fn append(&self, customer: CustomerId, rows: &[Row]) -> Ends {
+        let trades: Vec<Trade> = rows.iter().map(|row| row.draft.clone().dated(self.began)).collect();
+        let ends = |ranges: &[SeqRange]| seqs(ranges).map(RowEnd::Stored).collect();
         match self.trades.append(customer, trades, Deadline::within(COMMAND)).await {
-            Ok(appended) => (appended.ranges, Ok(appended.totals)),
-            Err(AppendError { ranges, unknown, cause }) => (ranges, Err((unknown, cause))),
+            Ok(appended) => (ends(&appended.ranges), Some(appended.totals), None),
+            Err(AppendError { ranges, unknown, cause }) => (ends(&ranges), None, Some((unknown, cause))),
         }
+    }
+
+    async fn append_lines(&self, so_far: &mut UploadedSoFar, rows: &[Row]) -> Ends {
+        let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
+        let AppendedLines { ends, totals, failed } =
+            self.trades.append_lines(so_far, lines, self.began).await;
+        let end = |end: Result<Seq, LineRefusal>| match end {
+            Ok(seq) => RowEnd::Stored(seq),
+            Err(refusal) => RowEnd::Refused(Refusal::Line(refusal)),
+        };
+        (ends.into_iter().map(end).collect(), totals, failed)
     }
 }
 
@@ -140,8 +162,9 @@ fn refusal(cause: &Cause) -> Option<Refusal> {
 
 /// Why it is worth trying again, if it is: the cause itself, with the driver's words, is told when
 /// that was in vain.
-fn passing(cause: &Cause) -> Option<&'static str> {
+fn passing(cause: &Cause, keyed: bool) -> Option<&'static str> {
     match cause {
+        Cause::OutcomeUnknown if keyed => Some("it gave no answer to trust"),
         Cause::Contended => Some("too many others append to the same history"),
         Cause::Overloaded => Some("too many appends are waiting"),
         Cause::Database(Error::Unavailable(_)) => Some("it does not answer"),

@@ -147,7 +147,15 @@ mod tests {
         let failed = (stored < rows.len()).then_some(Cause::Contended);
         let seq = |index: usize| RowEnd::Stored(Seq::new(index as u64 + 1).unwrap());
         let ends = (0..stored).map(seq).collect();
-        Sent { customer: CustomerId::new(customer).unwrap(), rows, ends, unknown, totals: None, failed }
+        Sent {
+            customer: CustomerId::new(customer).unwrap(),
+            rows,
+            ends,
+            unknown,
+            totals: None,
+            failed,
+            so_far: None,
+        }
     }
 
     fn closed(sent: &[Sent], end: Option<End>) -> Report {

@@ -1,6 +1,7 @@
 //! Uploads: a trade a line, any number of lines, told exactly.
 
 mod faults;
+mod keyed;
 mod wire;
 
 use std::fmt::Write;
@@ -30,7 +31,7 @@ mod list {
 }
 
 pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [list::tests(), faults::tests()].into_iter().flatten().collect()
+    [list::tests(), faults::tests(), keyed::tests()].into_iter().flatten().collect()
 }
 
 pub async fn upload(client: &Client, path: &str, body: impl Into<String>) -> Answer {

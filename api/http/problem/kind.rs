@@ -29,6 +29,10 @@ pub enum Kind {
     InvalidTrade,
     /// A key that another request has.
     IdempotencyKeyReused,
+    /// A line of an upload in whose place an earlier attempt has stored another.
+    LineDiffers,
+    /// A line of an upload that an earlier attempt has passed by.
+    LineOutOfOrder,
     /// Our mistake.
     Internal,
     /// Too much at once.
@@ -64,7 +68,7 @@ pub struct Spec {
 
 impl Kind {
     /// All of them, by status.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::InvalidParameter,
         Self::MalformedJson,
         Self::NotFound,
@@ -78,6 +82,8 @@ impl Kind {
         Self::UnsupportedMediaType,
         Self::InvalidTrade,
         Self::IdempotencyKeyReused,
+        Self::LineDiffers,
+        Self::LineOutOfOrder,
         Self::Internal,
         Self::Overloaded,
         Self::DatabaseUnavailable,
@@ -177,6 +183,20 @@ impl Kind {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Idempotency key reused",
                 "An earlier request to this history had the same `Idempotency-Key` and other trades. This one stored nothing: a new request needs a new key.",
+                None,
+            ),
+            Self::LineDiffers => (
+                "line-differs",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Line differs",
+                "A line of an upload: an earlier upload with the same `Idempotency-Key` has stored another trade in its place, which stays.",
+                None,
+            ),
+            Self::LineOutOfOrder => (
+                "line-out-of-order",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Line out of order",
+                "A line of an upload: an earlier upload with the same `Idempotency-Key` has not stored it, but later lines, behind which it would stand. It is not stored: send it with another key, or none.",
                 None,
             ),
             Self::Internal => (

@@ -15,6 +15,7 @@ use super::views::OutcomeView;
 use crate::domain::{CustomerId, Faults, Seq};
 use crate::http::problem::{Kind, Problem};
 use crate::ingest::{Bad, Refusal, Row, RowEnd, Sent, Watch};
+use crate::store::trades::LineRefusal;
 
 /// With so many bytes of outcomes held, no more lines are read.
 const MOST: usize = 256 * 1024;
@@ -165,5 +166,7 @@ fn kind(refusal: Refusal) -> Kind {
     match refusal {
         Refusal::HistoryExhausted => Kind::HistoryExhausted,
         Refusal::KeyReused => Kind::IdempotencyKeyReused,
+        Refusal::Line(LineRefusal::Differs) => Kind::LineDiffers,
+        Refusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => Kind::LineOutOfOrder,
     }
 }

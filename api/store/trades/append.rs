@@ -8,7 +8,7 @@ use mongodb::bson::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::committer::Message;
-use super::keyed::{Placed, RecordId, Search, TradeKey};
+use super::keyed::{Placed, RecordId, Seeking};
 use super::measure::QUEUED;
 use super::statement::Item;
 use super::{SecondsExhausted, Trades};
@@ -94,7 +94,7 @@ pub(super) struct Request {
     placed: Placed,
     state: Arc<AtomicU8>,
     /// Where to, once somebody waits for it.
-    answer: Option<oneshot::Sender<Result<Appended, AppendError>>>,
+    answer: Option<oneshot::Sender<Answered>>,
     /// Its place in the queue, given back with the answer.
     _room: Room,
 }
@@ -103,11 +103,38 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) struct Keyed {
     pub(super) id: RecordId,
-    pub(super) search: Search,
+    pub(super) search: Seeking,
     /// Whether this request has stored any of its trades itself.
     pub(super) stored: bool,
     /// Whether the history was empty right before: known then, and worth trying.
     pub(super) begins: bool,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// Which of its trades are dealt with.
+    pub(super) placed: Placed,
+    /// How far the search for its trades has come, where it has a key.
+    pub(super) looked: u64,
+    /// Whether it has stored any itself.
+    pub(super) stored: bool,
+    /// Where not all are dealt with: of how many more nothing is known, and why.
+    pub(super) failed: Option<(usize, Cause)>,
+}
+
+impl Answered {
+    /// Of a request whose trades are all stored, or not all.
+    pub(super) fn whole(self) -> Result<Appended, AppendError> {
+        let ranges = self.placed.ranges;
+        match self.failed {
+            Some((unknown, cause)) => Err(AppendError { ranges, unknown, cause }),
+            None => {
+                let totals = Totals::ending_with(ranges.last().map(|range| range.last));
+                Ok(Appended { ranges, totals, replayed: !self.stored })
+            }
+        }
+    }
 }
 
 /// Room in the queues for so many trades, for as long as this lives.
@@ -145,7 +172,7 @@ impl Trades {
         deadline: Deadline,
     ) -> Result<Appended, AppendError> {
         let room = self.room(trades.len())?;
-        self.enqueue(Request::new(customer, trades, deadline, room)).await
+        self.enqueue(Request::new(customer, trades, deadline, room)).await.whole()
     }
 
     /// # Errors
@@ -159,14 +186,17 @@ impl Trades {
     }
 
     /// Sends a request to its committer, and waits for its answer.
-    pub(super) async fn enqueue(&self, mut request: Request) -> Result<Appended, AppendError> {
+    pub(super) async fn enqueue(&self, mut request: Request) -> Answered {
         let (deadline, state, placed) =
             (request.deadline, Arc::clone(&request.state), request.placed.clone());
         let rest = request.rest().len();
         let (answer, mut answered) = oneshot::channel();
         request.answer = Some(answer);
         // Without a word from the committer: what was there before is there.
-        let refused = |unknown, cause| Err(AppendError { ranges: placed.ranges.clone(), unknown, cause });
+        let refused = |unknown, cause| {
+            let failed = Some((unknown, cause));
+            Answered { placed: placed.clone(), looked: 0, stored: false, failed }
+        };
         if self.committer(request.customer).send(Message::Append(request)).is_err() {
             return refused(0, Error::Internal("a committer has ended".to_owned()).into());
         }
@@ -228,8 +258,8 @@ impl Request {
 
     /// The same with their keys, where they have any.
     pub(super) fn items(&self) -> impl Iterator<Item = Item<'_>> {
-        let keys = self.keyed.as_ref().map(|keyed| &keyed.search.keys()[self.placed.count..]);
-        let item = move |(index, trade)| Item { trade, key: keys.map(|keys: &[TradeKey]| keys[index]) };
+        let (search, first) = (self.keyed.as_ref().map(|keyed| &keyed.search), self.placed.count);
+        let item = move |(index, trade)| Item { trade, key: search.map(|search| search.key(first + index)) };
         self.rest().iter().enumerate().map(item)
     }
 
@@ -256,22 +286,27 @@ impl Request {
     }
 
     /// What its search works on.
-    pub(super) fn searching(&mut self) -> Option<(&mut Search, &mut Placed)> {
+    pub(super) fn searching(&mut self) -> Option<(&mut Seeking, &mut Placed)> {
         let placed = &mut self.placed;
         self.keyed.as_mut().map(|keyed| (&mut keyed.search, placed))
     }
 
-    /// Answers: all is stored. A client that has hung up is not there to be told.
+    /// Answers: all is dealt with.
     pub(super) fn succeed(self) {
-        let ranges = self.placed.ranges;
-        let totals = Totals::ending_with(ranges.last().map(|range| range.last));
-        let replayed = self.keyed.is_some_and(|keyed| !keyed.stored);
-        let _ = self.answer.map(|answer| answer.send(Ok(Appended { ranges, totals, replayed })));
+        self.tell(None);
     }
 
     /// Answers: no more is stored than is placed, but for the next `unknown` trades.
     pub(super) fn fail(self, unknown: usize, cause: Cause) {
-        let error = AppendError { ranges: self.placed.ranges, unknown, cause };
-        let _ = self.answer.map(|answer| answer.send(Err(error)));
+        self.tell(Some((unknown, cause)));
+    }
+
+    fn tell(self, failed: Option<(usize, Cause)>) {
+        let (looked, stored) = self.keyed.map_or((0, true), |keyed| (keyed.search.looked(), keyed.stored));
+        let answered = Answered { placed: self.placed, looked, stored, failed };
+        if let Some(answer) = self.answer {
+            // A client that has hung up is not there to be told.
+            let _ = answer.send(answered);
+        }
     }
 }

@@ -21,7 +21,7 @@ use super::append::Request;
 use super::batch::{Known, MOST_TRADES, Settled, Share};
 use super::catalog::Catalog;
 use super::commit::{self, Connection};
-use super::keyed::{self, MOST_REGISTRATIONS, Recent, Registration};
+use super::keyed::{self, MOST_REGISTRATIONS, Recent, Registration, Seeking};
 use super::measure::{CATALOG, LOOKUPS};
 use super::tail::Tail;
 use crate::domain::CustomerId;
@@ -206,7 +206,10 @@ impl Committer {
             };
             if let Known::Tail(Some(tail)) = tail {
                 for (search, placed) in requests.iter_mut().filter_map(Request::searching) {
-                    self.recent.look(customer, search, placed, tail.last_seq().get());
+                    // A line of an upload is compared with the whole trade, which is not remembered.
+                    if let Seeking::Request(search) = search {
+                        self.recent.look(customer, search, placed, tail.last_seq().get());
+                    }
                 }
             }
             let keyed = self.recent.knows(customer) || requests.iter().any(|request| request.keyed.is_some());

@@ -23,6 +23,7 @@
 //! search; it is durable before the first repeat is answered.
 
 mod identity;
+mod lines;
 mod look_up;
 #[cfg(test)]
 mod model;
@@ -31,7 +32,9 @@ mod record;
 mod register;
 mod retention;
 mod search;
+mod seeking;
 mod server_time;
+mod upload;
 
 use std::time::Duration;
 
@@ -53,8 +56,11 @@ pub(super) use recent::{Recent, Run};
 use record::COLLECTION;
 pub(super) use register::{MOST as MOST_REGISTRATIONS, Registration, run as register};
 pub(in crate::store) use retention::keep_for;
+pub use search::LineRefusal;
 pub(super) use search::{Placed, Search};
+pub(super) use seeking::Seeking;
 pub(super) use server_time::ServerTime;
+pub use upload::{AppendedLines, UploadedSoFar};
 
 use identity::Fingerprint;
 use record::Record;
@@ -126,7 +132,8 @@ impl Attempt {
         let room = self.trades.room(self.drafts.len())?;
         let id = RecordId::new(self.customer, &self.key);
         let fingerprint = Fingerprint::of(&self.drafts);
-        let registered = self.register(id, Record { from: 0, fingerprint, date: now, outcome: None }).await;
+        let proposed = Record { from: 0, fingerprint, date: now, outcome: None };
+        let registered = register_key(&self.trades, self.customer, id, proposed, self.deadline).await;
         let keys = || (0..self.drafts.len()).map(|index| TradeKey::new(self.customer, &self.key, index));
         let nothing = |cause: Cause| AppendError { ranges: Vec::new(), unknown: 0, cause };
         let mut placed = Placed::default();
@@ -134,7 +141,7 @@ impl Attempt {
         let begins = matches!(&registered, Registered::New(record) if record.from == 0);
         let (record, search) = match registered {
             Registered::New(record) => {
-                let search = Search::new(keys().collect(), record.from);
+                let search = Seeking::Request(Search::new(keys().collect(), record.from));
                 (record, search)
             }
             Registered::Found(record) if record.fingerprint != fingerprint => {
@@ -144,8 +151,9 @@ impl Attempt {
                 return Ok(replayed(ranges, date));
             }
             Registered::Found(record) => {
-                let search = Search::new(keys().collect(), record.from);
-                let found = self.find(search).await.map_err(|error| nothing(error.into()))?;
+                let search = Seeking::Request(Search::new(keys().collect(), record.from));
+                let found = self.trades.find(self.customer, search, self.deadline).await;
+                let found = found.map_err(|error| nothing(error.into()))?;
                 let search = found.0;
                 placed = found.1;
                 if search.is_over(&placed) {
@@ -158,32 +166,11 @@ impl Attempt {
         let trades = self.drafts.iter().cloned().map(|draft| draft.dated(date)).collect();
         let keyed = Keyed { id, search, stored: false, begins };
         let request = Request::keyed(self.customer, trades, placed, keyed, self.deadline, room);
-        let appended = self.trades.enqueue(request).await?;
+        let appended = self.trades.enqueue(request).await.whole()?;
         match appended.replayed {
             true => self.tell(id, appended.ranges, date).await,
             false => Ok(AppendedOnce { appended, date, replayed: false }),
         }
-    }
-
-    async fn register(&self, id: RecordId, proposed: Record) -> Result<Registered, Error> {
-        let deadline = self.deadline.or_within(REGISTER);
-        let (answer, answered) = oneshot::channel();
-        let registration =
-            Registration { customer: self.customer, id, proposed, deadline, attempts: 0, answer };
-        let ended = || Error::Internal("a committer has ended".to_owned());
-        let committer = self.trades.committer(self.customer);
-        committer.send(Message::Register(registration)).map_err(|_| ended())?;
-        let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
-        let answered = tokio::time::timeout(deadline.remaining(), answered).await;
-        answered.map_err(|_elapsed| unavailable())?.map_err(|_lost| unavailable())?
-    }
-
-    /// Looks for the trades in all that there is, which may be long, in no committer's way.
-    async fn find(&self, search: Search) -> Result<(Search, Placed), Error> {
-        let (from, database) = (search.looked(), &self.trades.0.database);
-        let searches = vec![(search, Placed::default())];
-        let mut found = look_up(database, self.customer, searches, from, self.deadline).await?;
-        found.pop().ok_or_else(|| Error::Internal("a search was lost".to_owned()))
     }
 
     /// Answers what an earlier request has stored, once that is in the record, durably.
@@ -205,6 +192,39 @@ impl Attempt {
             Outcome::NotSent(error) => error,
         };
         Err(AppendError { ranges: Vec::new(), unknown: 0, cause: error.into() })
+    }
+}
+
+/// Registers a key with its record, where none is there.
+async fn register_key(
+    trades: &Trades,
+    customer: CustomerId,
+    id: RecordId,
+    proposed: Record,
+    deadline: Deadline,
+) -> Result<Registered, Error> {
+    let deadline = deadline.or_within(REGISTER);
+    let (answer, answered) = oneshot::channel();
+    let registration = Registration { customer, id, proposed, deadline, attempts: 0, answer };
+    let ended = || Error::Internal("a committer has ended".to_owned());
+    trades.committer(customer).send(Message::Register(registration)).map_err(|_| ended())?;
+    let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
+    let answered = tokio::time::timeout(deadline.remaining(), answered).await;
+    answered.map_err(|_elapsed| unavailable())?.map_err(|_lost| unavailable())?
+}
+
+impl Trades {
+    /// Looks for trades in all that there is, which may be long, in no committer's way.
+    async fn find(
+        &self,
+        customer: CustomerId,
+        search: Seeking,
+        deadline: Deadline,
+    ) -> Result<(Seeking, Placed), Error> {
+        let from = search.looked();
+        let searches = vec![(search, Placed::default())];
+        let mut found = look_up(&self.0.database, customer, searches, from, deadline).await?;
+        found.pop().ok_or_else(|| Error::Internal("a search was lost".to_owned()))
     }
 }
 

@@ -56,6 +56,11 @@ fn digest(
 }
 
 impl Fingerprint {
+    /// That of all uploads.
+    pub(super) fn of_upload() -> Self {
+        Self(Sha256::digest(b"an upload").into())
+    }
+
     /// One trade and an array of that trade are the same request; white space and the order of fields
     /// do not matter.
     pub(in crate::store::trades) fn of(drafts: &[TradeDraft]) -> Self {

@@ -4,7 +4,7 @@ use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 
-use super::{Placed, Search, TradeKey};
+use super::{Placed, Seeking, TradeKey};
 use crate::domain::{CustomerId, PAGE_SIZE};
 use crate::store::trades::COLLECTION;
 use crate::store::trades::majority::Patient;
@@ -14,7 +14,7 @@ use crate::store::{Corruption, Deadline, Error};
 const BATCH: i64 = 100;
 
 /// Searches of one customer, with what each has found.
-pub(in crate::store::trades) type Searches = Vec<(Search, Placed)>;
+pub(in crate::store::trades) type Searches = Vec<(Seeking, Placed)>;
 
 /// Looks on from where these searches have come, in order, until each has found all its trades, or
 /// there are no more; but at least through `last`, the end of a known tail.
@@ -87,7 +87,8 @@ impl Looking {
 
     async fn read(&mut self, database: &Database, concern: Document, limit: i64) -> Result<End, Error> {
         let error = |error: mongodb::error::Error| Error::of(&error);
-        let query = query(self.customer, self.first_page(), concern, limit);
+        let whole = self.searches.iter().any(|(search, _)| search.compares());
+        let query = query(self.customer, self.first_page(), whole, concern, limit);
         let mut cursor = database.run_cursor_command(query).await.map_err(error)?;
         let mut pages = 0;
         while cursor.advance().await.map_err(error)? {
@@ -117,15 +118,16 @@ impl Looking {
         for trade in trades.into_iter().skip(begun) {
             let trade = trade.ok().and_then(|trade| trade.as_document());
             let trade = trade.ok_or_else(|| corrupt("history", "holds something that is not a document"))?;
-            self.look(trade.get_binary("key").ok().and_then(|key| TradeKey::read(key.bytes)));
+            self.look(trade);
         }
         Ok(true)
     }
 
-    fn look(&mut self, key: Option<TradeKey>) {
+    fn look(&mut self, trade: &RawDocument) {
+        let key = trade.get_binary("key").ok().and_then(|key| TradeKey::read(key.bytes));
         for (search, placed) in &mut self.searches {
             if search.looked() == self.looked {
-                search.look(placed, key);
+                search.look(placed, key, trade);
             }
         }
         self.looked += 1;
@@ -141,12 +143,14 @@ impl Looking {
     }
 }
 
-fn query(customer: CustomerId, first_page: u64, concern: Document, limit: i64) -> Document {
+/// Pages with their trades' keys, or with the whole trades.
+fn query(customer: CustomerId, first_page: u64, whole: bool, concern: Document, limit: i64) -> Document {
+    let trades = if whole { "history" } else { "history.key" };
     doc! {
         "find": COLLECTION,
         "filter": { "customerId": customer.get() as i64, "page": { "$gte": first_page as i64 } },
         "sort": { "customerId": 1, "page": 1 },
-        "projection": { "page": 1, "history.key": 1 },
+        "projection": { "page": 1, trades: 1 },
         "hint": { "customerId": 1, "page": 1 },
         "limit": BATCH,
         "singleBatch": true,

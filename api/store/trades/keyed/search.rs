@@ -6,13 +6,26 @@ use std::sync::Arc;
 use super::TradeKey;
 use crate::domain::{Seq, SeqRange};
 
+/// Why a line of an upload is not stored, and will not be under this key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LineRefusal {
+    /// An earlier attempt has stored something else in its place.
+    Differs,
+    /// An earlier attempt has not stored it, but later ones.
+    OutOfOrder,
+    /// Its number is greater than 2^32 - 1.
+    BeyondNumbers,
+}
+
 /// Where the first trades of a request are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(in crate::store::trades) struct Placed {
     /// In the order of the trades; what follows without a gap is one range.
     pub(in crate::store::trades) ranges: Vec<SeqRange>,
-    /// How many trades that is.
+    /// How many trades that is, with those that are refused.
     pub(in crate::store::trades) count: usize,
+    /// Those of an upload's lines that are refused, by their index.
+    pub(in crate::store::trades) refused: Vec<(usize, LineRefusal)>,
 }
 
 impl Placed {
@@ -23,6 +36,24 @@ impl Placed {
             Some(last) if last.last.plus(1) == range.first => last.last = range.last,
             _ => self.ranges.push(range),
         }
+    }
+
+    /// The next trade is not stored, and will not be.
+    pub(super) fn refuse(&mut self, why: LineRefusal) {
+        self.refused.push((self.count, why));
+        self.count += 1;
+    }
+
+    /// What became of each, with the addresses of those that are stored.
+    pub(super) fn ends(
+        &self,
+        mut seqs: impl Iterator<Item = Seq>,
+    ) -> impl Iterator<Item = Result<Seq, LineRefusal>> {
+        let mut refused = self.refused.iter().peekable();
+        (0..self.count).filter_map(move |index| match refused.next_if(|(refused, _)| *refused == index) {
+            Some((_, why)) => Some(Err(*why)),
+            None => seqs.next().map(Ok),
+        })
     }
 }
 

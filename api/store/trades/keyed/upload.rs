@@ -1,0 +1,169 @@
+//! Uploads with a key: any number of lines, in parts of so many; see [`super::lines`].
+//!
+//! The record is that of any keyed request, with one fingerprint for all uploads: what an upload asks for
+//! is not known before its end. It is touched now and then while the upload goes on.
+//!
+//! Each part begins its search where that of the part before has ended, so that an upload sent again
+//! reads what it has stored once. At the end of the history it needs no search any more, but for what
+//! others add, which committers look at.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant as Moment;
+
+use super::identity::Fingerprint;
+use super::lines::{LineSearch, NumberedTrade, Tag};
+use super::record::Record;
+use super::register::Registered;
+use super::search::{LineRefusal, Placed};
+use super::{RecordId, Seeking, register_key};
+use crate::domain::{CustomerId, IdempotencyKey, Instant, Seq, Totals, TradeDraft};
+use crate::store::trades::Trades;
+use crate::store::trades::append::{Answered, Cause, Keyed, Request};
+use crate::store::{COMMAND, Deadline};
+
+/// The record is touched this often: far more often than it could expire.
+const TOUCH: Duration = Duration::from_secs(300);
+
+/// How long the search of one part may take: it may have to read a long history that others have written.
+const SEARCH: Duration = Duration::from_secs(300);
+
+/// What an upload has come to in one history. Holds no trades.
+#[derive(Debug)]
+pub struct UploadedSoFar {
+    customer: CustomerId,
+    key: IdempotencyKey,
+    begun: Option<Begun>,
+}
+
+#[derive(Debug)]
+struct Begun {
+    /// Of lines that have none.
+    date: Instant,
+    /// Lines that were not asked for yet are behind this `seq`, where they are.
+    looked: u64,
+    /// Whether the end of the history was met.
+    at_end: bool,
+    touched: Moment,
+}
+
+/// What became of some lines.
+#[derive(Debug)]
+pub struct AppendedLines {
+    /// Of the first lines, each: where it is, now or since an earlier attempt, or why it is not.
+    pub ends: Vec<Result<Seq, LineRefusal>>,
+    /// What the history held right after the last of them, if some were stored now.
+    pub totals: Option<Totals>,
+    /// Why it went no further: how many of the next lines may or may not be stored, and the cause.
+    pub failed: Option<(usize, Cause)>,
+}
+
+impl AppendedLines {
+    fn failed(cause: impl Into<Cause>) -> Self {
+        Self { ends: Vec::new(), totals: None, failed: Some((0, cause.into())) }
+    }
+}
+
+impl UploadedSoFar {
+    /// Of an upload that has not begun in this history.
+    pub fn nothing(customer: CustomerId, key: IdempotencyKey) -> Self {
+        Self { customer, key, begun: None }
+    }
+}
+
+impl Trades {
+    /// Stores lines of a keyed upload at the end of a history, but for those that an earlier attempt has
+    /// stored or passed by. Their numbers ascend, also from call to call; at least one line. `now` is when
+    /// the upload came.
+    ///
+    /// After a failure the lines that have no end may be given again, also where the outcome is unknown.
+    pub async fn append_lines(
+        &self,
+        so_far: &mut UploadedSoFar,
+        lines: impl IntoIterator<Item = (u64, TradeDraft)>,
+        now: Instant,
+    ) -> AppendedLines {
+        let mut lines: Vec<_> = lines.into_iter().collect();
+        let beyond = lines.partition_point(|(number, _)| *number <= u64::from(u32::MAX));
+        let beyond = lines.split_off(beyond).len();
+        let mut appended = match lines.is_empty() {
+            true => AppendedLines { ends: Vec::new(), totals: None, failed: None },
+            false => self.append_numbered(so_far, lines, now).await,
+        };
+        if appended.failed.is_none() {
+            appended.ends.extend((0..beyond).map(|_| Err(LineRefusal::BeyondNumbers)));
+        }
+        appended
+    }
+
+    async fn append_numbered(
+        &self,
+        so_far: &mut UploadedSoFar,
+        lines: Vec<(u64, TradeDraft)>,
+        now: Instant,
+    ) -> AppendedLines {
+        let (customer, id) = (so_far.customer, RecordId::new(so_far.customer, &so_far.key));
+        let mut begins = false;
+        if so_far.begun.as_ref().is_none_or(|begun| begun.touched.elapsed() > TOUCH) {
+            let proposed =
+                Record { from: 0, fingerprint: Fingerprint::of_upload(), date: now, outcome: None };
+            let registered = register_key(self, customer, id, proposed, Deadline::within(COMMAND)).await;
+            let (record, at_end) = match registered {
+                Ok(Registered::New(record)) => (record, true),
+                Ok(Registered::Found(record)) => (record, false),
+                Err(error) => return AppendedLines::failed(error),
+            };
+            if record.fingerprint != Fingerprint::of_upload() {
+                return AppendedLines::failed(Cause::KeyReused);
+            }
+            begins = at_end && record.from == 0 && so_far.begun.is_none();
+            let begun = Begun { date: record.date, looked: record.from, at_end, touched: Moment::now() };
+            so_far.begun.get_or_insert(begun).touched = Moment::now();
+        }
+        let Some(begun) = &mut so_far.begun else { return AppendedLines::failed(Cause::OutcomeUnknown) };
+        let numbered = |(number, draft): (u64, TradeDraft)| NumberedTrade {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            trade: draft.dated(begun.date),
+        };
+        let lines: Arc<[NumberedTrade]> = lines.into_iter().map(numbered).collect();
+        let search = LineSearch::new(Tag::new(customer, &so_far.key), Arc::clone(&lines), begun.looked);
+        let (mut search, mut placed) = (Seeking::Lines(search), Placed::default());
+        if !begun.at_end {
+            (search, placed) = match self.find(customer, search, Deadline::within(SEARCH)).await {
+                Ok(found) => found,
+                Err(error) => return AppendedLines::failed(error),
+            };
+            if search.is_over(&placed) {
+                begun.looked = search.looked();
+                return AppendedLines { ends: ends(&placed), totals: None, failed: None };
+            }
+            begun.at_end = true;
+        }
+        let room = match self.room(lines.len() - placed.count) {
+            Ok(room) => room,
+            Err(error) => return AppendedLines::failed(error.cause),
+        };
+        let trades = lines.iter().map(|line| line.trade.clone()).collect();
+        let keyed = Keyed { id, search, stored: false, begins };
+        let request = Request::keyed(customer, trades, placed, keyed, Deadline::within(COMMAND), room);
+        let Answered { placed, looked, stored, failed } = self.enqueue(request).await;
+        if failed.is_none() {
+            begun.looked = looked;
+        } else {
+            // What was appended, perhaps, is to be found.
+            begun.at_end = false;
+        }
+        let last = placed.ranges.last().map(|range| range.last).filter(|_| stored);
+        let totals = last.map(|last| Totals::ending_with(Some(last)));
+        AppendedLines { ends: ends(&placed), totals, failed }
+    }
+}
+
+fn ends(placed: &Placed) -> Vec<Result<Seq, LineRefusal>> {
+    let each = |range: &crate::domain::SeqRange| {
+        let first = range.first;
+        (0..range.count() as usize).map(move |index| first.plus(index))
+    };
+    placed.ends(placed.ranges.iter().flat_map(each)).collect()
+}
