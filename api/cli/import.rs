@@ -1,4 +1,5 @@
 mod progress;
+mod remote;
 mod summary;
 
 use std::fs::File;
@@ -14,7 +15,7 @@ use tokio::sync::mpsc;
 use self::progress::Progress;
 use super::{Failure, database};
 use crate::config::DatabaseArgs;
-use crate::domain::{Clock, CustomerId};
+use crate::domain::{Clock, CustomerId, IdempotencyKey};
 use crate::embedded::Role;
 use crate::import::{self, Columns, Format, Rows};
 use crate::ingest::{self, Customers, Destination, End, Options, Report};
@@ -71,18 +72,31 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from_line: u64,
 
+    /// Name of this import, 1 to 255 visible ASCII characters, such as a UUID. Run again under the same name
+    /// with the same file, it continues: what is stored is not stored again.
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    key: Option<IdempotencyKey>,
+
+    /// Send to a running server instead of the database: `http://127.0.0.1:8080`.
+    #[arg(long, value_name = "URL")]
+    url: Option<remote::Server>,
+
     #[command(flatten)]
     database: DatabaseArgs,
+}
+
+fn key(text: &str) -> Result<IdempotencyKey, String> {
+    IdempotencyKey::parse(text.as_bytes()).map_err(|invalid| invalid.to_string())
 }
 
 const AFTER_HELP: &str = "\
 A name may be empty: --date-column ''. The names are those of the fields in NDJSON, whose values may be MongoDB \
 Extended JSON, as mongoexport writes it. A bad row is reported with its line, and the rest is stored. \
-Rows have no identity: a file imported twice is stored twice.
+Rows have no identity: a file imported twice is stored twice, unless both imports have the same --key.
 
 Ctrl-C ends reading and stores what was read; a second one only finishes what is under way.
 
-Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database, 130 interrupted.";
+Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database or the server, 130 interrupted.";
 
 /// Status of a command that a signal ended, as shells have it: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -92,6 +106,14 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let file = args.open().map_err(Failure::Usage)?;
     // Before anything is started, so that a private mongod is stopped with us, not left behind.
     let mut interrupts = interrupts().map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(server) = &args.url {
+        let mut progress = Progress::start(file.size);
+        let rows = import::read_ahead(file.rows, args.strict);
+        let report =
+            remote::run(rows, server, args.key.as_ref(), args.strict, &mut interrupts, &mut progress);
+        let report = report.await;
+        return Ok(args.tell(&report, progress));
+    }
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Tool, false) => opened?,
         _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
@@ -103,13 +125,11 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
                 _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
             }
             let mut progress = Progress::start(file.size);
-            let (trades, key) = (opened.store.trades().clone(), None);
+            let (trades, key) = (opened.store.trades().clone(), args.key.clone());
             let to = Destination { trades, key, began: Clock::system().now() };
             let rows = import::read_ahead(file.rows, args.strict);
             let report = ingest::run(rows, &to, args.options(), &mut interrupts, &mut progress).await;
-            let took = progress.finish();
-            summary::print(&report, took);
-            Ok(ExitCode::from(status(&report)))
+            Ok(args.tell(&report, progress))
         })
         .await
 }
@@ -127,6 +147,12 @@ const MOST_WAITING: usize = 100_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl ImportArgs {
+    fn tell(&self, report: &Report, progress: Progress) -> ExitCode {
+        let took = progress.finish();
+        summary::print(report, took, self.key.is_some());
+        ExitCode::from(status(report))
+    }
+
     fn options(&self) -> Options {
         let (waiting, patience, customers) = (MOST_WAITING, PATIENCE, Customers::MOST);
         Options { strict: self.strict, many: false, waiting, patience, customers }
@@ -188,7 +214,7 @@ fn interrupts() -> io::Result<mpsc::Receiver<()>> {
 
 fn status(report: &Report) -> u8 {
     match &report.end {
-        Some(End::Database(_)) => 3,
+        Some(End::Database(_) | End::Server(_)) => 3,
         Some(End::Unreadable(_)) => 2,
         Some(End::Interrupted) => INTERRUPTED,
         None | Some(End::BadRow) => u8::from(report.refused > 0),

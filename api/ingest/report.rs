@@ -56,6 +56,8 @@ pub enum End {
     Unreadable(io::Error),
     /// The database failed.
     Database(Cause),
+    /// The server to which it was sent has ended it, or has gone; in its words.
+    Server(String),
 }
 
 /// Rows of one customer that may or may not be stored.

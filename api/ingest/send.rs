@@ -1,5 +1,6 @@
 //! One batch to the database, and again while it is away.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -42,6 +43,26 @@ pub enum Refusal {
     KeyReused,
     /// See [`LineRefusal`].
     Line(LineRefusal),
+}
+
+impl fmt::Display for Refusal {
+    /// A sentence without a full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HistoryExhausted => "its customer's history can take no more pages",
+            Self::KeyReused => "its customer has had another request with the same `Idempotency-Key`",
+            Self::Line(LineRefusal::Differs) => {
+                "it differs from the line that an earlier upload with the same `Idempotency-Key` has stored"
+            }
+            Self::Line(LineRefusal::OutOfOrder) => {
+                "an earlier upload with the same `Idempotency-Key` has not stored it, but later lines: send it with \
+                 another key, or none"
+            }
+            Self::Line(LineRefusal::BeyondNumbers) => {
+                "only the first 4,294,967,295 lines may have an `Idempotency-Key`"
+            }
+        })
+    }
 }
 
 /// What became of a batch: that of its first rows is in `ends`, of the next `unknown` nothing is

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::report::{Customers, End, Lines, Report, Unknown};
 use super::{Row, RowEnd, Sent};
-use crate::domain::CustomerId;
+use crate::domain::{CustomerId, Seq};
 
 /// A report in the making.
 #[derive(Debug, Default)]
@@ -58,31 +58,44 @@ impl Tally {
     /// What became of a batch.
     pub fn sent(&mut self, sent: &Sent) {
         let (ended, rest) = sent.rows.split_at(sent.ends.len());
-        self.report.bytes += ended.iter().map(|row| row.size).sum::<u64>();
         for (row, end) in ended.iter().zip(&sent.ends) {
             match end {
-                RowEnd::Stored(seq) => {
-                    self.report.stored += 1;
-                    self.report.ranges.push(*seq);
-                    self.report.customers.add(sent.customer);
-                    self.last_stored = self.last_stored.max(row.line);
-                }
-                RowEnd::Refused(_) => {
-                    self.report.read -= 1;
-                    self.report.refused += 1;
-                }
+                RowEnd::Stored(seq) => self.stored(row, *seq),
+                RowEnd::Refused(_) => self.refused(row),
             }
         }
         if let Some(totals) = sent.totals {
             self.report.last = Some((sent.customer, totals));
         }
-        let unknown = &rest[..sent.unknown];
-        if let (Some(first), Some(last)) = (unknown.first(), unknown.last()) {
-            let lines = (first.line, last.line);
-            self.report.unknown.push(Unknown { customer: sent.customer, rows: sent.unknown as u64, lines });
-            self.unknown.extend(unknown.iter().map(|row| row.line));
-        }
+        self.unknown(sent.customer, rest[..sent.unknown].iter().map(|row| row.line));
         self.left(rest.iter().map(|row| row.line));
+    }
+
+    /// A row is stored.
+    pub fn stored(&mut self, row: &Row, seq: Seq) {
+        self.report.bytes += row.size;
+        self.report.stored += 1;
+        self.report.ranges.push(seq);
+        self.report.customers.add(row.customer);
+        self.last_stored = self.last_stored.max(row.line);
+    }
+
+    /// A row that is a trade is not stored, for a reason of its own.
+    pub fn refused(&mut self, row: &Row) {
+        self.report.bytes += row.size;
+        self.report.read -= 1;
+        self.report.refused += 1;
+    }
+
+    /// Nothing is known of some rows of a customer, by their lines.
+    pub fn unknown(&mut self, customer: CustomerId, lines: impl Iterator<Item = u64>) {
+        let lines: Vec<_> = lines.collect();
+        if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
+            let (rows, ends) = (lines.len() as u64, (*first, *last));
+            self.report.unknown.push(Unknown { customer, rows, lines: ends });
+        }
+        self.unknown.extend(&lines);
+        self.left(lines.into_iter());
     }
 
     /// Lines that were read and will not be sent any more.
@@ -127,7 +140,7 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Instant, Quantity, Seq, Side, Ticker, TradeDraft};
+    use crate::domain::{Instant, Quantity, Side, Ticker, TradeDraft};
     use crate::store::trades::Cause;
 
     fn row(line: u64, customer: u64) -> Row {

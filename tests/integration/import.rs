@@ -14,7 +14,8 @@ use crate::harness::{Mongod, Service, Setup, eventually, history, shared, skip, 
 tests!["import":
     the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
     extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
-    an_outage_is_waited_for, an_interrupt_stores_what_was_read];
+    an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
+    a_key_continues_through_a_server, a_server_that_stops_is_told, no_server];
 
 async fn the_example() {
     let service = Service::start().await;
@@ -243,6 +244,117 @@ fn command(flags: &[&str]) -> Command {
     command.arg("import").args(flags).env_clear().kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// The same through a running server.
+async fn import_through(service: &Service, text: &str, flags: &[&str]) -> Output {
+    let url = format!("http://{}", service.address());
+    let mut running = command(&[&["-", "--url", &url], flags].concat()).spawn().expect("the binary runs");
+    let mut input = running.stdin.take().expect("it is piped");
+    let _ = input.write_all(text.as_bytes()).await;
+    drop(input);
+    running.wait_with_output().await.expect("it ends")
+}
+
+/// CSV of these quantities, with a header and two lines a row.
+fn two_lines_each(quantities: impl Iterator<Item = u64>) -> String {
+    let rows = quantities.map(|qty| format!("AMD,{qty},2004-01-09,\"a\nnote\"\n"));
+    format!("ticker,qty,date,note\n{}", rows.collect::<String>())
+}
+
+async fn through_a_server() {
+    let service = Service::start().await;
+    let url = format!("http://{}", service.address());
+    let example = path("examples/trades.csv");
+    let running = command(&[&example, "--customer", "7", "--url", &url]).spawn().expect("the binary runs");
+    let said = summary(&running.wait_with_output().await.expect("it ends"), 0);
+    assert!(said.starts_with("stored 25 trades of 1 customer in "), "{said}");
+    assert!(said.ends_with("refused 0 rows\ncustomer 7 now has 25 trades on 3 pages\n"), "{said}");
+    let page = service.client.get("/v1/customers/7/trades?page=3").await.expect(200);
+    assert_eq!(
+        (&page["items"][4]["ticker"], &page["items"][4]["price"]),
+        (&json!("BRK.B"), &json!("489.22"))
+    );
+    // Many customers, more rows than wait at once, and bad ones.
+    let row = |n: u64| format!("{},AMD,{},2004-01-09\n", n % 50 + 1, if n.is_multiple_of(10_000) { 0 } else { n });
+    let text = format!("customerId,ticker,qty,date\n{}", (1..=150_000).map(row).collect::<String>());
+    let output = import_through(&service, &text, &["--format", "csv"]).await;
+    let said = summary(&output, 1);
+    assert!(said.starts_with("stored 149,985 trades of 50 customers in "), "{said}");
+    assert!(said.contains("refused 15 rows"), "{said}");
+    let found = history(&service.database, 2).await.quantities;
+    assert_eq!(found, (1..=150_000).filter(|n| n % 50 == 1).collect::<Vec<_>>(), "their order is kept");
+}
+
+async fn a_key_continues_an_import() {
+    let service = Service::start().await;
+    let flags = ["--format", "csv", "--customer", "7", "--key", "k"];
+    for count in [1_500, 4_000, 4_000] {
+        let said = summary(&import_text(&service, &two_lines_each(1..=count), &flags).await, 0);
+        let stored = if count == 1_500 { "1,500" } else { "4,000" };
+        assert!(said.starts_with(&format!("stored {stored} trades of 1 customer in ")), "{said}");
+    }
+    assert_eq!(history(&service.database, 7).await.quantities, (1..=4_000).collect::<Vec<_>>());
+    let changed = two_lines_each((1..=4_000).map(|qty| if qty == 2 { 9_999 } else { qty }));
+    let output = import_text(&service, &changed, &flags).await;
+    assert!(summary(&output, 1).contains("refused 1 row"), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("line 4: it differs from the line that an earlier upload"), "{told}");
+    let bad = import_text(&service, "", &["--format", "csv", "--customer", "7", "--key", "a b"]).await;
+    assert_eq!(bad.status.code(), Some(2));
+}
+
+async fn a_key_continues_through_a_server() {
+    let service = Service::start().await;
+    let flags = ["--format", "csv", "--customer", "7", "--key", "k"];
+    summary(&import_through(&service, &two_lines_each(1..=1_500), &flags).await, 0);
+    // A row that has become bad does not shift the others; the next is known by its line.
+    let spoilt = two_lines_each((1..=3_000).map(|qty| if qty == 500 { 0 } else { qty }));
+    let said = summary(&import_through(&service, &spoilt, &flags).await, 1);
+    assert!(said.starts_with("stored 2,999 trades") && said.contains("refused 1 row"), "{said}");
+    // The same rows, in the same file, are the same to the database itself.
+    summary(&import_text(&service, &two_lines_each(1..=3_100), &flags).await, 0);
+    assert_eq!(history(&service.database, 7).await.quantities, (1..=3_100).collect::<Vec<_>>());
+}
+
+async fn a_server_that_stops_is_told() {
+    let service = Service::start().await;
+    let url = format!("http://{}", service.address());
+    let flags = ["-", "--format", "csv", "--customer", "7", "--key", "k", "--url", &url];
+    let mut running = command(&flags).spawn().expect("the binary runs");
+    let mut input = running.stdin.take().expect("it is piped");
+    input.write_all(two_lines_each(1..=1_000).as_bytes()).await.expect("it reads");
+    let client = service.client.clone();
+    eventually("they are stored", Duration::from_secs(60), async || {
+        client.get("/v1/customers/7").await.expect(200)["totalTrades"] == 1_000
+    })
+    .await;
+    let database = service.database.clone();
+    assert!(service.stop().await, "it ends in time");
+    let output = running.wait_with_output().await.expect("it ends");
+    drop(input);
+    let said = summary(&output, 3);
+    assert!(said.starts_with("stored 1,000 trades"), "{said}");
+    assert!(said.contains("stopped: the server says: This instance is stopping."), "{said}");
+    assert!(said.ends_with("to go on: run it again with the same --key\n"), "{said}");
+    assert_eq!(history(&database, 7).await.quantities.len(), 1_000);
+}
+
+async fn no_server() {
+    let example = path("examples/trades.csv");
+    let import = async |url: &str| {
+        let running = command(&[&example, "--customer", "7", "--url", url]).spawn().expect("the binary runs");
+        running.wait_with_output().await.expect("it ends")
+    };
+    let said = summary(&import("http://127.0.0.1:1").await, 3);
+    assert!(said.contains("stopped: http://127.0.0.1:1 does not answer: "), "{said}");
+    // The header, or the first row, whichever it had come to.
+    assert!(said.contains("to go on: --from-line ") && !said.contains("unknown"), "{said}");
+    assert_eq!(import("https://127.0.0.1:1").await.status.code(), Some(2));
+    // A server that is none of ours.
+    let service = Service::start().await;
+    let said = summary(&import(&format!("http://{}/elsewhere", service.address())).await, 3);
+    assert!(said.contains("stopped: the server answers 404 Not Found: "), "{said}");
 }
 
 /// What it wrote to standard output.

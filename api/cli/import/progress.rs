@@ -8,7 +8,7 @@ use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
 use crate::import::BadRow;
-use crate::ingest::{Report, Watch};
+use crate::ingest::{Report, RowEnd, Sent, Watch};
 
 /// So many bad rows are shown; the rest is only counted.
 const BAD_ROWS_SHOWN: u64 = 100;
@@ -74,6 +74,14 @@ impl Watch<BadRow> for Progress {
         }
         if self.bad_rows == BAD_ROWS_SHOWN {
             self.line(format_args!("(further bad rows are only counted)"));
+        }
+    }
+
+    fn sent(&mut self, sent: &Sent) {
+        for (row, end) in sent.rows.iter().zip(&sent.ends) {
+            if let RowEnd::Refused(refusal) = end {
+                self.bad(BadRow { line: row.line, size: row.size, reason: refusal.to_string() });
+            }
         }
     }
 

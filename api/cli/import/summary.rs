@@ -10,12 +10,15 @@ use crate::cli;
 use crate::ingest::{Customers, End, Report};
 
 /// Writes the summary.
-pub(super) fn print(report: &Report, took: Duration) {
-    cli::print(format_args!("{}", text(report, took)));
+pub(super) fn print(report: &Report, took: Duration, keyed: bool) {
+    cli::print(format_args!("{}", text(report, took, keyed)));
 }
 
+/// Customers whose rows may or may not be stored, that are named.
+const UNKNOWN_SHOWN: usize = 20;
+
 /// Some lines, the last without its line break.
-fn text(report: &Report, took: Duration) -> String {
+fn text(report: &Report, took: Duration, keyed: bool) -> String {
     let mut text = format!(
         "stored {}{} in {} ({}/s)\nrefused {}",
         count(report.stored, "trade"),
@@ -38,16 +41,21 @@ fn text(report: &Report, took: Duration) -> String {
         End::Interrupted => line(format_args!("interrupted")),
         End::Unreadable(error) => line(format_args!("stopped: the file cannot be read any further: {error}")),
         End::Database(cause) => line(format_args!("stopped: {cause}")),
+        End::Server(words) => line(format_args!("stopped: {words}")),
     }
-    for unknown in &report.unknown {
+    for unknown in report.unknown.iter().take(UNKNOWN_SHOWN) {
         let (first, last) = unknown.lines;
         let (rows, customer) = (count(unknown.rows, "row"), unknown.customer);
         line(format_args!("unknown whether stored: {rows} of customer {customer}, lines {first} to {last}"));
+    }
+    if let Some(more @ 1..) = report.unknown.len().checked_sub(UNKNOWN_SHOWN) {
+        line(format_args!("and rows of {}", count(more as u64, "more customer")));
     }
     if report.left() > 0 {
         line(format_args!("read but not stored: {}", count(report.left(), "row")));
     }
     match report.resume {
+        _ if keyed => line(format_args!("to go on: run it again with the same --key")),
         Some(from) => line(format_args!("to go on: --from-line {from}")),
         None if report.unknown.is_empty() => line(format_args!(
             "no line divides what is stored from what is not: rows of several customers were under way"
@@ -88,7 +96,7 @@ mod tests {
     #[test]
     fn says_what_is_stored_and_how_to_go_on() {
         let took = Duration::from_millis(500);
-        assert_eq!(text(&Report::default(), took), "stored 0 trades in 0.500 s (0/s)\nrefused 0 rows");
+        assert_eq!(text(&Report::default(), took, false), "stored 0 trades in 0.500 s (0/s)\nrefused 0 rows");
         let customer = CustomerId::new(7).unwrap();
         let totals = Totals::ending_with(Some(Seq::new(9_367).unwrap()));
         let report = Report {
@@ -101,13 +109,13 @@ mod tests {
             ..Report::default()
         };
         assert_eq!(
-            text(&report, took),
+            text(&report, took, false),
             "stored 1,000 trades in 0.500 s (2,000/s)\nrefused 1 row\ninterrupted\n\
              unknown whether stored: 1,000 rows of customer 7, lines 1002 to 2001\n\
              read but not stored: 3 rows\n\
              look into those histories before going on: importing rows again that are stored doubles them"
         );
         let report = Report { end: Some(End::BadRow), resume: Some(12), ..Report::default() };
-        assert!(text(&report, took).ends_with("is stored\nto go on: --from-line 12"));
+        assert!(text(&report, took, false).ends_with("is stored\nto go on: --from-line 12"));
     }
 }

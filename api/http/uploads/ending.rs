@@ -60,7 +60,9 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
         End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
             (Kind::TimedOut, "The answer was not taken in time.")
         }
-        End::Unreadable(_) | End::BadRow => (Kind::MalformedJson, "The body ended before its end."),
+        End::Unreadable(_) | End::BadRow | End::Server(_) => {
+            (Kind::MalformedJson, "The body ended before its end.")
+        }
     };
     let mut members = match serde_json::to_value(view) {
         Ok(Value::Object(members)) => members,

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::read::BadLine;
-use super::summary::why;
 use super::views::OutcomeView;
 use crate::domain::{CustomerId, Faults, Seq};
 use crate::http::problem::{Kind, Problem};
@@ -136,7 +135,7 @@ impl Watch<BadLine> for Outcomes {
             match end {
                 RowEnd::Stored(seq) => self.tell(row.line, Some(*seq), None),
                 RowEnd::Refused(refusal) => {
-                    let problem = Problem::new(kind(*refusal), format!("Not stored: {}.", why(*refusal)));
+                    let problem = Problem::new(kind(*refusal), format!("Not stored: {refusal}."));
                     self.tell(row.line, None, Some(&problem));
                 }
             }

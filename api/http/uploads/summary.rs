@@ -2,8 +2,7 @@
 
 use super::read::BadLine;
 use super::views::{FaultView, LineProblemView};
-use crate::ingest::{Bad, Refusal, RowEnd, Sent, Watch};
-use crate::store::trades::LineRefusal;
+use crate::ingest::{Bad, RowEnd, Sent, Watch};
 
 /// Lines of which the problem is told; the others are only counted.
 pub(super) const MOST: usize = 100;
@@ -35,26 +34,10 @@ impl Watch<BadLine> for Summary {
             if let RowEnd::Refused(refusal) = end {
                 self.tell(|| LineProblemView {
                     line: row.line,
-                    errors: vec![FaultView { pointer: String::new(), detail: why(*refusal).to_owned() }],
+                    errors: vec![FaultView { pointer: String::new(), detail: refusal.to_string() }],
                     errors_omitted: None,
                 });
             }
         }
-    }
-}
-
-/// Why a trade is not stored, as a sentence without a full stop.
-pub(super) fn why(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::HistoryExhausted => "its customer's history can take no more pages",
-        Refusal::KeyReused => "its customer has had another request with the same `Idempotency-Key`",
-        Refusal::Line(LineRefusal::Differs) => {
-            "differs from the line that an earlier upload with the same `Idempotency-Key` has stored"
-        }
-        Refusal::Line(LineRefusal::OutOfOrder) => {
-            "was not stored by an earlier upload with the same `Idempotency-Key`, which has stored later lines: \
-             send it with another key, or none"
-        }
-        Refusal::Line(LineRefusal::BeyondNumbers) => "lines with a key are at most 4,294,967,295",
     }
 }
