@@ -124,6 +124,7 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(uploads::append_many))
         .routes(routes!(trades::page))
         .routes(routes!(trades::one))
+        .routes(routes!(customers::list))
         .routes(routes!(customers::summary))
 }
 

@@ -76,6 +76,9 @@ impl Limit {
     /// The most.
     pub const MAX: u8 = 100;
 
+    /// How many customers are listed at once, where the client does not say.
+    pub const CUSTOMERS: Self = Self(25);
+
     /// The number itself.
     pub fn get(self) -> usize {
         usize::from(self.0)

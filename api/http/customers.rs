@@ -1,16 +1,59 @@
-//! A history as a whole.
+//! A history as a whole, and which there are.
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 
 use super::Api;
 use super::caching::Caching;
-use super::params::CustomerParams;
+use super::links::Links;
+use super::params::{CustomerParams, CustomersParams};
 use super::problem::{Problem, ReadProblems};
 use super::reading::Reading;
-use super::views::CustomerView;
+use super::views::{CustomerTotalsView, CustomerView, CustomersView};
 use crate::domain::{Seq, SeqRange};
+
+/// List customers
+///
+/// Those who have trades, ascending by id, each with its totals. What it costs depends on how many are
+/// listed, not on how many there are, nor on the length of their histories.
+#[utoipa::path(
+    get,
+    path = "/v1/customers",
+    operation_id = "listCustomers",
+    tag = "Customers",
+    params(CustomersParams),
+    responses(
+        (
+            status = 200, description = "Some customers.", body = CustomersView,
+            headers(
+                ("Link" = String, description = "The links of the body, as RFC 8288 has it."),
+                ("Server-Timing" = String, description = "`db`: milliseconds at the database."),
+            ),
+            example = json!({
+                "items": [{ "customerId": 7, "totalTrades": 25, "totalPages": 3 }],
+                "links": { "self": "/v1/customers?limit=1", "next": "/v1/customers?after=7&limit=1" }
+            })
+        ),
+        ReadProblems,
+    ),
+)]
+pub async fn list(
+    State(api): State<Api>,
+    uri: Uri,
+    CustomersParams { after, limit }: CustomersParams,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    let customers = api.store.trades().customers(after, limit, reading.deadline);
+    let customers = reading.database(customers).await?;
+    let last = customers.found.last().map(|(id, _)| *id).filter(|_| customers.more);
+    let links = Links::to_customers(&uri, last, limit);
+    let mut headers = HeaderMap::new();
+    headers.extend(links.header().map(|links| (header::LINK, links)));
+    let items = customers.found.into_iter().map(|(id, totals)| CustomerTotalsView::new(id, totals));
+    Ok(reading.untagged((headers, Json(CustomersView { items: items.collect(), links }))))
+}
 
 /// Summarise a history
 ///

@@ -122,6 +122,13 @@ impl Addresses<'_> {
 }
 
 impl Links {
+    /// From a listing of customers, asked for by `own`, to those behind `next`, if there are any.
+    pub fn to_customers(own: &Uri, next: Option<CustomerId>, limit: Limit) -> Self {
+        let next = next.map(|id| format!("/v1/customers?after={id}&limit={}", limit.get()));
+        let own = own.path_and_query().map_or_else(|| own.path().to_owned(), ToString::to_string);
+        Self { own, first: None, prev: None, next, last: None, newer: None }
+    }
+
     /// As the value of the `Link` header. `newer` is the body's alone: it is no registered relation.
     pub fn header(&self) -> Option<HeaderValue> {
         let named =

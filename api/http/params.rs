@@ -11,8 +11,10 @@ use utoipa::IntoParams;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 
+mod customers;
 mod list;
 
+pub use customers::CustomersParams;
 pub use list::{ListParams, Selection};
 
 use super::problem::{ParameterFault, Problem};

@@ -84,6 +84,11 @@ impl Reading {
         })
     }
 
+    /// The answer that changes with more than one history, and has no tag.
+    pub fn untagged(self, body: impl IntoResponse) -> Response {
+        ([self.timing()], body).into_response()
+    }
+
     fn timing(&self) -> (HeaderName, HeaderValue) {
         let mut text = format!("db;dur={:.3}", self.database.as_secs_f64() * 1000.0);
         if let Some(hit) = self.hit {

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::links::Links;
 use super::schemas::{instant, order, ordinal, price, side, ticker};
 use crate::domain::{
-    CustomerId, Instant, Order, PageNumber, Price, Quantity, Seq, SeqRange, Side, Ticker, Trade,
+    CustomerId, Instant, Order, PageNumber, Price, Quantity, Seq, SeqRange, Side, Ticker, Totals, Trade,
 };
 use crate::store::trades::{Appended, Bucket};
 
@@ -162,6 +162,38 @@ pub struct CustomerView {
     pub first: Option<TradeView>,
     /// The trade of the highest sequence number.
     pub last: Option<TradeView>,
+}
+
+/// Some of the customers there are, ascending by id.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CustomerListing)]
+pub struct CustomersView {
+    /// Those that are asked for.
+    #[schema(max_items = 100)]
+    pub items: Vec<CustomerTotalsView>,
+    pub links: Links,
+}
+
+/// A customer, and how much there is of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CustomerTotals)]
+pub struct CustomerTotalsView {
+    #[schema(schema_with = ordinal)]
+    customer_id: CustomerId,
+    /// How many trades the history holds.
+    #[schema(minimum = 1)]
+    total_trades: u64,
+    /// On how many pages.
+    #[schema(minimum = 1)]
+    total_pages: u64,
+}
+
+impl CustomerTotalsView {
+    /// Of one customer.
+    pub fn new(customer: CustomerId, totals: Totals) -> Self {
+        Self { customer_id: customer, total_trades: totals.trades(), total_pages: totals.pages() }
+    }
 }
 
 /// Where the trades of a request went.

@@ -58,6 +58,7 @@ mod bucket_id;
 mod catalog;
 mod commit;
 mod committer;
+mod customers;
 mod dates;
 mod decimal;
 mod document;
@@ -83,6 +84,7 @@ use crate::domain::{Clock, CustomerId};
 
 pub use append::{AppendError, Appended, Cause};
 pub use bucket_id::BucketId;
+pub use customers::Customers;
 pub use document::Bucket;
 pub(super) use keyed::keep_for as keep_keys_for;
 pub use keyed::{AppendedLines, AppendedOnce, LineRefusal, UploadedSoFar};

@@ -13,6 +13,7 @@ mod caching;
 mod commands;
 mod contract;
 mod cost;
+mod customers;
 mod dates;
 mod embedded;
 mod exactly_once;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     trials.extend(browser::tests());
     trials.extend(caching::tests());
     trials.extend(cost::tests());
+    trials.extend(customers::tests());
     trials.extend(dates::tests());
     trials.extend(embedded::tests());
     trials.extend(exactly_once::tests());

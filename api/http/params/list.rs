@@ -93,7 +93,7 @@ fn instant(text: &str) -> Result<Instant, Invalid> {
     }
 }
 
-fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+pub(super) fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Query)
@@ -102,7 +102,7 @@ fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> 
         .build()
 }
 
-fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
+pub(super) fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::Integer))
         .minimum(Some(minimum))
