@@ -130,6 +130,15 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
+    /// Seconds after which a client that reads nothing of its answer is cut off. An export has no other
+    /// limit in time.
+    #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub write_timeout: u64,
+
+    /// Most exports under way at once, at about a megabyte each; beyond them clients get 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_exports: u32,
+
     /// Seconds for which a server that was told to stop goes on saying so, on /readyz and to requests that
     /// still come, before it exits: for load balancers, which must have asked meanwhile. It exits later if
     /// requests are still under way.

@@ -13,6 +13,7 @@ mod caching;
 mod cors;
 mod customers;
 mod etag;
+mod export;
 mod health;
 mod idempotency;
 mod limits;
@@ -49,6 +50,7 @@ use utoipa_axum::routes;
 
 pub use caching::KeptBy;
 pub use cors::Origins;
+pub use export::Exports;
 pub use metrics::Metrics;
 pub use openapi::document;
 pub use pages::Pages;
@@ -72,6 +74,8 @@ pub struct Api {
     pub store: Store,
     /// Full pages in memory.
     pub pages: Pages,
+    /// Room for exports.
+    pub exports: Exports,
     /// Who may keep a full page.
     pub kept_by: KeptBy,
     /// What time it is.
@@ -122,6 +126,7 @@ fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(openapi::preamble())
         .routes(routes!(appends::append, listing::list))
         .routes(routes!(uploads::append_many))
+        .routes(routes!(export::export))
         .routes(routes!(trades::page))
         .routes(routes!(trades::one))
         .routes(routes!(customers::list))

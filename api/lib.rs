@@ -10,6 +10,7 @@
 //! | [`telemetry`] | the log |
 //! | [`http`] | routes, extractors, problems, links, OpenAPI; never the mongodb crate |
 //! | [`import`] | files of trades, row by row |
+//! | [`export`](mod@export) | trades as rows of a file |
 //! | [`ingest`] | trades by the stream: rows in, an outcome for each out |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //! | [`store`] | MongoDB: documents, statements, appends, reads, migrations; never axum or utoipa |
@@ -21,6 +22,7 @@ pub mod cli;
 pub mod config;
 pub mod domain;
 pub mod embedded;
+pub mod export;
 pub mod http;
 pub mod import;
 pub mod ingest;

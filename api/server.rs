@@ -3,7 +3,7 @@
 //! Written on hyper rather than on `axum::serve`, which waits for a request's head for ever and
 //! drains without a deadline.
 
-mod taking;
+mod reader;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -18,12 +18,12 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use self::reader::MustRead;
 use crate::config::{CorsOrigin, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, KeptBy, Limits, Metrics, Origins, Pages, Ready};
+use crate::http::{self, Api, Exports, KeptBy, Limits, Metrics, Origins, Pages, Ready};
 use crate::store::Store;
 use crate::telemetry;
-use taking::Taking;
 
 /// From the signal to stop until the last request has ended.
 pub const DRAIN: Duration = Duration::from_secs(40);
@@ -46,7 +46,7 @@ pub struct Server {
     store: Store,
     ready: Ready,
     header_timeout: Duration,
-    taking_timeout: Duration,
+    write_timeout: Duration,
     drain_delay: Duration,
     connections: Arc<Semaphore>,
 }
@@ -62,6 +62,7 @@ impl Server {
         let api = Api {
             store: store.clone(),
             pages: Pages::new(store.clone(), args.page_cache),
+            exports: Exports::new(args.max_exports as usize),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: limits(args),
@@ -76,7 +77,7 @@ impl Server {
             store,
             ready,
             header_timeout: Duration::from_secs(args.header_timeout),
-            taking_timeout: Duration::from_secs(args.body_timeout),
+            write_timeout: Duration::from_secs(args.write_timeout),
             drain_delay: Duration::from_secs(args.drain_delay),
             connections: Arc::new(Semaphore::new(args.max_connections as usize)),
         })
@@ -140,18 +141,16 @@ impl Server {
         &self,
         stream: TcpStream,
         keep_alive: KeepAlive,
-    ) -> http1::Connection<TokioIo<Taking>, TowerToHyperService<Router>> {
+    ) -> http1::Connection<MustRead<TokioIo<TcpStream>>, TowerToHyperService<Router>> {
         // Answers are small and written whole: waiting to fill a segment only costs time. If it
         // cannot be set the connection is slower, no more.
         let _ = stream.set_nodelay(true);
+        let stream = MustRead::new(TokioIo::new(stream), self.write_timeout);
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
             .keep_alive(matches!(keep_alive, KeepAlive::Yes))
-            .serve_connection(
-                TokioIo::new(Taking::new(stream, self.taking_timeout)),
-                TowerToHyperService::new(self.router.clone()),
-            )
+            .serve_connection(stream, TowerToHyperService::new(self.router.clone()))
     }
 }
 

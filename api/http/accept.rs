@@ -1,18 +1,22 @@
-//! What a client is ready to take. There is one answer, JSON, or for an upload a JSON text a line, and
-//! it is said before anything is done that it will not be taken: an append is not stored then.
+//! What a client is ready to take. There is one answer but of an export, JSON, or for an upload a JSON
+//! text a line, and it is said before anything is done that it will not be taken: an append is not
+//! stored then.
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::export;
 use super::problem::{Kind, Problem};
 use super::uploads;
 
-/// Answers 406 to whoever would take neither JSON nor any encoding of it that is made here.
+/// Answers 406 to whoever would take neither JSON nor any encoding of it that is made here. An export
+/// chooses its media type itself.
 pub(super) async fn json_or_nothing(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let lines = uploads::is_one(request.method(), request.headers()) && takes_lines(request.headers());
-    let refused = if !lines && !takes_json(request.headers()) {
+    let refused = if route != Some(export::PATH) && !lines && !takes_json(request.headers()) {
         "The answer is `application/json`, which `Accept` excludes."
     } else if !takes_encoding(request.headers()) {
         "The answer is sent as it is, or as `gzip` or `zstd`; `Accept-Encoding` excludes all three."
@@ -22,37 +26,50 @@ pub(super) async fn json_or_nothing(request: Request, next: Next) -> Response {
     Problem::new(Kind::NotAcceptable, refused).into_response()
 }
 
-/// Whether some media range that is as exact as any (RFC 9110, 12.5.1) names JSON with a weight
-/// above 0. A header without one well-formed range excludes nothing.
+/// Whether it takes the answer of all routes but one.
 fn takes_json(headers: &HeaderMap) -> bool {
+    preferred(headers, &["application/json"]).is_some()
+}
+
+/// Which of these media types the client would rather have, each by the weight of the media range that is as
+/// exact as any (RFC 9110, 12.5.1), of equals the first one. None with a weight of 0 is taken. A header
+/// without one well-formed range excludes nothing.
+pub(super) fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
     let ranges: Vec<_> = listed(headers, header::ACCEPT).filter(|(range, _)| range.contains('/')).collect();
-    let weight = |named: &str| {
-        ranges.iter().filter(|(range, _)| range.eq_ignore_ascii_case(named)).map(|(_, taken)| *taken).max()
+    let named = |named: &str| {
+        let weights = ranges.iter().filter(|(range, _)| range.eq_ignore_ascii_case(named));
+        weights.map(|(_, weight)| *weight).max_by(f32::total_cmp)
     };
-    let exactest = ["application/json", "application/*", "*/*"].into_iter().find_map(weight);
-    exactest.unwrap_or(ranges.is_empty())
+    let weight = |media: &str| {
+        let all_of_its_type = media.split('/').next().map(|kind| format!("{kind}/*")).unwrap_or_default();
+        let exactest = [media, &all_of_its_type, "*/*"].into_iter().find_map(named);
+        exactest.unwrap_or(if ranges.is_empty() { 1.0 } else { 0.0 })
+    };
+    let weighed = offered.iter().map(|media| (*media, weight(media))).filter(|(_, weight)| *weight > 0.0);
+    // The last of equals would be the greatest: backwards that is the first one.
+    weighed.rev().max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(media, _)| media)
 }
 
 /// Whether it names a JSON text a line, so that an upload is answered line by line.
 pub(super) fn takes_lines(headers: &HeaderMap) -> bool {
     listed(headers, header::ACCEPT)
-        .any(|(range, taken)| taken && range.eq_ignore_ascii_case(uploads::MEDIA_TYPE))
+        .any(|(range, weight)| weight > 0.0 && range.eq_ignore_ascii_case(uploads::MEDIA_TYPE))
 }
 
 /// Whether it takes the bytes as they are, or compressed in a way that they are compressed here.
 fn takes_encoding(headers: &HeaderMap) -> bool {
     let codings: Vec<_> = listed(headers, header::ACCEPT_ENCODING).collect();
     let weight = |named: &str| {
-        codings.iter().find(|(coding, _)| coding.eq_ignore_ascii_case(named)).map(|(_, taken)| *taken)
+        codings.iter().find(|(coding, _)| coding.eq_ignore_ascii_case(named)).map(|(_, weight)| *weight > 0.0)
     };
     let any_other = weight("*");
     weight("identity").or(any_other).unwrap_or(true)
         || ["gzip", "zstd"].iter().any(|coding| weight(coding).or(any_other).unwrap_or(false))
 }
 
-/// The elements of a header, each without its parameters, and whether its weight is above 0. A weight
-/// that is none is taken for 1.
-fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = (&str, bool)> {
+/// The elements of a header, each without its parameters, and its weight. One that is none is taken
+/// for 1.
+fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = (&str, f32)> {
     let lines = headers.get_all(name).into_iter().filter_map(|line: &HeaderValue| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).filter_map(|element| {
         let (named, parameters) = element.split_once(';').unwrap_or((element, ""));
@@ -60,7 +77,7 @@ fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = (&str, 
             let (name, value) = parameter.split_once('=')?;
             name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse::<f32>().unwrap_or(1.0))
         });
-        Some((named.trim(), weight.is_none_or(|weight| weight > 0.0))).filter(|(named, _)| !named.is_empty())
+        Some((named.trim(), weight.unwrap_or(1.0))).filter(|(named, _)| !named.is_empty())
     })
 }
 
@@ -113,6 +130,27 @@ mod tests {
             ("*/*", false),
         ] {
             assert_eq!(takes_lines(&with(header::ACCEPT, accept)), lines, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn the_heaviest_is_preferred_and_of_equals_the_first() {
+        let offered = ["application/x-ndjson", "text/csv"];
+        for (accept, chosen) in [
+            ("", Some(offered[0])),
+            ("*/*", Some(offered[0])),
+            ("garbage", Some(offered[0])),
+            ("text/csv", Some(offered[1])),
+            ("TEXT/CSV; header=present", Some(offered[1])),
+            ("text/*", Some(offered[1])),
+            ("text/csv, application/x-ndjson", Some(offered[0])),
+            ("text/csv, application/x-ndjson;q=0.9", Some(offered[1])),
+            ("*/*;q=0.5, text/csv", Some(offered[1])),
+            ("*/*, application/x-ndjson;q=0", Some(offered[1])),
+            ("application/json", None),
+            ("text/csv;q=0", None),
+        ] {
+            assert_eq!(preferred(&with(header::ACCEPT, accept), &offered), chosen, "{accept:?}");
         }
     }
 

@@ -23,6 +23,11 @@ pub const PAGE_BYTES: &str = "pagebucket_page_cache_bytes";
 /// How many they are.
 pub const PAGES_CACHED: &str = "pagebucket_page_cache_pages";
 
+/// Exports that are over, by how they ended.
+pub const EXPORTS: &str = "pagebucket_exports_total";
+/// Trades in them.
+pub const EXPORTED: &str = "pagebucket_exported_trades_total";
+
 /// The media type of Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 

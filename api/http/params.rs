@@ -12,9 +12,11 @@ use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 
 mod customers;
+mod export;
 mod list;
 
 pub use customers::CustomersParams;
+pub use export::ExportParams;
 pub use list::{ListParams, Selection};
 
 use super::problem::{ParameterFault, Problem};

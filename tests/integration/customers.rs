@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mongodb::bson::{Document, doc};
+use mongodb::bson::doc;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{Service, Setup, shared, tests, trade};
+use crate::harness::{Service, Setup, fill, shared, tests, trade};
 
 tests!["customers":
     all_of_them_in_order,
@@ -19,24 +19,6 @@ tests!["customers":
 ];
 
 const GREATEST: u64 = (1 << 53) - 1;
-
-/// A history of so many pages of one trade's shape, as appends would have left it.
-async fn fill(service: &Service, customer: u64, pages: i64, on_last: i32) {
-    let date = mongodb::bson::DateTime::from_millis(1_073_606_400_000);
-    let bucket = |page: i64| {
-        let count = if page == pages { on_last } else { 10 };
-        let history: Vec<Document> =
-            (0..count).map(|_| doc! { "type": "buy", "ticker": "A", "qty": 1_i64, "date": date }).collect();
-        doc! {
-            "_id": format!("{customer}_{:010}", 1_073_606_400 + page), "customerId": customer as i64,
-            "page": page, "count": count, "first": date, "last": date, "history": history,
-        }
-    };
-    let trades = service.database.collection::<Document>("trades");
-    for from in (1..=pages).step_by(1000) {
-        trades.insert_many((from..=pages.min(from + 999)).map(bucket)).await.expect("valid buckets");
-    }
-}
 
 /// Ids and totals of a listing.
 #[track_caller]
@@ -92,10 +74,10 @@ async fn all_of_them_in_order() {
 async fn the_cost_is_that_of_the_page() {
     let service = Service::start().await;
     for customer in [5, 3_000, 1, GREATEST, 70] {
-        fill(&service, customer, 3_000, 4).await;
+        fill(&service.database, customer, 3_000, 4).await;
     }
     for customer in (10_000..10_400).rev() {
-        fill(&service, customer, 2, 1).await;
+        fill(&service.database, customer, 2, 1).await;
     }
     for (after, limit, first) in
         [(0, 1, 1), (0, 4, 1), (5, 25, 70), (3_000, 100, 10_000), (10_399, 100, GREATEST)]

@@ -1,6 +1,7 @@
 //! What the tests stand on: one runtime, one shared mongod, services on databases of their own.
 
 mod client;
+mod filled;
 mod invariants;
 mod mongod;
 mod proxy;
@@ -15,6 +16,7 @@ use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
 pub use client::{Answer, Client, trade, trade_at};
+pub use filled::fill;
 pub use invariants::{History, history, try_history};
 pub use mongod::{Mongod, free_port, shared};
 pub use proxy::{Harm, Nth, Proxy, Way};

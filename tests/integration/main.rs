@@ -17,6 +17,7 @@ mod customers;
 mod dates;
 mod embedded;
 mod exactly_once;
+mod export;
 mod faults;
 mod import;
 mod keys;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     trials.extend(dates::tests());
     trials.extend(embedded::tests());
     trials.extend(exactly_once::tests());
+    trials.extend(export::tests());
     trials.extend(faults::tests());
     trials.extend(keys::tests());
     trials.extend(layering::tests());

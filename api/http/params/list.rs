@@ -84,7 +84,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
 }
 
 /// RFC 3339. A `+` that was not written as `%2B` has become a space, which stands nowhere else.
-fn instant(text: &str) -> Result<Instant, Invalid> {
+pub(super) fn instant(text: &str) -> Result<Instant, Invalid> {
     match text.rfind(' ') {
         Some(at) if at + "+00:00".len() == text.len() => {
             Instant::parse_rfc3339(&format!("{}+{}", &text[..at], &text[at + 1..]))

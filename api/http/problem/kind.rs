@@ -140,7 +140,7 @@ impl Kind {
                 "not-acceptable",
                 StatusCode::NOT_ACCEPTABLE,
                 "Not acceptable",
-                "`Accept` excludes `application/json`, or `Accept-Encoding` excludes every way in which it is sent. Nothing was done.",
+                "`Accept` excludes `application/json` (of an export, both `application/x-ndjson` and `text/csv`), or `Accept-Encoding` excludes every way in which it is sent. Nothing was done.",
                 None,
             ),
             Self::BodyTimeout => (

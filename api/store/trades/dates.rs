@@ -23,20 +23,22 @@ use crate::store::{COMMAND, Corruption, Deadline, Error};
 /// Pages chosen by the first look at the index, then four times as many by each further one: every
 /// look examines all keys of the range again.
 const FIRST_CHOICE: usize = 256;
-const MOST_CHOSEN: usize = 65_536;
+pub(super) const MOST_CHOSEN: usize = 65_536;
 
 /// Most buckets in one command.
 const MOST_READ: usize = 256;
 
 /// A search through the full pages of one history, in one direction.
-struct Search {
-    customer: CustomerId,
-    dates: DateRange,
+#[derive(Debug)]
+pub(super) struct Search {
+    pub(super) customer: CustomerId,
+    pub(super) dates: DateRange,
     /// From its last page, or the cursor's, downwards; else upwards.
-    backwards: bool,
+    pub(super) backwards: bool,
     /// The pages that are left, both included.
-    left: Option<(PageNumber, PageNumber)>,
-    chosen: usize,
+    pub(super) left: Option<(PageNumber, PageNumber)>,
+    /// How many are chosen next.
+    pub(super) chosen: usize,
 }
 
 impl History {
@@ -104,7 +106,12 @@ impl History {
     }
 
     /// Full pages in this order.
-    async fn read(&self, pages: &[PageNumber], tail: Tail, deadline: Deadline) -> Result<Vec<Bucket>, Error> {
+    pub(super) async fn read(
+        &self,
+        pages: &[PageNumber],
+        tail: Tail,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
         let (trades, pages, deadline) = (self.trades.clone(), pages.to_vec(), deadline.or_within(COMMAND));
         deadline.read(async move { trades.read_full(&pages, tail, deadline).await }).await
     }
@@ -112,7 +119,7 @@ impl History {
 
 impl Search {
     /// The numbers of the next pages that may hold trades of these dates, in the direction of the search.
-    async fn choose(
+    pub(super) async fn choose(
         &mut self,
         database: &Database,
         tail: Tail,

@@ -114,6 +114,10 @@ impl History {
         self.last.as_ref()
     }
 
+    pub(super) fn database(&self) -> &mongodb::Database {
+        &self.trades.0.database
+    }
+
     pub(super) fn tail(&self) -> Option<Tail> {
         self.last.as_ref().map(Bucket::tail)
     }

@@ -41,6 +41,8 @@ const SERVER: &[Flag] = &[
     ("--cache-public", "PAGEBUCKET_CACHE_PUBLIC", ""),
     ("--header-timeout", "PAGEBUCKET_HEADER_TIMEOUT", "30"),
     ("--body-timeout", "PAGEBUCKET_BODY_TIMEOUT", "10"),
+    ("--write-timeout", "PAGEBUCKET_WRITE_TIMEOUT", "60"),
+    ("--max-exports", "PAGEBUCKET_MAX_EXPORTS", "64"),
     ("--drain-delay", "PAGEBUCKET_DRAIN_DELAY", "0"),
     ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
 ];

@@ -58,6 +58,8 @@ impl Setup {
             max_body: 1024 * 1024,
             header_timeout: 30,
             body_timeout: 10,
+            write_timeout: 60,
+            max_exports: 64,
             drain_delay: 0,
             page_cache: 64 * 1024 * 1024,
             cache_public: false,

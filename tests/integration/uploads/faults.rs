@@ -71,6 +71,7 @@ async fn cut_in_the_middle() {
 async fn a_client_that_sends_nothing_more() {
     let mut setup = Setup::on(shared().await);
     setup.args.body_timeout = 1;
+    setup.args.write_timeout = 1;
     let service = setup.start().await;
     for (customer, accept) in (1..).zip(ANSWERS) {
         let path = format!("/v1/customers/{customer}/trades");
@@ -96,6 +97,7 @@ async fn a_client_that_sends_nothing_more() {
 async fn a_client_that_takes_no_outcomes() {
     let mut setup = Setup::on(shared().await);
     setup.args.body_timeout = 1;
+    setup.args.write_timeout = 1;
     let service = setup.start().await;
     let (read, mut write) =
         Upload::begin(service.address(), "/v1/customers/7/trades", &[("Accept", NDJSON)]).await.split();

@@ -1,0 +1,404 @@
+//! `GET …/trades/export`: whole, resumable, and never silently cut short.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use mongodb::bson::{Document, doc};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+
+use crate::commands::program::{Place, run};
+use crate::harness::{
+    Answer, Harm, Mongod, Proxy, Service, Setup, Way, eventually, fill, shared, tests, trade, trade_at,
+};
+
+tests!["export":
+    rows_are_the_trades_of_listings,
+    a_format_by_accept_or_by_name,
+    bad_parameters,
+    it_is_of_the_moment_it_began,
+    an_import_of_it_gives_the_same_pages,
+    compressed_it_does_not_wait_to_fill_a_block,
+    a_short_outage_is_waited_for,
+    it_breaks_off_with_an_error_and_can_go_on,
+    a_client_that_does_not_read_is_cut_off,
+    a_million_in_little_memory,
+];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn path(query: &str) -> String {
+    format!("/v1/customers/7/trades/export{query}")
+}
+
+#[track_caller]
+fn lines(body: &[u8]) -> Vec<Value> {
+    let text = str::from_utf8(body).expect("UTF-8");
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line is whole");
+    text.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect()
+}
+
+fn seqs(rows: &[Value]) -> Vec<u64> {
+    rows.iter().map(|row| row["seq"].as_u64().expect("a seq")).collect()
+}
+
+/// Those of a listing, followed to its end, as rows.
+async fn listed(service: &Service, query: &str) -> Vec<Value> {
+    let mut rows = Vec::new();
+    let mut next = Some(format!("/v1/customers/7/trades?limit=100{query}"));
+    while let Some(path) = next {
+        let listing = service.client.get(&path).await.expect(200);
+        next = listing["links"].get("next").map(|next| next.as_str().expect("a link").to_owned());
+        rows.extend(listing["items"].as_array().expect("items").iter().map(|item| {
+            let mut row = json!({ "customerId": 7 });
+            row.as_object_mut().unwrap().extend(item.as_object().expect("a trade").clone());
+            row
+        }));
+    }
+    rows
+}
+
+async fn rows_are_the_trades_of_listings() {
+    let service = Service::start().await;
+    // Not in order of date, with and without a price; a span of time is on few pages or on all.
+    let day = |n: u64| format!("2004-01-{:02}T12:00:00Z", n * 7 % 31 + 1);
+    let mut many: Vec<Value> = (1..=2_345).map(|n| trade_at(n, &day(n))).collect();
+    many.iter_mut().step_by(3).for_each(|trade| trade["price"] = json!("15.50"));
+    for part in many.chunks(1000) {
+        service.client.append(7, &json!(part)).await.expect(201);
+    }
+    fill(&service.database, 70, 3, 5).await;
+    for query in [
+        "",
+        "&after=0",
+        "&after=5",
+        "&after=10",
+        "&after=999",
+        "&after=2339",
+        "&after=2344",
+        "&after=2345",
+        "&after=9007199254740991",
+        "&from=2004-01-30T00:00:00Z",
+        "&from=2004-01-10T12:00:00Z&to=2004-01-12T12:00:00.001Z",
+        "&to=2004-01-05T00:00:00Z&after=1500",
+        "&from=2005-01-01T00:00:00Z",
+        "&from=2004-01-10T12:00:00Z&to=2004-01-10T12:00:00Z",
+    ] {
+        let expected = listed(&service, query).await;
+        let answer = service.client.get(&path(&query.replacen('&', "?", 1))).await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/x-ndjson"));
+        assert!(lines(&answer.body) == expected, "{query}: {} rows", expected.len());
+        let answer = service.client.get(&path(&format!("?format=csv{query}"))).await;
+        assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8; header=present");
+        let text = String::from_utf8(answer.body).expect("UTF-8");
+        let mut records = text.split_terminator("\r\n");
+        assert_eq!(records.next(), Some("customerId,seq,type,ticker,qty,price,date"), "{query}");
+        let field = |row: &Value, name: &str| match row.get(name) {
+            Some(Value::String(text)) => text.clone(),
+            Some(number) => number.to_string(),
+            None => String::new(),
+        };
+        let columns = ["customerId", "seq", "type", "ticker", "qty", "price", "date"];
+        let expected: Vec<String> =
+            expected.iter().map(|row| columns.map(|name| field(row, name)).join(",")).collect();
+        assert!(records.eq(expected), "{query}");
+    }
+    // A history that ends with a full page, and one of one trade.
+    fill(&service.database, 8, 200, 10).await;
+    service.client.append(9, &trade(1)).await.expect(201);
+    for (customer, total) in [(8, 2000), (9, 1), (70, 25), (404, 0)] {
+        let answer = service.client.get(&format!("/v1/customers/{customer}/trades/export")).await;
+        assert_eq!(seqs(&lines(&answer.body)), (1..=total).collect::<Vec<_>>());
+    }
+    let unknown = service.client.get("/v1/customers/404/trades/export?format=csv").await;
+    assert_eq!(String::from_utf8_lossy(&unknown.body), "customerId,seq,type,ticker,qty,price,date\r\n");
+}
+
+async fn a_format_by_accept_or_by_name() {
+    let service = Service::start().await;
+    service.client.append(7, &trade(1)).await.expect(201);
+    for (query, accept, csv) in [
+        ("", "*/*", false),
+        ("", "text/csv", true),
+        ("", "text/csv, application/x-ndjson;q=0.5", true),
+        ("", "application/x-ndjson, text/csv;q=0.5", false),
+        ("?format=csv", "application/x-ndjson", true),
+        ("?format=ndjson", "text/csv", false),
+        ("?format=csv", "application/json", true),
+    ] {
+        let answer = accepting(&service, &path(query), accept).await;
+        assert_eq!(answer.status, 200, "{query} {accept}");
+        assert_eq!(answer.body.starts_with(b"customerId,"), csv, "{query} {accept}");
+        let vary: Vec<_> = answer.headers.get_all("vary").iter().map(|v| v.to_str().unwrap()).collect();
+        assert!(vary.join(",").contains("accept"), "{vary:?}");
+    }
+    for accept in ["application/json", "text/html", "text/csv;q=0, application/x-ndjson;q=0"] {
+        accepting(&service, &path(""), accept).await.problem(406, "not-acceptable");
+    }
+    // Elsewhere there is nothing but JSON all the same.
+    accepting(&service, "/v1/customers/7/trades", "text/csv").await.problem(406, "not-acceptable");
+}
+
+async fn accepting(service: &Service, path: &str, accept: &str) -> Answer {
+    service.client.send(reqwest::Method::GET, path, |request| request.header("accept", accept)).await
+}
+
+async fn bad_parameters() {
+    let service = Service::start().await;
+    for (query, parameter) in [
+        ("format=xml", "format"),
+        ("format=CSV", "format"),
+        ("format=csv&format=csv", "format"),
+        ("after=-1", "after"),
+        ("from=yesterday", "from"),
+        ("from=2004-01-02T00:00:00Z&to=2004-01-01T00:00:00Z", "to"),
+        ("limit=5", "limit"),
+    ] {
+        let problem = service.client.get(&path(&format!("?{query}"))).await.problem(400, "invalid-parameter");
+        assert_eq!(problem["errors"][0]["parameter"], parameter, "{query}");
+    }
+    service.client.get("/v1/customers/0/trades/export").await.problem(400, "invalid-parameter");
+}
+
+async fn it_is_of_the_moment_it_began() {
+    let service = Service::start().await;
+    // Far more than what is under way between the two sides.
+    fill(&service.database, 7, 20_000, 3).await;
+    let mut response = reqwest::get(service.client.url(&path(""))).await.expect("an answer");
+    let mut body = response.chunk().await.expect("rows").expect("rows").to_vec();
+    service.client.append(7, &json!((0..30).map(|_| trade(1)).collect::<Vec<_>>())).await.expect(201);
+    while let Some(chunk) = response.chunk().await.expect("the rest") {
+        body.extend_from_slice(&chunk);
+    }
+    let seqs = seqs(&lines(&body));
+    assert!(seqs.iter().copied().eq(1..=199_993), "{} rows", seqs.len());
+}
+
+/// Pages of one service, byte for byte.
+async fn pages(service: &Service, customer: u64, count: u64) -> Vec<Vec<u8>> {
+    let mut pages = Vec::new();
+    for page in 1..=count {
+        pages.push(service.client.get(&format!("/v1/customers/{customer}/trades/pages/{page}")).await.body);
+    }
+    pages
+}
+
+async fn an_import_of_it_gives_the_same_pages() {
+    let service = Service::start().await;
+    let odd = json!([
+        { "type": "sell", "ticker": "-A.1", "qty": 9_007_199_254_740_991_u64, "price": "0.00000001", "date": "0000-01-01T00:00:00Z" },
+        { "type": "buy", "ticker": "ABCDEFGHIJKL", "qty": 1, "price": "9999999999999999999999999999999999", "date": "9999-12-31T23:59:59.999Z" },
+        { "type": "buy", "ticker": "7203", "qty": 2, "price": "15.50", "date": "1969-12-31T23:59:59.001Z" },
+        { "type": "buy", "ticker": "7203", "qty": 3 },
+    ]);
+    service.client.append(7, &odd).await.expect(201);
+    let many: Vec<Value> = (1..=119).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
+    service.client.append(7, &json!(many)).await.expect(201);
+    let expected = pages(&service, 7, 13).await;
+    for format in ["ndjson", "csv"] {
+        let rows = service.client.get(&path(&format!("?format={format}"))).await.body;
+        let file = std::env::temp_dir().join(format!("pagebucket-export-{}.{format}", std::process::id()));
+        std::fs::write(&file, rows).expect("to write");
+        let other = Service::start().await;
+        let place = Place { uri: shared().await.uri().to_owned(), name: other.database.name().to_owned() };
+        let imported = run(&mut place.pagebucket("import", &[&file.to_string_lossy()])).await;
+        std::fs::remove_file(&file).expect("to remove");
+        assert_eq!(imported.status, Some(0), "{imported:?}");
+        assert!(pages(&other, 7, 13).await == expected, "{format}");
+        other.client.get("/v1/customers/7/trades/pages/14").await.problem(404, "page-not-found");
+    }
+}
+
+/// What came so far, decompressed as far as that goes.
+async fn decompressed(bytes: &[u8]) -> String {
+    let mut gzip = Command::new("gzip")
+        .arg("-dc")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("there is a gzip");
+    let (mut input, bytes) = (gzip.stdin.take().expect("a pipe"), bytes.to_vec());
+    let writing = tokio::spawn(async move { input.write_all(&bytes).await.ok() });
+    let output = gzip.wait_with_output().await.expect("it ends");
+    writing.await.expect("no panic");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+async fn compressed_it_does_not_wait_to_fill_a_block() {
+    let mongod = Mongod::own().await;
+    let proxy = Proxy::before(&mongod).await;
+    let mut setup = Setup::on(&mongod);
+    setup.connection.uri = proxy.uri();
+    let service = setup.start().await;
+    fill(&service.database, 7, 250, 10).await;
+    service.client.get("/v1/customers/7").await.expect(200);
+    proxy.harm("find", Way::There, Harm::Hold, 1);
+    let request = reqwest::Client::new().get(service.client.url(&path(""))).header("accept-encoding", "gzip");
+    let asked = tokio::spawn(request.send());
+    proxy.struck(1).await;
+    // The tail may pass, and then the first batch; the second one is held.
+    proxy.relent_but("find", Way::There, Harm::Hold, 1);
+    let mut response = asked.await.expect("no panic").expect("an answer");
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    proxy.struck(2).await;
+    proxy.relent_but("find", Way::There, Harm::Hold, 1);
+    let mut body = Vec::new();
+    let mut struck = false;
+    while decompressed(&body).await.lines().count() < 1000 {
+        if !struck {
+            proxy.struck(3).await;
+            struck = true;
+        }
+        let chunk = tokio::time::timeout(PATIENCE, response.chunk()).await.expect("what is there is sent");
+        body.extend_from_slice(&chunk.expect("rows").expect("rows"));
+    }
+    proxy.relent();
+    while let Some(chunk) = response.chunk().await.expect("the rest") {
+        body.extend_from_slice(&chunk);
+    }
+    assert_eq!(seqs(&lines(decompressed(&body).await.as_bytes())).len(), 2500);
+    drop(service);
+    mongod.remove().await;
+}
+
+async fn a_short_outage_is_waited_for() {
+    let mongod = Mongod::failing().await;
+    let service = Setup::on(&mongod).start().await;
+    fill(&service.database, 7, 20_000, 10).await;
+    let mut response = reqwest::get(service.client.url(&path(""))).await.expect("an answer");
+    let mut rows = response.chunk().await.expect("rows").expect("rows").len();
+    let data = doc! { "failCommands": ["find"], "closeConnection": true };
+    mongod.fail_point("failCommand", doc! { "times": 4 }, data).await;
+    let mut last = Vec::new();
+    while let Some(chunk) = response.chunk().await.expect("the rest") {
+        rows += chunk.len();
+        last = chunk.to_vec();
+    }
+    assert!(last.ends_with(b"\n") && rows > 10_000_000, "{rows} bytes");
+    assert!(String::from_utf8_lossy(&last).contains("\"seq\":200000,"), "the last of all came");
+    drop(service);
+    mongod.remove().await;
+}
+
+/// Whatever came is whole up to some row; then there is an error, not an end; behind that row it goes on.
+async fn it_breaks_off_with_an_error_and_can_go_on() {
+    let mongod = Mongod::failing().await;
+    let service = Setup::on(&mongod).start().await;
+    fill(&service.database, 7, 20_000, 7).await;
+    for encoding in ["identity", "gzip", "zstd"] {
+        let request = reqwest::Client::new().get(service.client.url(&path("")));
+        let mut response = request.header("accept-encoding", encoding).send().await.expect("an answer");
+        let mut body = response.chunk().await.expect("rows").expect("rows").to_vec();
+        let data = doc! { "failCommands": ["find"], "closeConnection": true };
+        mongod.fail_point("failCommand", "alwaysOn", data).await;
+        let error = loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => panic!("it just ended, {encoding}"),
+                Err(error) => break error,
+            }
+        };
+        mongod.fail_point("failCommand", "off", doc! {}).await;
+        println!("{encoding}: {error}");
+        if encoding != "identity" {
+            continue;
+        }
+        let whole = body.iter().rposition(|byte| *byte == b'\n').expect("a row") + 1;
+        let mut rows = lines(&body[..whole]);
+        let last = rows.last().expect("a row")["seq"].clone();
+        assert!(last.as_u64() < Some(199_997), "it was not all there yet");
+        let rest = service.client.get(&path(&format!("?after={last}"))).await;
+        rows.extend(lines(&rest.body));
+        assert!(seqs(&rows).into_iter().eq(1..=199_997), "every row once");
+    }
+    // Before the first byte it is a problem like any other.
+    let data = doc! { "failCommands": ["find"], "closeConnection": true };
+    mongod.fail_point("failCommand", "alwaysOn", data).await;
+    service.client.get(&path("")).await.problem(503, "database-unavailable");
+    drop(service);
+    mongod.remove().await;
+}
+
+async fn a_client_that_does_not_read_is_cut_off() {
+    let mongod = Mongod::own().await;
+    let finds = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&finds);
+    let mut setup = Setup::on(&mongod).observed(move |name, _| {
+        if name == "find" || name == "getMore" {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (setup.args.max_exports, setup.args.write_timeout) = (1, 3);
+    let service = setup.start().await;
+    fill(&service.database, 7, 40_000, 10).await;
+    let mut client = TcpStream::connect(service.address()).await.expect("a connection");
+    let request = format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", path(""));
+    client.write_all(request.as_bytes()).await.expect("to send");
+    // It has its place, and asks the database no more than the client reads.
+    let refused = || async { service.client.get(&path("?after=399990")).await.status == 503 };
+    eventually("the only place is taken", PATIENCE, refused).await;
+    service.client.get(&path("")).await.problem(503, "overloaded");
+    let asked = AtomicU32::new(0);
+    let stalled = || async {
+        let before = asked.swap(finds.load(Ordering::SeqCst), Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        before > 0 && before == finds.load(Ordering::SeqCst)
+    };
+    eventually("it waits for the client", PATIENCE, stalled).await;
+    assert!(finds.load(Ordering::SeqCst) < 200, "of 400 batches: {finds:?}");
+    let status = mongod.client().await.database("admin").run_command(doc! { "serverStatus": 1 }).await;
+    let status: Document = status.expect("a status");
+    let open = status.get_document("metrics").and_then(|metrics| metrics.get_document("cursor"));
+    let open = open.and_then(|cursor| cursor.get_document("open")).expect("counts of cursors").clone();
+    assert_eq!(open.get_i64("total").ok(), Some(0), "{open}");
+    let freed = || async { service.client.get(&path("?after=399990")).await.status == 200 };
+    eventually("it is cut off", PATIENCE, freed).await;
+    // What had been sent before can still be read; the end never comes.
+    let mut sent = Vec::new();
+    client.read_to_end(&mut sent).await.ok();
+    assert!(!sent.ends_with(b"\r\n0\r\n\r\n") && sent.len() < 30_000_000, "{} bytes", sent.len());
+    assert_eq!(lines(&service.client.get(&path("?after=399990")).await.body).len(), 10);
+    drop(service);
+    mongod.remove().await;
+}
+
+/// Resident memory of a process, in bytes (proc(5), "statm").
+fn resident(pid: u32) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("it runs");
+    let pages: u64 = statm.split(' ').nth(1).expect("resident").parse().expect("a number");
+    pages * 4096
+}
+
+async fn a_million_in_little_memory() {
+    const MOST: u64 = 32 * 1024 * 1024;
+    let place = Place::new().await;
+    let serving = place.serve(&["--log", "warn"]).await;
+    fill(&place.database().await, 7, 100_000, 10).await;
+    serving.client.get("/v1/customers/7").await.expect(200);
+    let idle = resident(serving.pid());
+    for query in ["", "?format=csv", "?from=2004-01-01T00:00:00Z"] {
+        let encoding = if query.is_empty() { "gzip" } else { "identity" };
+        let request = reqwest::Client::new().get(serving.client.url(&path(query)));
+        let mut response = request.header("accept-encoding", encoding).send().await.expect("an answer");
+        let (mut most, mut rows) = (idle, 0);
+        while let Some(chunk) = response.chunk().await.expect("the rest") {
+            rows += chunk.iter().filter(|byte| **byte == b'\n').count();
+            most = most.max(resident(serving.pid()));
+        }
+        let over = most.saturating_sub(idle);
+        println!(
+            "{query:?}, {encoding}: {rows} line breaks, {} KiB over {} KiB idle",
+            over / 1024,
+            idle / 1024
+        );
+        assert!(encoding == "gzip" || rows == 1_000_000 + usize::from(query.contains("csv")), "{rows}");
+        assert!(over < MOST, "{over} bytes over idle, {query}");
+    }
+    serving.stop().await;
+    place.database().await.drop().await.expect("to drop it");
+}
