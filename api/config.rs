@@ -57,6 +57,29 @@ impl KeyArgs {
     }
 }
 
+/// From which servers is read.
+#[derive(Args, Debug, Clone)]
+pub struct ReadArgs {
+    /// From which members of a replica set full pages and exports are read. They never change, so that it
+    /// makes no difference but in load; what may change is read from the primary in any case.
+    #[arg(long, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary")]
+    pub read_preference: ReadPreference,
+}
+
+/// The modes of MongoDB's read preference that are of use here.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadPreference {
+    /// The primary alone.
+    #[value(name = "primary")]
+    Primary,
+    /// A secondary, where there is one.
+    #[value(name = "secondaryPreferred")]
+    SecondaryPreferred,
+    /// Whichever is nearest.
+    #[value(name = "nearest")]
+    Nearest,
+}
+
 /// A connection string, which may hold a password: it is never shown. What of it may be the store says.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MongodbUri(String);

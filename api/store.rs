@@ -26,7 +26,7 @@ pub use error::{Corruption, Error};
 pub use migrations::{Migration, MigrationError, Plan};
 
 use crate::domain::Clock;
-use trades::{Capacity, Trades};
+use trades::{Capacity, ReadPreference, Trades};
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -59,6 +59,12 @@ impl Store {
     /// The histories of trades.
     pub fn trades(&self) -> &Trades {
         &self.trades
+    }
+
+    /// The same database, with full pages read from such servers.
+    #[must_use]
+    pub fn preferring(self, preference: ReadPreference) -> Self {
+        Self { trades: self.trades.preferring(preference), ..self }
     }
 
     /// What kind of deployment this is.

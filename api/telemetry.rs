@@ -97,6 +97,10 @@ fn describe() {
     );
     describe_gauge!("pagebucket_page_cache_bytes", Unit::Bytes, "What the pages remembered take.");
     describe_gauge!("pagebucket_page_cache_pages", "Pages remembered.");
+    describe_counter!(
+        "pagebucket_preferred_reads_total",
+        "Reads of full pages from other servers than the primary, by result."
+    );
     describe_counter!("pagebucket_exports_total", "Exports that are over, by how they ended.");
     describe_counter!("pagebucket_exported_trades_total", "Trades exported.");
     describe_gauge!("pagebucket_catalog_customers", "Customers whose tails are remembered, by committer.");

@@ -1,10 +1,10 @@
 //! The database of a command: the one that `--mongodb-uri` names, or the embedded one.
 
 use super::Failure;
-use crate::config::DatabaseArgs;
+use crate::config::{self, DatabaseArgs};
 use crate::domain::Clock;
 use crate::embedded::{self, Embedded, Role};
-use crate::store::trades::Capacity;
+use crate::store::trades::{Capacity, ReadPreference};
 use crate::store::{ConnectError, Connection, MigrationError, Store, Topology};
 
 /// A database to use, and the private mongod that it may be in.
@@ -90,6 +90,16 @@ impl Opened {
 async fn stop(embedded: Option<Embedded>) {
     if let Some(embedded) = embedded {
         embedded.stop().await;
+    }
+}
+
+impl From<config::ReadPreference> for ReadPreference {
+    fn from(given: config::ReadPreference) -> Self {
+        match given {
+            config::ReadPreference::Primary => Self::Primary,
+            config::ReadPreference::SecondaryPreferred => Self::SecondaryPreferred,
+            config::ReadPreference::Nearest => Self::Nearest,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use clap::Args;
 use super::database::{self, Opened};
 use super::signals::Signals;
 use super::{Failure, print};
-use crate::config::{DatabaseArgs, KeyArgs, ServerArgs};
+use crate::config::{DatabaseArgs, KeyArgs, ReadArgs, ServerArgs};
 use crate::domain::Clock;
 use crate::embedded::Role;
 use crate::server::Server;
@@ -17,6 +17,8 @@ pub(super) struct ServeArgs {
     database: DatabaseArgs,
     #[command(flatten)]
     server: ServerArgs,
+    #[command(flatten)]
+    reads: ReadArgs,
     #[command(flatten)]
     keys: KeyArgs,
     /// Do not apply migrations; refuse to start while any is pending.
@@ -41,7 +43,8 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
         // start, when the lease of its lock has ended.
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     }
-    let server = Server::bind(&args.server, opened.store.clone(), Clock::system()).await;
+    let store = opened.store.clone().preferring(args.reads.read_preference.into());
+    let server = Server::bind(&args.server, store, Clock::system()).await;
     let listen = args.server.listen;
     let server = server.map_err(|error| Failure::Usage(format!("cannot listen on {listen}: {error}")))?;
     let address = server.address();

@@ -68,6 +68,7 @@ mod majority;
 mod measure;
 mod reads;
 mod reply;
+mod secondaries;
 mod seek;
 mod session;
 mod statement;
@@ -91,6 +92,7 @@ pub use export::Export;
 pub(super) use keyed::keep_for as keep_keys_for;
 pub use keyed::{AppendedLines, AppendedOnce, LineRefusal, UploadedSoFar};
 pub use reads::History;
+pub use secondaries::ReadPreference;
 pub use seek::MOST_SKIPPED;
 pub use statement::{SecondsExhausted, next_second};
 
@@ -119,7 +121,7 @@ const COMMITTERS: usize = 4;
 
 /// The histories of all customers. Cheap to clone. Its committers end with the last clone.
 #[derive(Clone, Debug)]
-pub struct Trades(Arc<Inner>);
+pub struct Trades(Arc<Inner>, ReadPreference);
 
 #[derive(Debug)]
 struct Inner {
@@ -145,7 +147,10 @@ impl Trades {
             std::array::from_fn(|number| committer::start(Arc::clone(&connection), catalog(), number));
         let queued_trades = capacity.queued_trades.min(u32::MAX as usize);
         let room = Arc::new(Semaphore::new(queued_trades));
-        Self(Arc::new(Inner { database, connection, room, queued_trades, committers }))
+        Self(
+            Arc::new(Inner { database, connection, room, queued_trades, committers }),
+            ReadPreference::Primary,
+        )
     }
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New

@@ -29,6 +29,7 @@ mod overload;
 mod page_cache;
 mod properties;
 mod readme;
+mod secondaries;
 mod service;
 mod uploads;
 mod windows;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     trials.extend(properties::tests());
     trials.extend(import::tests());
     trials.extend(readme::tests());
+    trials.extend(secondaries::tests());
     trials.extend(service::tests());
     trials.extend(uploads::tests());
     trials.extend(windows::tests());

@@ -1,6 +1,7 @@
 //! Reading pages: each a seek, whatever the length of the history.
 //!
-//! Everything is read at majority: what may still be rolled back is not shown.
+//! Everything is read at majority: what may still be rolled back is not shown. Full pages may be read from
+//! other servers than the primary ([`super::secondaries`]).
 
 use std::time::Duration;
 
@@ -47,6 +48,9 @@ impl Trades {
         page: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
+        if let Some(mut full) = self.preferred(customer, &[page], deadline).await {
+            return Ok(full.pop());
+        }
         let (this, deadline) = (self.clone(), deadline.or_within(COMMAND));
         let read = async move {
             let found = Seek::page(customer, page, None).find(&this.0.database, deadline).await?;
@@ -62,6 +66,13 @@ impl Trades {
         tail: Tail,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
+        let downwards = pages.is_sorted_by(|one, next| one > next);
+        if let Some(mut full) = self.preferred(tail.id.customer, pages, deadline).await {
+            if downwards {
+                full.reverse();
+            }
+            return Ok(full);
+        }
         let seek = match pages {
             [page] => Seek::page(tail.id.customer, *page, Some(tail)),
             pages => Seek::pages(tail.id.customer, pages),
@@ -73,7 +84,7 @@ impl Trades {
             deadline.or_within(CATCH_UP).wait().await;
             found = seek.find_all(&self.0.database, deadline).await?;
         }
-        if pages.is_sorted_by(|one, next| one > next) {
+        if downwards {
             found.reverse();
         }
         let mut found = found.into_iter();

@@ -2,6 +2,7 @@
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
+use mongodb::options::SelectionCriteria;
 
 use super::document::Bucket;
 use super::majority::Patient;
@@ -97,19 +98,42 @@ impl Seek {
         database: &Database,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
+        self.find_all_at(None, database, deadline).await
+    }
+
+    /// The same, asked of the primary or of another server.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn find_all_at(
+        &self,
+        server: Option<&SelectionCriteria>,
+        database: &Database,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
         let mut patient = Patient::new(None, deadline);
         loop {
             let (concern, limit) = patient.terms();
-            match self.run(database, self.command(concern, limit)).await {
+            match self.run(server, database, self.command(concern, limit)).await {
                 Err(error) => patient.after(error).await?,
                 found => return found,
             }
         }
     }
 
-    async fn run(&self, database: &Database, command: Document) -> Result<Vec<Bucket>, Error> {
+    async fn run(
+        &self,
+        server: Option<&SelectionCriteria>,
+        database: &Database,
+        command: Document,
+    ) -> Result<Vec<Bucket>, Error> {
         let error = |error: mongodb::error::Error| Error::of(&error);
-        let mut cursor = database.run_cursor_command(command).await.map_err(error)?;
+        let find = database.run_cursor_command(command);
+        let find = match server {
+            Some(server) => find.selection_criteria(server.clone()),
+            None => find,
+        };
+        let mut cursor = find.await.map_err(error)?;
         let mut found = Vec::new();
         while cursor.advance().await.map_err(error)? {
             found.push(Bucket::read(cursor.current(), self.customer)?);

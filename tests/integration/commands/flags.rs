@@ -44,6 +44,7 @@ const SERVER: &[Flag] = &[
     ("--write-timeout", "PAGEBUCKET_WRITE_TIMEOUT", "60"),
     ("--max-exports", "PAGEBUCKET_MAX_EXPORTS", "64"),
     ("--drain-delay", "PAGEBUCKET_DRAIN_DELAY", "0"),
+    ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
     ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
 ];
 const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", "")];

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pagebucket::config::{CorsOrigin, ServerArgs};
 use pagebucket::domain::Clock;
 use pagebucket::server::Server;
-use pagebucket::store::trades::Capacity;
+use pagebucket::store::trades::{Capacity, ReadPreference};
 use pagebucket::store::{CommandObserver, Connection, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -36,6 +36,7 @@ pub struct Setup {
     pub args: ServerArgs,
     pub capacity: Capacity,
     pub clock: Clock,
+    pub read_preference: ReadPreference,
 }
 
 impl Setup {
@@ -64,7 +65,13 @@ impl Setup {
             page_cache: 64 * 1024 * 1024,
             cache_public: false,
         };
-        Self { connection, args, capacity: Capacity::default(), clock: Clock::system() }
+        Self {
+            connection,
+            args,
+            capacity: Capacity::default(),
+            clock: Clock::system(),
+            read_preference: ReadPreference::Primary,
+        }
     }
 
     pub fn observed(
@@ -79,7 +86,8 @@ impl Setup {
         pagebucket::telemetry::measure();
         let store = Store::connect(self.connection.clone(), self.capacity, self.clock.clone())
             .await
-            .expect("the test's mongod");
+            .expect("the test's mongod")
+            .preferring(self.read_preference);
         store.migrate().await.expect("the migrations");
         let server = Server::bind(&self.args, store, self.clock).await.expect("a free port");
         let address = server.address();

@@ -1,0 +1,170 @@
+//! Full pages and exports from secondaries, in a set of three.
+
+use std::time::Duration;
+
+use mongodb::bson::{Document, doc};
+use pagebucket::store::trades::ReadPreference;
+use serde_json::json;
+
+use crate::harness::{Harm, Mongod, ReplicaSet, Service, Setup, Way, Wires, eventually, fill, tests, trade};
+
+tests!["secondaries":
+    full_pages_are_theirs_and_need_no_primary,
+    those_that_do_not_answer_are_passed_over,
+    one_that_lags_is_passed_over,
+];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn start(set: &ReplicaSet, preference: ReadPreference) -> Service {
+    let mut setup = Setup::at(set.uri());
+    setup.read_preference = preference;
+    setup.args.page_cache = 0;
+    setup.start().await
+}
+
+async fn ask(mongod: &Mongod, command: Document) -> Document {
+    mongod.client().await.database("admin").run_command(command).await.expect("a member that answers")
+}
+
+/// Queries that a member has been sent so far.
+async fn queries(mongod: &Mongod) -> i64 {
+    let status = ask(mongod, doc! { "serverStatus": 1 }).await;
+    let counters = status.get_document("opcounters").expect("counters");
+    counters.get_i64("query").expect("queries")
+}
+
+/// Waits until every member shows this customer's last page to everybody who reads at majority.
+async fn until_everywhere(set: &ReplicaSet, service: &Service, customer: i64, page: i64) {
+    for member in 0..3 {
+        let trades = set.mongod(member).client().await.database(service.database.name());
+        let there = || async {
+            let found = trades.run_command(doc! {
+                "find": "trades", "filter": { "customerId": customer, "page": page },
+                "readConcern": { "level": "majority" },
+            });
+            let found = found.await.expect("an answer");
+            let batch = found.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+            !batch.expect("a batch").is_empty()
+        };
+        eventually("it is replicated", PATIENCE, there).await;
+    }
+}
+
+async fn full_pages_are_theirs_and_need_no_primary() {
+    const READS: i64 = 60;
+    let set = ReplicaSet::start(Wires::Straight).await;
+    let service = start(&set, ReadPreference::SecondaryPreferred).await;
+    fill(&service.database, 7, 2_000, 5).await;
+    until_everywhere(&set, &service, 7, 2_000).await;
+    let primary = set.primary().await;
+    let [one, other] = [0, 1].map(|nth| set.others(primary).nth(nth).expect("three members"));
+
+    let counted = || async {
+        [
+            queries(set.mongod(primary)).await,
+            queries(set.mongod(one)).await + queries(set.mongod(other)).await,
+        ]
+    };
+    let before = counted().await;
+    for page in 1..=READS {
+        let path = format!("/v1/customers/7/trades/pages/{}", page * 33);
+        let body = service.client.get(&path).await.expect(200);
+        assert_eq!((&body["full"], &body["items"][9]["qty"]), (&json!(true), &json!(page * 330)));
+    }
+    let [at_primary, at_secondaries] = [0, 1].map(|who| before[who]);
+    let after = counted().await;
+    println!(
+        "{READS} pages: {} at the primary, {} at secondaries",
+        after[0] - at_primary,
+        after[1] - at_secondaries
+    );
+    assert!(after[1] - at_secondaries >= READS, "full pages are read from secondaries");
+    assert!(after[0] - at_primary < READS / 2, "and not from the primary");
+
+    // Exports, too: their batches, not their beginning.
+    let before = counted().await;
+    let rows = service.client.get("/v1/customers/7/trades/export").await.body;
+    assert_eq!(rows.iter().filter(|byte| **byte == b'\n').count(), 19_995);
+    let after = counted().await;
+    assert!(after[1] - before[1] >= 20 && after[0] - before[0] < 10, "{before:?} {after:?}");
+
+    // What may change is the primary's: a page that is not full, a trade on it, the totals.
+    let before = counted().await;
+    for path in ["/trades/pages/2000", "/trades/19995", ""] {
+        service.client.get(&format!("/v1/customers/7{path}")).await.expect(200);
+    }
+    assert!(counted().await[0] - before[0] >= 3, "tails and totals are the primary's");
+
+    // Of two dead members one is the primary, and the third cannot be elected.
+    set.mongod(primary).kill().await;
+    set.mongod(one).kill().await;
+    let no_primary = || async { set.primary_now().await.is_none() };
+    eventually("there is no primary", PATIENCE, no_primary).await;
+    for page in [1, 17, 18, 1_000, 1_999] {
+        let path = format!("/v1/customers/7/trades/pages/{page}");
+        let served = || async { service.client.get(&path).await.status == 200 };
+        eventually("a full page without a primary", PATIENCE, served).await;
+        let body = service.client.get(&path).await.expect(200);
+        assert_eq!(body["items"][9]["seq"], page * 10);
+    }
+    service.client.get("/v1/customers/7/trades/pages/2000").await.problem(503, "database-unavailable");
+    service.client.get("/v1/customers/7").await.problem(503, "database-unavailable");
+    drop(service);
+    set.remove().await;
+}
+
+/// Neither member that should be asked answers: one breaks its connections, the other keeps silent.
+async fn those_that_do_not_answer_are_passed_over() {
+    let set = ReplicaSet::start(Wires::Harmable).await;
+    let service = start(&set, ReadPreference::SecondaryPreferred).await;
+    fill(&service.database, 7, 50, 10).await;
+    until_everywhere(&set, &service, 7, 50).await;
+    let primary = set.primary().await;
+    let [broken, silent] = [0, 1].map(|nth| set.others(primary).nth(nth).expect("three members"));
+    set.proxy(broken).harm("find", Way::Back, Harm::Cut, u32::MAX);
+    set.proxy(silent).harm("find", Way::Back, Harm::Hold, u32::MAX);
+    for page in [1, 30, 50] {
+        let body = service.client.get(&format!("/v1/customers/7/trades/pages/{page}")).await.expect(200);
+        assert_eq!(body["items"][9]["seq"], page * 10);
+    }
+    assert!(set.proxy(broken).strikes() + set.proxy(silent).strikes() >= 3, "they were asked");
+    set.proxy(silent).relent();
+    drop(service);
+    set.remove().await;
+}
+
+/// What a server behind the others does not show yet comes from the primary: a page that it has not, one
+/// that is not full there, pages of a window and of an export.
+async fn one_that_lags_is_passed_over() {
+    let set = ReplicaSet::start(Wires::Straight).await;
+    let service = start(&set, ReadPreference::SecondaryPreferred).await;
+    fill(&service.database, 7, 50, 5).await;
+    until_everywhere(&set, &service, 7, 50).await;
+    let primary = set.primary().await;
+    let lagging = set.others(primary).next().expect("three members");
+    // It answers, and takes nothing in. (A member that is late by its configuration is none that drivers
+    // know of.)
+    ask(set.mongod(lagging), doc! { "fsync": 1, "lock": true }).await;
+    let appended: Vec<_> = (496..=995).map(trade).collect();
+    service.client.append(7, &json!(appended)).await.expect(201);
+    let before = queries(set.mongod(lagging)).await;
+    for page in 41..=99 {
+        let body = service.client.get(&format!("/v1/customers/7/trades/pages/{page}")).await.expect(200);
+        assert_eq!(body["items"][9]["qty"], page * 10, "{body}");
+        let path = format!("/v1/customers/7/trades?after={}&limit=25", page * 10 - 15);
+        let body = service.client.get(&path).await.expect(200);
+        assert_eq!(body["items"][9]["qty"], page * 10 - 5, "{body}");
+    }
+    for _ in 0..10 {
+        let rows = service.client.get("/v1/customers/7/trades/export?after=100").await.body;
+        assert_eq!(rows.iter().filter(|byte| **byte == b'\n').count(), 895);
+    }
+    assert!(queries(set.mongod(lagging)).await > before, "the one that lags was asked");
+    let measured = String::from_utf8(service.client.get("/metrics").await.body).expect("text");
+    let behind =
+        measured.lines().find(|line| line.starts_with("pagebucket_preferred_reads_total{result=\"behind\"}"));
+    println!("{}", behind.expect("it was behind"));
+    drop(service);
+    set.remove().await;
+}
