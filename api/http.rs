@@ -1,9 +1,9 @@
 //! Routes, extractors, problems, links, OpenAPI. Never names the mongodb crate.
 //!
 //! [`router`] is the map: one expression mounts a route *and* documents it. From the outside in, a
-//! request passes its id and the access log, the draining of its body, CORS, compression, the
-//! rendering of problems, the catching of panics, and, under `/v1`, the cap on requests under way,
-//! what the client accepts, and the request's deadline.
+//! request passes its id, the access log and the draining of its body ([`entry`]), CORS, compression,
+//! the rendering of problems and panics ([`problem`]), and, under `/v1`, the cap on requests under
+//! way, what the client accepts, and the request's deadline ([`limits`]).
 
 mod accept;
 mod access_log;
@@ -12,6 +12,7 @@ mod body;
 mod caching;
 mod cors;
 mod customers;
+mod entry;
 mod etag;
 mod export;
 mod health;
@@ -37,14 +38,10 @@ mod views;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderValue, header};
 use axum::{Router, middleware};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
-use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -57,6 +54,8 @@ pub use pages::Pages;
 
 use crate::domain::Clock;
 use crate::store::{self, Store};
+use entry::Entry;
+use limits::{Admission, Places};
 
 /// One request, its body included.
 pub const REQUEST: Duration = Duration::from_secs(35);
@@ -68,7 +67,6 @@ const _: () = assert!(store::NO_PRIMARY.as_secs() < store::COMMAND.as_secs());
 const _: () = assert!(store::COMMAND.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
 
 /// What the routes need.
-#[derive(Clone)]
 pub struct Api {
     /// The database.
     pub store: Store,
@@ -122,7 +120,7 @@ impl Ready {
 }
 
 /// The routes, with their documentation.
-fn routes() -> OpenApiRouter<Api> {
+fn routes() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::with_openapi(openapi::preamble())
         .routes(routes!(appends::append, listing::list))
         .routes(routes!(uploads::append_many))
@@ -133,7 +131,7 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(customers::summary))
 }
 
-fn probes() -> OpenApiRouter<Api> {
+fn probes() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::default()
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
@@ -144,34 +142,17 @@ fn probes() -> OpenApiRouter<Api> {
 pub fn router(api: Api) -> Router {
     let (v1, _) = routes().split_for_parts();
     let (probes, _) = probes().split_for_parts();
-    let under_way = Arc::new(Semaphore::new(api.limits.requests));
-    let v1 = v1
-        .layer(middleware::from_fn(limits::deadline))
-        .layer(middleware::from_fn(accept::json_or_nothing))
-        .layer(middleware::from_fn_with_state(Arc::clone(&under_way), limits::under_way))
-        .layer(middleware::from_fn_with_state(api.ready.clone(), limits::not_stopping));
-    let cors = cors::layer(api.origins.clone());
+    let places = Places::new(api.limits.requests);
+    let v1 = v1.layer(Admission { ready: api.ready.clone(), places: places.clone() });
     v1.merge(probes)
-        .merge(site::router().layer(middleware::from_fn_with_state(under_way, limits::under_way)))
-        .route_layer(middleware::from_fn(metrics::tell_route))
+        .merge(site::router().layer(middleware::from_fn_with_state(places, limits::under_way)))
         .fallback(site::nothing_here)
-        .layer(CatchPanicLayer::custom(problem::catch_panic))
-        .layer(middleware::from_fn(problem::render))
-        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(site::may_be_compressed)))
-        .layer(middleware::map_response(etag::weaken))
-        .layer(SetResponseHeaderLayer::if_not_present(
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("no-cache"),
+        // Together, because a request copies whatever one `layer` after another is wrapped around.
+        .layer((
+            Entry::new(api.limits),
+            cors::layer(api.origins.clone()),
+            CompressionLayer::new().compress_when(DefaultPredicate::new().and(site::may_be_compressed)),
+            problem::Render,
         ))
-        .layer(cors)
-        // Outside of CORS, which answers preflights itself.
-        .layer(SetResponseHeaderLayer::overriding(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ))
-        .layer(middleware::from_fn_with_state(api.limits, unread::drain))
-        .layer(middleware::from_fn(metrics::count))
-        .layer(middleware::from_fn(access_log::log))
-        .layer(middleware::from_fn(request_id::assign))
-        .with_state(api)
+        .with_state(Arc::new(api))
 }

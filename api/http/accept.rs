@@ -4,26 +4,29 @@
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 
 use super::export;
 use super::problem::{Kind, Problem};
 use super::uploads;
 
-/// Answers 406 to whoever would take neither JSON nor any encoding of it that is made here. An export
-/// chooses its media type itself.
-pub(super) async fn json_or_nothing(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let lines = uploads::is_one(request.method(), request.headers()) && takes_lines(request.headers());
-    let refused = if route != Some(export::PATH) && !lines && !takes_json(request.headers()) {
-        "The answer is `application/json`, which `Accept` excludes."
-    } else if !takes_encoding(request.headers()) {
-        "The answer is sent as it is, or as `gzip` or `zstd`; `Accept-Encoding` excludes all three."
-    } else {
-        return next.run(request).await;
+/// Refuses whoever would take neither JSON nor any encoding of it that is made here. An export chooses
+/// its media type itself.
+pub(super) fn json_or_nothing(request: &Request) -> Result<(), Problem> {
+    let refuse = |detail: &str| Err(Problem::new(Kind::NotAcceptable, detail));
+    let headers = request.headers();
+    let other = || {
+        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        route == Some(export::PATH) || (uploads::is_one(request.method(), headers) && takes_lines(headers))
     };
-    Problem::new(Kind::NotAcceptable, refused).into_response()
+    if !takes_json(headers) && !other() {
+        return refuse("The answer is `application/json`, which `Accept` excludes.");
+    }
+    if !takes_encoding(headers) {
+        return refuse(
+            "The answer is sent as it is, or as `gzip` or `zstd`; `Accept-Encoding` excludes all three.",
+        );
+    }
+    Ok(())
 }
 
 /// Whether it takes the answer of all routes but one.

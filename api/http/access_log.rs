@@ -1,27 +1,38 @@
 //! One event a request, with its id, in target `pagebucket::access`.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::Response;
-use tracing::Instrument;
+use axum::http::{Method, StatusCode, Uri};
+use tracing::Span;
 
 use super::request_id::RequestId;
 
-pub(super) async fn log(request: Request, next: Next) -> Response {
-    let id = request.extensions().get::<RequestId>().cloned().unwrap_or_default();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let started = Instant::now();
-    let span = tracing::info_span!("request", id = id.as_str());
-    let response = next.run(request).instrument(span).await;
-    tracing::info!(
-        target: "pagebucket::access",
-        id = id.as_str(),
-        %method,
-        path,
-        status = response.status().as_u16(),
-        milliseconds = started.elapsed().as_secs_f64() * 1000.0,
-    );
-    response
+/// What the log says of a request, before its answer is known.
+pub(super) struct Line {
+    id: RequestId,
+    method: Method,
+    uri: Uri,
+}
+
+impl Line {
+    pub(super) fn of(id: RequestId, request: &Request) -> Self {
+        Self { id, method: request.method().clone(), uri: request.uri().clone() }
+    }
+
+    /// Around all that is done for the request.
+    pub(super) fn span(&self) -> Span {
+        tracing::info_span!("request", id = self.id.as_str())
+    }
+
+    pub(super) fn write(&self, status: StatusCode, took: Duration) {
+        tracing::info!(
+            target: "pagebucket::access",
+            id = self.id.as_str(),
+            method = %self.method,
+            path = self.uri.path(),
+            status = status.as_u16(),
+            milliseconds = took.as_secs_f64() * 1000.0,
+        );
+    }
 }

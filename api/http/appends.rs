@@ -1,5 +1,7 @@
 //! Appending trades.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,7 +9,7 @@ use axum::{Extension, Json};
 
 use super::body::TradesBody;
 use super::idempotency::{self, Key};
-use super::limits::Place;
+use super::limits::LongPlace;
 use super::new_trades::{NewTrade, NewTrades};
 use super::params::CustomerParams;
 use super::problem::{AppendProblems, Problem, Repeat};
@@ -78,10 +80,10 @@ use crate::store::trades::AppendedOnce;
     ),
 )]
 pub async fn append(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     CustomerParams { customer }: CustomerParams,
     deadline: Option<Extension<Deadline>>,
-    Extension(place): Extension<Place>,
+    place: Option<Extension<LongPlace>>,
     Key(key): Key,
     headers: HeaderMap,
     body: TradesBody,

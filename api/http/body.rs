@@ -1,5 +1,7 @@
 //! The body of an append: bounded, timed, JSON, and parsed with all its faults.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -23,19 +25,19 @@ pub enum TradesBody {
 /// A trade a line, still to be read.
 pub struct LinesBody(pub Body);
 
-impl FromRequest<Api> for LinesBody {
+impl FromRequest<Arc<Api>> for LinesBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &Api) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &Arc<Api>) -> Result<Self, Problem> {
         expect(request.headers(), &[uploads::MEDIA_TYPE])?;
         Ok(Self(request.into_body()))
     }
 }
 
-impl FromRequest<Api> for TradesBody {
+impl FromRequest<Arc<Api>> for TradesBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         if expect(request.headers(), &[JSON, uploads::MEDIA_TYPE])? == uploads::MEDIA_TYPE {
             return Ok(Self::Lines(request.into_body()));
         }

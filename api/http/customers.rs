@@ -1,5 +1,7 @@
 //! A history as a whole, and which there are.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
@@ -40,7 +42,7 @@ use crate::domain::{Seq, SeqRange};
     ),
 )]
 pub async fn list(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     uri: Uri,
     CustomersParams { after, limit }: CustomersParams,
     mut reading: Reading,
@@ -75,7 +77,7 @@ pub async fn list(
     ),
 )]
 pub async fn summary(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     CustomerParams { customer }: CustomerParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
 
 /// A strong tag: equal tags of one address mean equal bytes, before compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,15 +97,12 @@ fn tags(mut rest: &[u8]) -> Option<Vec<Known>> {
 }
 
 /// A compressed body is not the same bytes: its tag is weak.
-pub(super) async fn weaken(mut response: Response) -> Response {
-    let headers = response.headers_mut();
+pub(super) fn weaken(headers: &mut HeaderMap) {
     if headers.contains_key(header::CONTENT_ENCODING)
-        && let Some(tag) = headers.get(header::ETAG)
+        && let Some(tag) = headers.get_mut(header::ETAG)
     {
-        let tag = weak(tag);
-        headers.insert(header::ETAG, tag);
+        *tag = weak(tag);
     }
-    response
 }
 
 fn weak(tag: &HeaderValue) -> HeaderValue {

@@ -86,7 +86,7 @@ pub struct ExportedTradeView {
     ),
 )]
 pub async fn export(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     ExportParams { customer, format, after, dates }: ExportParams,
     Extension(deadline): Extension<Deadline>,
     headers: HeaderMap,

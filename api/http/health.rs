@@ -1,5 +1,7 @@
 //! Probes for whoever runs the service.
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use axum::Json;
@@ -49,7 +51,7 @@ pub async fn livez() -> Json<Health> {
         ReadyProblems,
     ),
 )]
-pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
+pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     if !api.ready.get() {
         return Err(Problem::stopping());
     }

@@ -1,52 +1,140 @@
-//! How many requests at once, how long each, and until when.
+//! Who is let in, and until when: how many requests at once, what each of them takes, and how long.
 
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::problem::{Kind, Problem};
-use super::{ANSWER, REQUEST, Ready, uploads};
+use super::{ANSWER, REQUEST, Ready, accept, uploads};
 use crate::store::Deadline;
 
-/// Answers 503 at once when the service is stopping; requests that came before go on.
-pub(super) async fn not_stopping(State(ready): State<Ready>, request: Request, next: Next) -> Response {
-    if ready.get() { next.run(request).await } else { Problem::stopping().into_response() }
+/// Places of requests that may be under way at once. Clones are the same places.
+#[derive(Debug, Clone)]
+pub(super) struct Places(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+struct Place(Places);
+
+/// The place of a request whose answer outlives its handler.
+#[derive(Debug, Clone)]
+pub(super) struct LongPlace(#[expect(dead_code, reason = "it is held")] Arc<Place>);
+
+impl Places {
+    pub(super) fn new(free: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(free)))
+    }
+
+    fn take(&self) -> Result<Place, Problem> {
+        // Nothing else is read or written by whoever has a place: no order is needed.
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
+        match taken {
+            Ok(_) => Ok(Place(self.clone())),
+            Err(_) => Err(Problem::new(Kind::Overloaded, "Too many requests are under way.")),
+        }
+    }
 }
 
-/// The place of a request among those under way, for an answer that outlives its handler.
-#[derive(Debug, Clone)]
-pub(super) struct Place(#[expect(dead_code, reason = "it is held")] Arc<OwnedSemaphorePermit>);
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// Answers 503 at once when as many requests are under way as may be.
-pub(super) async fn under_way(
-    State(places): State<Arc<Semaphore>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    match places.try_acquire_owned() {
-        Ok(place) => {
-            let place = Place(Arc::new(place));
-            request.extensions_mut().insert(place.clone());
-            next.run(request).await
-        }
-        Err(_) => Problem::new(Kind::Overloaded, "Too many requests are under way.").into_response(),
+pub(super) async fn under_way(State(places): State<Places>, request: Request, next: Next) -> Response {
+    match places.take() {
+        Ok(_place) => next.run(request).await,
+        Err(problem) => problem.into_response(),
     }
 }
 
-/// Gives a request its deadline: handlers pass it to the store, which keeps it. An upload has none as a
-/// whole: each of its pieces has.
-pub(super) async fn deadline(mut request: Request, next: Next) -> Response {
-    if uploads::is_one(request.method(), request.headers()) {
-        return next.run(request).await;
-    }
-    request.extensions_mut().insert(Deadline::within(REQUEST - ANSWER));
-    match tokio::time::timeout(REQUEST, next.run(request)).await {
-        Ok(response) => response,
-        Err(_elapsed) => {
-            Problem::new(Kind::TimedOut, "The request took longer than a request may.").into_response()
+/// The layer around `/v1`. Answers 503 at once when the service is stopping (requests that came before go
+/// on) or has no place left, and 406 to whoever takes nothing of what is made here. Gives every other
+/// request its deadline: handlers pass it to the store, which keeps it. An upload has none as a whole: each of
+/// its pieces has.
+#[derive(Clone)]
+pub(super) struct Admission {
+    pub(super) ready: Ready,
+    pub(super) places: Places,
+}
+
+impl Admission {
+    fn admit(&self, request: &Request) -> Result<Place, Problem> {
+        if !self.ready.get() {
+            return Err(Problem::stopping());
         }
+        let place = self.places.take()?;
+        accept::json_or_nothing(request)?;
+        Ok(place)
+    }
+}
+
+impl<S> Layer<S> for Admission {
+    type Service = Admitted<S>;
+
+    fn layer(&self, inner: S) -> Admitted<S> {
+        Admitted { admission: self.clone(), inner }
+    }
+}
+
+/// The layer, around something.
+#[derive(Clone)]
+pub(super) struct Admitted<S> {
+    admission: Admission,
+    inner: S,
+}
+
+impl<S> Service<Request> for Admitted<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let place = match self.admission.admit(&request) {
+            Ok(place) => place,
+            Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
+        };
+        if uploads::is_one(request.method(), request.headers()) {
+            request.extensions_mut().insert(LongPlace(Arc::new(place)));
+            return self.inner.call(request).boxed();
+        }
+        request.extensions_mut().insert(Deadline::within(REQUEST - ANSWER));
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let _place = place;
+            let mut answer = pin!(answer);
+            // Most answers out of memory are there at once: they need no timer.
+            if let Poll::Ready(at_once) = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await
+            {
+                return at_once;
+            }
+            match tokio::time::timeout(REQUEST, answer).await {
+                Ok(answer) => answer,
+                Err(_elapsed) => {
+                    let late = "The request took longer than a request may.";
+                    Ok(Problem::new(Kind::TimedOut, late).into_response())
+                }
+            }
+        })
     }
 }

@@ -1,5 +1,7 @@
 //! Turning the pages of a history, and windows on it.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
@@ -48,7 +50,7 @@ use crate::store::trades::History;
     ),
 )]
 pub async fn list(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     uri: Uri,
     ListParams { customer, order: given, selection }: ListParams,
     mut reading: Reading,

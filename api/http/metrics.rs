@@ -1,13 +1,13 @@
 //! What is measured of requests, and the answer to `GET /metrics`.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
+use ::metrics::{Counter, Histogram};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, Method, header};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::http::{HeaderName, Method, StatusCode, header};
 
 use super::Api;
 
@@ -63,33 +63,84 @@ impl fmt::Debug for Metrics {
         ),
     ),
 )]
-pub async fn expose(State(api): State<Api>) -> ([(HeaderName, &'static str); 1], String) {
+pub async fn expose(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
     ([(header::CONTENT_TYPE, TEXT)], (api.metrics.0)())
 }
 
-/// Leaves the route on the answer, where [`count`], outside of the routes, finds it.
-pub(super) async fn tell_route(route: MatchedPath, request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    response.extensions_mut().insert(route);
-    response
+/// What is known of a request before its answer. Routes and methods are of a fixed number, whatever a
+/// client sends.
+pub(super) struct Measured {
+    method: &'static str,
+    route: Option<MatchedPath>,
 }
 
-/// Counts the request. Routes and methods are of a fixed number, whatever a client sends.
-pub(super) async fn count(request: Request, next: Next) -> Response {
-    let method = match *request.method() {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    };
-    let started = Instant::now();
-    let response = next.run(request).await;
-    let route = response.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
-    let status = response.status().as_u16().to_string();
-    metrics::histogram!(REQUEST_SECONDS, "method" => method, "route" => route.clone())
-        .record(started.elapsed().as_secs_f64());
-    metrics::counter!(REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
-    response
+impl Measured {
+    pub(super) fn of(request: &Request) -> Self {
+        let method = match *request.method() {
+            Method::GET => "GET",
+            Method::HEAD => "HEAD",
+            Method::POST => "POST",
+            Method::OPTIONS => "OPTIONS",
+            _ => "other",
+        };
+        Self { method, route: request.extensions().get().cloned() }
+    }
+
+    fn route(&self) -> &str {
+        self.route.as_ref().map_or("none", MatchedPath::as_str)
+    }
+}
+
+/// Where requests are counted: kept, because looking for it among all that is measured takes longer
+/// than counting.
+#[derive(Default)]
+pub(super) struct Meters(RwLock<HashMap<String, Vec<Meter>>>);
+
+/// That of a route's answers of one kind.
+struct Meter {
+    method: &'static str,
+    status: StatusCode,
+    requests: Counter,
+    seconds: Histogram,
+}
+
+impl Meters {
+    /// Counts a request.
+    pub(super) fn count(&self, request: &Measured, status: StatusCode, took: Duration) {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let meters = known.get(request.route()).map_or(&[][..], Vec::as_slice);
+        if let Some(meter) = meters.iter().find(|meter| meter.is_of(request, status)) {
+            return meter.count(took);
+        }
+        drop(known);
+        let meter = Meter::new(request, status);
+        meter.count(took);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let meters = known.entry(request.route().to_owned()).or_default();
+        // Two that came at once have the same.
+        if !meters.iter().any(|meter| meter.is_of(request, status)) {
+            meters.push(meter);
+        }
+    }
+}
+
+impl Meter {
+    fn new(request: &Measured, status: StatusCode) -> Self {
+        let (method, route) = (request.method, request.route().to_owned());
+        let seconds = metrics::histogram!(REQUEST_SECONDS, "method" => method, "route" => route.clone());
+        let status_text = status.as_u16().to_string();
+        let requests =
+            metrics::counter!(REQUESTS, "method" => method, "route" => route, "status" => status_text);
+        Self { method, status, requests, seconds }
+    }
+
+    fn is_of(&self, request: &Measured, status: StatusCode) -> bool {
+        self.method == request.method && self.status == status
+    }
+
+    fn count(&self, took: Duration) {
+        self.seconds.record(took.as_secs_f64());
+        self.requests.increment(1);
+    }
 }

@@ -1,6 +1,6 @@
 //! Every error that a client sees: `application/problem+json` (RFC 9457), from one table.
 //!
-//! A handler returns a [`Problem`]; [`render()`] turns it into a body at the edge, where the request's
+//! A handler returns a [`Problem`]; [`Render`] turns it into a body at the edge, where the request's
 //! address and id are known, and gives the framework's own empty errors a body too. What a client
 //! reads is written here; what the log says is logged where it happened. The store's errors are
 //! mapped without a wildcard arm, so that a new one does not compile until someone decides.
@@ -20,7 +20,7 @@ pub use documented::{
     AppendProblems, ManyProblems, PageProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
 };
 pub use kind::Kind;
-pub use render::{catch_panic, render};
+pub use render::Render;
 
 use crate::domain::{CustomerId, Faults, SeqRange};
 use crate::store;

@@ -1,6 +1,8 @@
 //! What every read has of its request, and leaves on its answer: its deadline, what the client
 //! already has, and what the database took.
 
+use std::sync::Arc;
+
 use std::time::{Duration, Instant};
 
 use axum::extract::FromRequestParts;
@@ -30,10 +32,10 @@ pub struct Reading {
     hit: Option<bool>,
 }
 
-impl FromRequestParts<Api> for Reading {
+impl FromRequestParts<Arc<Api>> for Reading {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let missing = || Problem::new(Kind::Internal, "A route is without its deadline.");
         let deadline = *parts.extensions.get::<Deadline>().ok_or_else(missing)?;
         Ok(Self {

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header that carries it.
 pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -14,35 +11,45 @@ const LONGEST: usize = 128;
 
 /// The client's own, or 16 hexadecimal digits by chance.
 #[derive(Debug, Clone)]
-pub(super) struct RequestId(Arc<str>);
+pub(super) enum RequestId {
+    Clients(Arc<str>),
+    Ours([u8; 16]),
+}
 
 impl RequestId {
+    /// The client's, if it is harmless, or a new one.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        headers.get(HEADER).and_then(Self::accept).unwrap_or_default()
+    }
+
     pub(super) fn as_str(&self) -> &str {
-        &self.0
+        match self {
+            Self::Clients(text) => text,
+            // Digits are UTF-8.
+            Self::Ours(digits) => str::from_utf8(digits).unwrap_or_default(),
+        }
+    }
+
+    /// As the value of [`HEADER`].
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(self.as_str()).ok()
     }
 
     /// Only what can stand in a log line and a header without harm.
     fn accept(header: &HeaderValue) -> Option<Self> {
         let text = header.to_str().ok()?;
         let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
-        ((1..=LONGEST).contains(&text.len()) && text.bytes().all(harmless)).then(|| Self(text.into()))
+        ((1..=LONGEST).contains(&text.len()) && text.bytes().all(harmless))
+            .then(|| Self::Clients(text.into()))
     }
 }
 
 impl Default for RequestId {
     fn default() -> Self {
-        Self(format!("{:016x}", rand::random::<u64>()).into())
+        let chance: u64 = rand::random();
+        let digit = |place: usize| b"0123456789abcdef"[(chance >> (60 - 4 * place)) as usize & 15];
+        Self::Ours(std::array::from_fn(digit))
     }
-}
-
-pub(super) async fn assign(mut request: Request, next: Next) -> Response {
-    let id = request.headers().get(HEADER).and_then(RequestId::accept).unwrap_or_default();
-    request.extensions_mut().insert(id.clone());
-    let mut response = next.run(request).await;
-    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
-        response.headers_mut().insert(HEADER, value);
-    }
-    response
 }
 
 #[cfg(test)]
@@ -55,5 +62,13 @@ mod tests {
         assert!(accept("3f9c-A_b.c:1"));
         assert!(!accept("") && !accept("a b") && !accept("a\"b") && !accept("<b>"));
         assert!(RequestId::accept(&HeaderValue::from_str(&"a".repeat(129)).unwrap()).is_none());
+    }
+
+    #[test]
+    fn ours_are_16_digits_and_never_the_same() {
+        let (one, other) = (RequestId::default(), RequestId::default());
+        assert_ne!(one.as_str(), other.as_str());
+        assert_eq!(one.as_str().len(), 16);
+        assert!(u64::from_str_radix(one.as_str(), 16).is_ok(), "{one:?}");
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn may_be_compressed(_: StatusCode, _: Version, _: &HeaderMap, extens
     extensions.get::<Whole>().is_none()
 }
 
-pub(super) fn router() -> Router<Api> {
+pub(super) fn router() -> Router<Arc<Api>> {
     // Rendered once: neither changes while the process lives.
     let document = Bytes::from(super::document());
     let problems = Bytes::from(PROBLEMS.replace("<!-- problems -->", &problem_table()));

@@ -1,5 +1,7 @@
 //! A page, or a trade, by its address.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -42,7 +44,7 @@ use super::views::{PageView, PlacedTradeView};
     ),
 )]
 pub async fn page(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     PageParams { customer, page }: PageParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
@@ -92,7 +94,7 @@ fn json(bytes: Bytes) -> impl IntoResponse {
     ),
 )]
 pub async fn one(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     TradeParams { customer, seq }: TradeParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {

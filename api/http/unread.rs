@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header;
-use axum::middleware::Next;
-use axum::response::Response;
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
+use tokio::time::Instant;
 
 use super::Limits;
 
@@ -24,33 +23,44 @@ pub(super) struct StillRead;
 /// So many times the longest body is read and dropped; whoever sends more is cut off.
 const MOST: usize = 16;
 
-pub(super) async fn drain(State(limits): State<Limits>, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
+/// The request, and what its handler will have left of its body, if it has one.
+pub(super) fn rest(request: Request, limits: Limits) -> (Request, Option<Rest>) {
     // Who waits for "100 Continue" has not begun, and would be asked to if the body were read.
-    if body.is_end_stream() || parts.headers.contains_key(header::EXPECT) {
-        return next.run(Request::from_parts(parts, body)).await;
+    if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
+        return (request, None);
     }
     // A body that was too slow for its handler is not waited for a second time.
-    let deadline = tokio::time::Instant::now() + limits.body_timeout;
+    let deadline = Instant::now() + limits.body_timeout;
+    let (parts, body) = request.into_parts();
     let body = Shared(Arc::new(Mutex::new(body)));
-    let response = next.run(Request::from_parts(parts, Body::new(body.clone()))).await;
-    if response.extensions().get::<StillRead>().is_some() {
-        return response;
-    }
-    let rest = async {
-        let (mut body, mut left) = (body, limits.body.saturating_mul(MOST));
-        while let Some(Ok(frame)) = body.frame().await
-            && let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len))
-        {
-            left = less;
-        }
-    };
-    // Late or not, the answer is the same.
-    let _ = tokio::time::timeout_at(deadline, rest).await;
-    response
+    let rest = Rest { body: body.clone(), most: limits.body.saturating_mul(MOST), deadline };
+    (Request::from_parts(parts, Body::new(body)), Some(rest))
 }
 
-/// A body that the handler and [`drain`] read, one after the other.
+/// What a handler leaves of a body.
+pub(super) struct Rest {
+    body: Shared,
+    /// In bytes.
+    most: usize,
+    deadline: Instant,
+}
+
+impl Rest {
+    /// Late or not, the answer is the same.
+    pub(super) async fn read_and_dropped(mut self) {
+        let rest = async {
+            let mut left = self.most;
+            while let Some(Ok(frame)) = self.body.frame().await
+                && let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len))
+            {
+                left = less;
+            }
+        };
+        let _ = tokio::time::timeout_at(self.deadline, rest).await;
+    }
+}
+
+/// A body that the handler and [`Rest`] read, one after the other.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Body>>);
 

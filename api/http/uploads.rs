@@ -19,6 +19,7 @@ mod summary;
 mod views;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -34,7 +35,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::body::LinesBody;
 use super::idempotency::Key;
-use super::limits::Place;
+use super::limits::LongPlace;
 use super::new_trades::NewTradeLine;
 use super::problem::{Kind, ManyProblems, Problem};
 use super::unread::StillRead;
@@ -84,12 +85,13 @@ pub(super) fn is_one(method: &Method, headers: &HeaderMap) -> bool {
 
 /// An upload that is about to begin.
 pub(super) struct Upload {
-    pub(super) api: Api,
+    pub(super) api: Arc<Api>,
     /// Whose history it is; `None` where each line says.
     pub(super) customer: Option<CustomerId>,
     pub(super) key: Option<IdempotencyKey>,
     pub(super) headers: HeaderMap,
-    pub(super) place: Place,
+    /// Every upload has one.
+    pub(super) place: Option<Extension<LongPlace>>,
     pub(super) body: Body,
 }
 
@@ -126,9 +128,9 @@ pub(super) struct Upload {
     ),
 )]
 pub async fn append_many(
-    State(api): State<Api>,
+    State(api): State<Arc<Api>>,
     Key(key): Key,
-    Extension(place): Extension<Place>,
+    place: Option<Extension<LongPlace>>,
     headers: HeaderMap,
     LinesBody(body): LinesBody,
 ) -> Response {
@@ -205,7 +207,7 @@ impl Upload {
 /// What is left of a body.
 struct Rest {
     reading: JoinHandle<Option<Body>>,
-    _place: Place,
+    _place: Option<Extension<LongPlace>>,
 }
 
 impl Rest {

@@ -276,7 +276,8 @@ async fn through_a_server() {
         (&json!("BRK.B"), &json!("489.22"))
     );
     // Many customers, more rows than wait at once, and bad ones.
-    let row = |n: u64| format!("{},AMD,{},2004-01-09\n", n % 50 + 1, if n.is_multiple_of(10_000) { 0 } else { n });
+    let row =
+        |n: u64| format!("{},AMD,{},2004-01-09\n", n % 50 + 1, if n.is_multiple_of(10_000) { 0 } else { n });
     let text = format!("customerId,ticker,qty,date\n{}", (1..=150_000).map(row).collect::<String>());
     let output = import_through(&service, &text, &["--format", "csv"]).await;
     let said = summary(&output, 1);

@@ -1,12 +1,18 @@
 use std::any::Any;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::Next;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::kind::Kind;
 use super::{Members, Problem};
@@ -50,25 +56,67 @@ impl Problem {
     }
 }
 
-/// Gives every error a problem body: ours, and the framework's own, which come empty or as text.
-pub async fn render(request: Request, next: Next) -> Response {
-    let instance = request.uri().path().to_owned();
-    let id = request.extensions().get::<RequestId>().cloned().unwrap_or_default();
-    let mut response = next.run(request).await;
+/// The layer that gives every error a problem body: ours, a panic, and the framework's own, which come
+/// empty or as text. What says nothing of how it may be kept may be kept only if it is asked for again.
+#[derive(Clone, Copy)]
+pub struct Render;
+
+impl<S> Layer<S> for Render {
+    type Service = Rendering<S>;
+
+    fn layer(&self, inner: S) -> Rendering<S> {
+        Rendering { inner }
+    }
+}
+
+/// The layer, around something.
+#[derive(Clone)]
+pub struct Rendering<S> {
+    inner: S,
+}
+
+impl<S> Service<Request> for Rendering<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let uri = request.uri().clone();
+        let id = request.extensions().get::<RequestId>().cloned();
+        let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
+        Box::pin(async move {
+            let mut response = answer.await.unwrap_or_else(|panic| Ok(panicked(&*panic)))?;
+            render(&mut response, &uri, id);
+            let kept = response.headers_mut().entry(header::CACHE_CONTROL);
+            kept.or_insert(HeaderValue::from_static("no-cache"));
+            Ok(response)
+        })
+    }
+}
+
+fn render(response: &mut Response, uri: &Uri, id: Option<RequestId>) {
     let problem = match response.extensions_mut().remove::<Problem>() {
         Some(problem) => problem,
         None => match Kind::of_status(response.status()) {
             Some(kind) => Problem::new(kind, kind.spec().about),
-            None => return response,
+            None => return,
         },
     };
-    let spec = problem.kind.spec();
+    let (spec, id) = (problem.kind.spec(), id.unwrap_or_default());
     let body = Rendered {
         r#type: format!("/problems#{}", spec.slug),
         title: spec.title,
         status: spec.status.as_u16(),
         detail: &problem.detail,
-        instance: &instance,
+        instance: uri.path(),
         request_id: id.as_str(),
         members: &problem.members,
     };
@@ -82,11 +130,10 @@ pub async fn render(request: Request, next: Next) -> Response {
         headers.insert(header::RETRY_AFTER, seconds.into());
     }
     *response.body_mut() = Body::from(bytes);
-    response
 }
 
 /// A panic of ours as a 500, with the panic in the log.
-pub fn catch_panic(panic: Box<dyn Any + Send>) -> Response {
+fn panicked(panic: &(dyn Any + Send)) -> Response {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = words.unwrap_or("without words"), "a handler panicked");
