@@ -4,7 +4,7 @@
 //! changes with the history's last page alone, so that its tag is that page's. Tags begin with the
 //! database's epoch: another database of the same name, with other trades, has other tags.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, header};
 
 use super::etag::EntityTag;
 use crate::domain::{CustomerId, PageNumber, Totals};
@@ -15,7 +15,9 @@ use crate::store::Epoch;
 const FORMAT: u32 = 1;
 
 /// A year, as long as anything is kept (RFC 2616 said so, and caches still do).
-const FINAL: &str = "max-age=31536000, immutable";
+const FINAL_PRIVATE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
+const FINAL_PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const CHANGING: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// Who may keep a full page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,16 +53,13 @@ impl Caching {
     ///
     /// `Vary` does not name `Accept`: there is one media type, and no answer differs by it but a 406,
     /// which is not kept.
-    pub fn headers(&self, tag: Option<HeaderValue>, kept_by: KeptBy) -> HeaderMap {
+    pub fn headers(&self, tag: HeaderValue, kept_by: KeptBy) -> [(HeaderName, HeaderValue); 3] {
         let control = match (self.changing, kept_by) {
-            (true, _) => "no-cache".to_owned(),
-            (false, KeptBy::Client) => format!("private, {FINAL}"),
-            (false, KeptBy::Anybody) => format!("public, {FINAL}"),
+            (true, _) => CHANGING,
+            (false, KeptBy::Client) => FINAL_PRIVATE,
+            (false, KeptBy::Anybody) => FINAL_PUBLIC,
         };
-        let mut headers = HeaderMap::new();
-        headers.extend(HeaderValue::try_from(control).map(|control| (header::CACHE_CONTROL, control)));
-        headers.extend(tag.map(|tag| (header::ETAG, tag)));
-        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-        headers
+        let vary = HeaderValue::from_static("accept-encoding");
+        [(header::CACHE_CONTROL, control), (header::ETAG, tag), (header::VARY, vary)]
     }
 }

@@ -7,24 +7,28 @@
 
 use std::sync::Arc;
 
+use ::metrics::Counter;
 use axum::body::Bytes;
 use moka::future::Cache;
 
+use super::caching::Caching;
 use super::metrics::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
 use super::reading::Reading;
 use super::views::{PageView, TradeView, items};
 use crate::domain::{CustomerId, PageNumber, SeqRange, Trade};
 use crate::store::trades::{Bucket, History};
-use crate::store::{Error, Store};
+use crate::store::{Epoch, Error, Store};
 
-/// What a page takes beside its trades and its JSON: the keys and links of the table, reference
+/// What a page takes beside its trades, its JSON and its tag: the keys and links of the table, reference
 /// counts, and what allocators add.
-const OVERHEAD: usize = 320;
+const OVERHEAD: usize = 384;
 
 /// The pages of all customers.
 #[derive(Clone)]
 pub struct Pages {
     store: Store,
+    hits: Counter,
+    misses: Counter,
     /// `None` where nothing is to be kept.
     kept: Option<Cache<(CustomerId, PageNumber), Arc<FullPage>>>,
 }
@@ -36,18 +40,21 @@ pub struct FullPage {
     pub bucket: Bucket,
     /// Its JSON.
     pub json: Bytes,
+    /// How that may be kept.
+    pub caching: Caching,
 }
 
 impl FullPage {
-    fn new(customer: CustomerId, bucket: Bucket) -> Arc<Self> {
+    fn new(epoch: Epoch, customer: CustomerId, bucket: Bucket) -> Arc<Self> {
         let json = PageView::new(customer, &bucket).json();
-        Arc::new(Self { bucket, json })
+        let caching = Caching::of_full(epoch, customer, bucket.page);
+        Arc::new(Self { bucket, json, caching })
     }
 
     /// What it takes in memory, in bytes.
     fn weight(&self) -> u32 {
         let trades = self.bucket.trades.capacity() * size_of::<Trade>();
-        u32::try_from(OVERHEAD + trades + self.json.len()).unwrap_or(u32::MAX)
+        u32::try_from(OVERHEAD + trades + self.json.len() + self.caching.tag.len()).unwrap_or(u32::MAX)
     }
 }
 
@@ -62,9 +69,9 @@ pub enum Found {
 }
 
 impl Found {
-    fn new(customer: CustomerId, bucket: Option<Bucket>) -> Self {
+    fn new(epoch: Epoch, customer: CustomerId, bucket: Option<Bucket>) -> Self {
         match bucket {
-            Some(bucket) if bucket.full() => Self::Full(FullPage::new(customer, bucket)),
+            Some(bucket) if bucket.full() => Self::Full(FullPage::new(epoch, customer, bucket)),
             Some(bucket) => Self::Tail(bucket),
             None => Self::Nothing,
         }
@@ -81,7 +88,8 @@ impl Pages {
                 .weigher(|_, page: &Arc<FullPage>| page.weight())
                 .build()
         });
-        Self { store, kept }
+        let lookups = |result| metrics::counter!(PAGE_LOOKUPS, "result" => result);
+        Self { store, hits: lookups("hit"), misses: lookups("miss"), kept }
     }
 
     /// A page by its number.
@@ -156,7 +164,7 @@ impl Pages {
             let read = reading.database(history.pages(from, to, deadline)).await?;
             for (place, bucket) in pages[offset..].iter_mut().zip(read) {
                 if place.is_none() {
-                    let page = FullPage::new(customer, bucket);
+                    let page = FullPage::new(reading.epoch, customer, bucket);
                     self.remember(customer, &page).await;
                     *place = Some(page);
                 }
@@ -172,15 +180,16 @@ impl Pages {
         fetch: impl Fn() -> F,
         reading: &mut Reading,
     ) -> Result<Found, Error> {
+        let epoch = reading.epoch;
         let Some(kept) = &self.kept else {
-            return Ok(Found::new(customer, reading.database(fetch()).await?));
+            return Ok(Found::new(epoch, customer, reading.database(fetch()).await?));
         };
         if let Some(page) = self.remembered(customer, page, reading).await {
             return Ok(Found::Full(page));
         }
         let mut asked = None;
         let ask = async {
-            match fetch().await.map(|bucket| Found::new(customer, bucket)) {
+            match fetch().await.map(|bucket| Found::new(epoch, customer, bucket)) {
                 Ok(Found::Full(page)) => Ok(page),
                 other => {
                     asked = Some(other);
@@ -193,7 +202,7 @@ impl Pages {
             Err(_not_kept) => match asked {
                 Some(own) => own,
                 // Somebody else asked, before we did.
-                None => Ok(Found::new(customer, reading.database(fetch()).await?)),
+                None => Ok(Found::new(epoch, customer, reading.database(fetch()).await?)),
             },
         }
     }
@@ -207,8 +216,7 @@ impl Pages {
     ) -> Option<Arc<FullPage>> {
         let found = self.kept.as_ref()?.get(&(customer, page)).await;
         reading.cached(found.is_some());
-        let result = if found.is_some() { "hit" } else { "miss" };
-        metrics::counter!(PAGE_LOOKUPS, "result" => result).increment(1);
+        if found.is_some() { &self.hits } else { &self.misses }.increment(1);
         found
     }
 

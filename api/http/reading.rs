@@ -64,8 +64,12 @@ impl Reading {
     }
 
     /// 304, when the client names the very tag: before it is known whether there is anything.
-    pub fn named(&self, caching: &Caching) -> Option<Response> {
-        self.known.known(&caching.tag).map(|tag| self.not_modified(caching, tag))
+    pub fn named(&self, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
+        if self.known == IfNoneMatch::Nothing {
+            return None;
+        }
+        let caching = caching(self.epoch);
+        self.known.known(&caching.tag).map(|tag| self.not_modified(&caching, tag))
     }
 
     /// 304, when the client has what there is.
@@ -74,30 +78,40 @@ impl Reading {
     }
 
     fn not_modified(&self, caching: &Caching, tag: HeaderValue) -> Response {
-        let headers = caching.headers(Some(tag), self.kept_by);
-        (StatusCode::NOT_MODIFIED, [self.timing()], headers).into_response()
+        self.headed(StatusCode::NOT_MODIFIED.into_response(), caching, tag)
     }
 
     /// The answer, or 304 when the client has it.
     pub fn answer(self, caching: &Caching, body: impl IntoResponse) -> Response {
-        self.unchanged(caching).unwrap_or_else(|| {
-            let headers = caching.headers(caching.tag.header(), self.kept_by);
-            ([self.timing()], headers, body).into_response()
-        })
+        let unchanged = self.unchanged(caching);
+        unchanged.unwrap_or_else(|| self.headed(body.into_response(), caching, caching.tag.header()))
     }
 
     /// The answer that changes with more than one history, and has no tag.
     pub fn untagged(self, body: impl IntoResponse) -> Response {
-        ([self.timing()], body).into_response()
+        ([(SERVER_TIMING, self.timing())], body).into_response()
     }
 
-    fn timing(&self) -> (HeaderName, HeaderValue) {
+    fn headed(&self, mut response: Response, caching: &Caching, tag: HeaderValue) -> Response {
+        let headers = response.headers_mut();
+        // With those of the layers, so that the map need not grow again and again.
+        headers.reserve(12);
+        headers.extend(caching.headers(tag, self.kept_by));
+        headers.insert(SERVER_TIMING, self.timing());
+        response
+    }
+
+    fn timing(&self) -> HeaderValue {
+        match (self.database, self.hit) {
+            (Duration::ZERO, None) => return HeaderValue::from_static("db;dur=0.000"),
+            (Duration::ZERO, Some(true)) => return HeaderValue::from_static("db;dur=0.000, cache;desc=hit"),
+            _ => {}
+        }
         let mut text = format!("db;dur={:.3}", self.database.as_secs_f64() * 1000.0);
         if let Some(hit) = self.hit {
             text.push_str(if hit { ", cache;desc=hit" } else { ", cache;desc=miss" });
         }
         // Cannot fail: a number and words.
-        let value = HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("db"));
-        (SERVER_TIMING, value)
+        HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("db"))
     }
 }

@@ -76,7 +76,7 @@ async fn only_if_changed(State(tag): State<EntityTag>, request: Request, next: N
     if known.is_some() {
         response = StatusCode::NOT_MODIFIED.into_response();
     }
-    response.headers_mut().extend(tag.header().map(|tag| (header::ETAG, tag)));
+    response.headers_mut().insert(header::ETAG, tag.header());
     response.extensions_mut().insert(Whole);
     response
 }

@@ -48,13 +48,12 @@ pub async fn page(
     PageParams { customer, page }: PageParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let full = Caching::of_full(reading.epoch, customer, page);
     // Whoever names the tag of a full page has seen it full: nothing need be looked for.
-    if let Some(unchanged) = reading.named(&full) {
+    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, customer, page)) {
         return Ok(unchanged);
     }
     match api.pages.page(customer, page, &mut reading).await? {
-        Found::Full(page) => Ok(reading.answer(&full, json(page.json.clone()))),
+        Found::Full(page) => Ok(reading.answer(&page.caching, json(page.json.clone()))),
         Found::Tail(tail) => {
             let caching = Caching::of_tail(reading.epoch, customer, tail.totals());
             Ok(reading.answer(&caching, json(PageView::new(customer, &tail).json())))
@@ -98,17 +97,18 @@ pub async fn one(
     TradeParams { customer, seq }: TradeParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let full = Caching::of_full(reading.epoch, customer, seq.page());
-    if let Some(unchanged) = reading.named(&full) {
+    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, customer, seq.page())) {
         return Ok(unchanged);
     }
-    let (caching, trade) = match api.pages.page(customer, seq.page(), &mut reading).await? {
-        Found::Full(page) => (full, page.bucket.trade(seq).cloned()),
+    let found = match api.pages.page(customer, seq.page(), &mut reading).await? {
+        Found::Full(page) => page.bucket.trade(seq).cloned().map(|trade| (page.caching.clone(), trade)),
         Found::Tail(tail) => {
-            (Caching::of_tail(reading.epoch, customer, tail.totals()), tail.trade(seq).cloned())
+            let caching = Caching::of_tail(reading.epoch, customer, tail.totals());
+            tail.trade(seq).cloned().map(|trade| (caching, trade))
         }
-        Found::Nothing => (full, None),
+        Found::Nothing => None,
     };
-    let trade = trade.ok_or_else(|| Problem::new(Kind::TradeNotFound, "The history has no such trade."))?;
+    let missing = || Problem::new(Kind::TradeNotFound, "The history has no such trade.");
+    let (caching, trade) = found.ok_or_else(missing)?;
     Ok(reading.answer(&caching, Json(PlacedTradeView::new(seq, trade))))
 }
