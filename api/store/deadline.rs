@@ -56,6 +56,11 @@ impl Deadline {
         tokio::time::sleep(wait.min(self.remaining())).await;
     }
 
+    /// Waits for `work`, which may be dropped half-way, until the deadline. `None` when that has passed.
+    pub(super) async fn wait_for<T>(self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout_at(self.0, work).await.ok()
+    }
+
     /// Runs `work` as a task of its own, and waits for it until the deadline. `None` when that
     /// has passed, or the work panicked.
     ///
@@ -65,7 +70,7 @@ impl Deadline {
         self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        tokio::time::timeout_at(self.0, tokio::spawn(work)).await.ok()?.ok()
+        self.wait_for(tokio::spawn(work)).await?.ok()
     }
 
     /// As [`Deadline::spawn`], for work that stores nothing.

@@ -41,7 +41,8 @@
 //! # Reading
 //!
 //! Every page is one seek ([`seek`]), whatever the length of the history. What is read belongs to the
-//! moment at which the tail was: nothing before it changes ([`reads`]). Spans of time are found by an
+//! moment at which the tail was: nothing before it changes ([`reads`]). Readers of one history at once
+//! share commands ([`shared`]). Spans of time are found by an
 //! index of their own ([`dates`]).
 //!
 //! # Retry
@@ -71,6 +72,7 @@ mod reply;
 mod secondaries;
 mod seek;
 mod session;
+mod shared;
 mod statement;
 mod tail;
 mod tails;
@@ -127,6 +129,7 @@ pub struct Trades(Arc<Inner>, ReadPreference);
 struct Inner {
     database: Database,
     connection: Arc<commit::Connection>,
+    readers: shared::Readers,
     /// Room in the queues, in trades: `queued_trades` when they are empty.
     room: Arc<Semaphore>,
     queued_trades: usize,
@@ -147,10 +150,9 @@ impl Trades {
             std::array::from_fn(|number| committer::start(Arc::clone(&connection), catalog(), number));
         let queued_trades = capacity.queued_trades.min(u32::MAX as usize);
         let room = Arc::new(Semaphore::new(queued_trades));
-        Self(
-            Arc::new(Inner { database, connection, room, queued_trades, committers }),
-            ReadPreference::Primary,
-        )
+        let readers = shared::Readers::default();
+        let inner = Inner { database, connection, readers, room, queued_trades, committers };
+        Self(Arc::new(inner), ReadPreference::Primary)
     }
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New

@@ -52,6 +52,9 @@ impl Trades {
             return Ok(full.pop());
         }
         let (this, deadline) = (self.clone(), deadline.or_within(COMMAND));
+        if !Seek::skips_to(page) {
+            return this.read_shared(customer, page, deadline).await;
+        }
         let read = async move {
             let found = Seek::page(customer, page, None).find(&this.0.database, deadline).await?;
             found.map(|bucket| numbered(bucket, page)).transpose()
@@ -161,7 +164,7 @@ impl History {
 }
 
 /// A bucket that was found by its place in the order of `_id`, which must be its number (invariant 3).
-fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
+pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
     if bucket.page == page {
         return Ok(bucket);
     }

@@ -32,11 +32,15 @@ impl Seek {
         Self::in_order(customer, BucketId::all_of(customer), -1, 0)
     }
 
+    /// Whether a page is near enough to the first to be reached by skipping.
+    pub(super) fn skips_to(page: PageNumber) -> bool {
+        page.get() - 1 <= MOST_SKIPPED
+    }
+
     /// A page of a history that ends with `tail`, if that is known.
     pub(super) fn page(customer: CustomerId, page: PageNumber, tail: Option<Tail>) -> Self {
-        let from_start = page.get() - 1;
-        if from_start <= MOST_SKIPPED {
-            return Self::in_order(customer, BucketId::all_of(customer), 1, from_start);
+        if Self::skips_to(page) {
+            return Self::in_order(customer, BucketId::all_of(customer), 1, page.get() - 1);
         }
         if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
             // From the tail that was seen: buckets opened since then do not count.
