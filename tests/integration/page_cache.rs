@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
+use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 
 use crate::harness::{Harm, Proxy, Service, Setup, Way, shared, tests, trade};
@@ -11,6 +12,8 @@ use crate::harness::{Harm, Proxy, Service, Setup, Way, shared, tests, trade};
 tests!["page_cache":
     many_misses_at_once_are_one_fetch,
     a_page_is_fetched_once,
+    who_turns_pages_is_read_ahead_of,
+    many_pages_at_once_are_few_fetches,
     turned_off_it_keeps_nothing,
     it_is_bounded_in_bytes,
     a_page_that_is_not_full_is_never_kept,
@@ -89,6 +92,77 @@ async fn a_page_is_fetched_once() {
     ] {
         service.client.get(path).await.expect(200);
         assert_eq!(finds.swap(0, Ordering::Relaxed), expected, "{path}");
+    }
+}
+
+/// Either way, and never beyond the last full page.
+async fn who_turns_pages_is_read_ahead_of() {
+    let (service, finds) = started(MIB, 605).await;
+    let turned = async |from: &str, relation: &str, pages: usize| {
+        finds.store(0, Ordering::Relaxed);
+        let mut path = format!("/v1/customers/1/trades?{from}");
+        let mut shown = Vec::new();
+        for _ in 0..pages {
+            let body = service.client.get(&path).await.expect(200);
+            assert_eq!(body["totalTrades"], 605);
+            shown.extend(
+                body["items"].as_array().expect("items").iter().filter_map(|item| item["seq"].as_u64()),
+            );
+            path = body["links"][relation].as_str().unwrap_or_default().to_owned();
+        }
+        (shown, path, finds.load(Ordering::Relaxed))
+    };
+    // A look at the tail for each, the first page, and of the other 19 every eleventh or earlier.
+    let (shown, _, finds) = turned("after=0&limit=10", "next", 20).await;
+    assert_eq!(shown, (1..=200).collect::<Vec<_>>());
+    assert_eq!(finds, 20 + 1 + 2);
+    let (shown, _, finds) = turned("before=506&limit=5&order=desc", "next", 40).await;
+    assert_eq!(shown, (306..=505).rev().collect::<Vec<_>>());
+    assert!(finds <= 40 + 1 + 2, "{finds}");
+    let (shown, end, _) = turned("after=580&limit=10", "next", 3).await;
+    assert_eq!((shown, end.as_str()), ((581..=605).collect::<Vec<_>>(), ""));
+}
+
+/// Each has its own page, or learns that there is none; who asked for a corrupt one is alone with that.
+async fn many_pages_at_once_are_few_fetches() {
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::on(shared().await);
+    setup.connection.uri = proxy.uri();
+    let (setup, finds) = counting(setup, 0);
+    let service = setup.start().await;
+    append(&service, 1, 1..=1000).await;
+    service.client.get("/v1/customers/2").await.expect(200);
+    let damage = doc! { "$set": { "history.3.qty": -1_i64 } };
+    let buckets = service.database.collection::<Document>("trades");
+    for corrupt in [false, true] {
+        finds.store(0, Ordering::Relaxed);
+        let struck = proxy.strikes();
+        proxy.harm("find", Way::Back, Harm::Hold, 4);
+        // Those near the first are reached by skipping, each by a command of its own.
+        let asking = (21..=120).map(|page| {
+            let (client, path) = (service.client.clone(), format!("/v1/customers/1/trades/pages/{page}"));
+            tokio::spawn(async move { (page, client.get(&path).await) })
+        });
+        let asking: Vec<_> = asking.collect();
+        proxy.struck(struck + 4).await;
+        // Time enough for the others to come and wait.
+        for _ in 0..50 {
+            service.client.get("/livez").await.expect(200);
+        }
+        proxy.relent();
+        for answer in join_all(asking).await {
+            let (page, answer) = answer.expect("no panic");
+            match page {
+                70 if corrupt => drop(answer.problem(500, "internal")),
+                101.. => drop(answer.problem(404, "page-not-found")),
+                _ => assert_eq!(answer.expect(200)["page"], page),
+            }
+        }
+        let finds = finds.load(Ordering::Relaxed);
+        assert!(corrupt || finds < 50, "{finds} of 100");
+        let page = doc! { "customerId": 1, "page": 70 };
+        let damage = buckets.update_one(page, damage.clone()).bypass_document_validation(true);
+        damage.await.expect("a corrupt bucket");
     }
 }
 
