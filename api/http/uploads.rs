@@ -57,16 +57,17 @@ pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// When an upload has ended before its body, the rest of the body is read and dropped for so long: many
-/// clients read no answer before they have sent all.
-const LINGER: Duration = Duration::from_secs(5);
+/// clients read no answer before they have sent all. A client has as long to take the end of its answer.
+const LINGER: Duration = Duration::from_secs(3);
 
 /// When the service stops, what was read is sent for so long.
 const STOPPING: Duration = Duration::from_secs(1);
 
-// An upload that is stopped ends with the last request: after its last command, and a client that does not
-// take its answer.
-const _: () =
-    assert!(store::COMMAND.as_secs() + STOPPING.as_secs() + LINGER.as_secs() < super::REQUEST.as_secs() + 2);
+// An upload that is stopped ends before the drain does, which is some seconds longer than a request: after its
+// last command, and a client that neither takes the answer nor ends its body.
+const _: () = assert!(
+    STOPPING.as_secs() + store::COMMAND.as_secs() + 2 * LINGER.as_secs() <= super::REQUEST.as_secs() + 2
+);
 
 /// Lines that wait: with one history two batches, as only one can be under way; with many, enough that
 /// a batch holds more than one line of a customer.

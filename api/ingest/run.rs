@@ -150,9 +150,13 @@ pub async fn run<B: Bad>(
                 tally.sent(&sent);
                 watch.sent(&sent);
                 if let Some(cause) = sent.failed {
+                    // What was only told to stop has not failed.
+                    let stopped = stop.is_cancelled()
+                        && sent.unknown == 0
+                        && matches!(tally.report.end, Some(End::Interrupted));
                     stop.cancel();
                     incoming = None;
-                    if !matches!(tally.report.end, Some(End::Database(_))) {
+                    if !stopped && !matches!(tally.report.end, Some(End::Database(_))) {
                         tally.report.end = Some(End::Database(cause));
                     }
                 }

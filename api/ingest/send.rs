@@ -100,10 +100,11 @@ pub(super) async fn send(
     let mut sent = Sent { customer, rows, ends: Vec::new(), unknown: 0, totals: None, failed: None, so_far };
     let mut give_up = Instant::now() + options.patience;
     let mut pause = Duration::from_millis(250);
+    let mut looked_for = false;
     loop {
         let rest = &sent.rows[sent.ends.len()..];
         let (ends, totals, failed) = match &mut sent.so_far {
-            Some(so_far) => to.append_lines(so_far, rest).await,
+            Some(so_far) => to.append_lines(so_far, rest, &stop).await,
             None => to.append(customer, rest).await,
         };
         if !ends.is_empty() {
@@ -121,8 +122,11 @@ pub(super) async fn send(
             sent.ends.resize(sent.rows.len(), RowEnd::Refused(refusal));
             return sent;
         }
-        // With a key what is unknown is looked for.
+        // With a key what is unknown is looked for, at least once: to find out takes longer than the patience.
         let known = unknown == 0 || sent.so_far.is_some();
+        if unknown > 0 && !std::mem::replace(&mut looked_for, true) {
+            give_up = Instant::now() + options.patience;
+        }
         let passing =
             passing(&cause, sent.so_far.is_some()).filter(|_| known && Instant::now() + pause < give_up);
         let Some(why) = passing else {
@@ -155,10 +159,10 @@ impl Destination {
         }
     }
 
-    async fn append_lines(&self, so_far: &mut UploadedSoFar, rows: &[Row]) -> Ends {
+    async fn append_lines(&self, so_far: &mut UploadedSoFar, rows: &[Row], stop: &CancellationToken) -> Ends {
         let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
         let AppendedLines { ends, totals, failed } =
-            self.trades.append_lines(so_far, lines, self.began).await;
+            self.trades.append_lines(so_far, lines, self.began, stop).await;
         let end = |end: Result<Seq, LineRefusal>| match end {
             Ok(seq) => RowEnd::Stored(seq),
             Err(refusal) => RowEnd::Refused(Refusal::Line(refusal)),

@@ -250,18 +250,21 @@ async fn memory_is_constant() {
     // Some 60 MB, of trades and of lines that are none.
     let (good, noise) = (lines(1..=1_000), format!("{}\n{}\n", "\n".repeat(1_000), "x".repeat(300_000)));
     for accept in ["application/json", NDJSON] {
-        let mut upload =
-            Upload::begin(serving.address, "/v1/customers/7/trades", &[("Accept", accept)]).await;
-        upload.send(&good).await;
-        let before = most_memory(serving.pid());
+        let upload = Upload::begin(serving.address, "/v1/customers/7/trades", &[("Accept", accept)]).await;
         let (mut read, mut write) = upload.split();
         let writing = async {
-            for _ in 0..100 {
+            let mut before = 0;
+            for round in 0..100 {
+                // Pools and caches have grown to their size by then.
+                if round == 20 {
+                    before = most_memory(serving.pid());
+                }
                 write.send(&good).await;
                 write.send(&noise).await;
                 write.send(&noise).await;
             }
             write.end().await;
+            before
         };
         let reading = async {
             if accept == NDJSON {
@@ -269,15 +272,16 @@ async fn memory_is_constant() {
                 while let Some(line) = read.line().await {
                     stored += u64::from(line.get("seq").is_some());
                 }
-                assert_eq!(stored, 101_000);
+                assert_eq!(stored, 100_000);
             } else {
                 let summary = read.line().await.expect("a summary");
-                assert_eq!((&summary["stored"], &summary["refused"]), (&json!(101_000), &json!(200)));
+                assert_eq!((&summary["stored"], &summary["refused"]), (&json!(100_000), &json!(200)));
             }
         };
-        tokio::join!(writing, reading);
+        let (before, ()) = tokio::join!(writing, reading);
         let after = most_memory(serving.pid());
-        assert!(after < before + 48, "{accept}: {before} MiB before, {after} MiB after");
+        println!("{accept}: {before} MiB after a fifth, {after} MiB after all");
+        assert!(after <= before + 16, "{accept}: {before} MiB after a fifth, {after} MiB after all");
     }
     serving.stop().await;
 }

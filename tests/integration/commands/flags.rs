@@ -60,6 +60,8 @@ const IMPORT: &[Flag] = &[
     ("--date-column", "", ""),
     ("--strict", "", ""),
     ("--from-line", "", "1"),
+    ("--key", "", ""),
+    ("--url", "", ""),
 ];
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];

@@ -100,7 +100,10 @@ async fn a_changed_line_is_that_lines_problem() {
     assert_eq!((&again["stored"], &again["refused"]), (&json!(1_497), &json!(3)), "{again}");
     let problem = &again["problems"][1];
     assert_eq!(problem["line"], 503);
-    assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("differs from the line"), "{again}");
+    assert!(
+        problem["errors"][0]["detail"].as_str().unwrap().starts_with("it differs from the line"),
+        "{again}"
+    );
     let told = outcomes(&service.client, PATH, "k", &lines(changed)).await;
     for (line, outcome) in (1..).zip(told) {
         let expected = if line % 500 == 3 { json!("/problems#line-differs") } else { json!(line) };
@@ -263,7 +266,7 @@ async fn what_a_key_costs() {
     let first = take();
     // A record, and no look at what it has stored itself.
     assert_eq!(
-        (first.get("update idempotency_keys"), first.get("find trades")),
+        (first.get("insert idempotency_keys"), first.get("find trades")),
         (Some(&1), None),
         "{first:?}"
     );

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant as Moment;
+use tokio_util::sync::CancellationToken;
 
 use super::identity::Fingerprint;
 use super::lines::{LineSearch, NumberedTrade, Tag};
@@ -21,7 +22,7 @@ use super::{RecordId, Seeking, register_key};
 use crate::domain::{CustomerId, IdempotencyKey, Instant, Seq, Totals, TradeDraft};
 use crate::store::trades::Trades;
 use crate::store::trades::append::{Answered, Cause, Keyed, Request};
-use crate::store::{COMMAND, Deadline};
+use crate::store::{COMMAND, Deadline, Error};
 
 /// The record is touched this often: far more often than it could expire.
 const TOUCH: Duration = Duration::from_secs(300);
@@ -78,18 +79,20 @@ impl Trades {
     /// the upload came.
     ///
     /// After a failure the lines that have no end may be given again, also where the outcome is unknown.
+    /// When `stop` is cancelled it sends nothing any more, and only waits for what it has sent.
     pub async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
         lines: impl IntoIterator<Item = (u64, TradeDraft)>,
         now: Instant,
+        stop: &CancellationToken,
     ) -> AppendedLines {
         let mut lines: Vec<_> = lines.into_iter().collect();
         let beyond = lines.partition_point(|(number, _)| *number <= u64::from(u32::MAX));
         let beyond = lines.split_off(beyond).len();
         let mut appended = match lines.is_empty() {
             true => AppendedLines { ends: Vec::new(), totals: None, failed: None },
-            false => self.append_numbered(so_far, lines, now).await,
+            false => self.append_numbered(so_far, lines, now, stop).await,
         };
         if appended.failed.is_none() {
             appended.ends.extend((0..beyond).map(|_| Err(LineRefusal::BeyondNumbers)));
@@ -102,13 +105,15 @@ impl Trades {
         so_far: &mut UploadedSoFar,
         lines: Vec<(u64, TradeDraft)>,
         now: Instant,
+        stop: &CancellationToken,
     ) -> AppendedLines {
         let (customer, id) = (so_far.customer, RecordId::new(so_far.customer, &so_far.key));
         let mut begins = false;
         if so_far.begun.as_ref().is_none_or(|begun| begun.touched.elapsed() > TOUCH) {
             let proposed =
                 Record { from: 0, fingerprint: Fingerprint::of_upload(), date: now, outcome: None };
-            let registered = register_key(self, customer, id, proposed, Deadline::within(COMMAND)).await;
+            let registering = register_key(self, customer, id, proposed, Deadline::within(COMMAND));
+            let registered = unless(stop, registering).await;
             let (record, at_end) = match registered {
                 Ok(Registered::New(record)) => (record, true),
                 Ok(Registered::Found(record)) => (record, false),
@@ -130,7 +135,8 @@ impl Trades {
         let search = LineSearch::new(Tag::new(customer, &so_far.key), Arc::clone(&lines), begun.looked);
         let (mut search, mut placed) = (Seeking::Lines(search), Placed::default());
         if !begun.at_end {
-            (search, placed) = match self.find(customer, search, Deadline::within(SEARCH)).await {
+            (search, placed) = match unless(stop, self.find(customer, search, Deadline::within(SEARCH))).await
+            {
                 Ok(found) => found,
                 Err(error) => return AppendedLines::failed(error),
             };
@@ -139,6 +145,9 @@ impl Trades {
                 return AppendedLines { ends: ends(&placed), totals: None, failed: None };
             }
             begun.at_end = true;
+        }
+        if stop.is_cancelled() {
+            return AppendedLines { failed: Some((0, stopped().into())), totals: None, ends: ends(&placed) };
         }
         let room = match self.room(lines.len() - placed.count) {
             Ok(room) => room,
@@ -158,6 +167,21 @@ impl Trades {
         let totals = last.map(|last| Totals::ending_with(Some(last)));
         AppendedLines { ends: ends(&placed), totals, failed }
     }
+}
+
+/// What stores no trade may be cut off.
+async fn unless<T>(
+    stop: &CancellationToken,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::select! {
+        done = work => done,
+        () = stop.cancelled() => Err(stopped()),
+    }
+}
+
+fn stopped() -> Error {
+    Error::Unavailable("an upload was stopped".to_owned())
 }
 
 fn ends(placed: &Placed) -> Vec<Result<Seq, LineRefusal>> {

@@ -1,0 +1,143 @@
+//! A running server, and the beginning of an upload to it.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use axum::body::Bytes;
+use axum::http::{Request, StatusCode, Uri, header};
+use futures_util::{StreamExt, stream};
+use http_body_util::{BodyExt, Limited, StreamBody};
+use hyper::body::{Frame, Incoming as Answer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use crate::domain::IdempotencyKey;
+
+const MEDIA_TYPE: &str = "application/x-ndjson";
+
+/// The longest answer of a server that takes no upload.
+const LONGEST_REFUSAL: usize = 1024 * 1024;
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub(in crate::cli::import) struct Server {
+    host: String,
+    port: u16,
+    /// Without a slash at its end.
+    path: String,
+}
+
+impl FromStr for Server {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "must be an address such as http://127.0.0.1:8080".to_owned();
+        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err("must begin with http://: there is no TLS here".to_owned()),
+            _ => return Err(wrong()),
+        }
+        if uri.query().is_some() || uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
+            return Err(wrong());
+        }
+        let host = uri.host().ok_or_else(wrong)?.to_owned();
+        let path = uri.path().trim_end_matches('/').to_owned();
+        Ok(Self { host, port: uri.port_u16().unwrap_or(80), path })
+    }
+}
+
+/// Why there are no more outcomes.
+pub(super) struct Broken {
+    /// For the user.
+    pub(super) words: String,
+    /// Whether rows without an outcome are surely not stored.
+    pub(super) known: bool,
+}
+
+impl Broken {
+    /// The server has said all there is to say.
+    pub(super) fn said(words: String) -> Self {
+        Self { words, known: true }
+    }
+
+    /// It has not.
+    pub(super) fn off(words: String) -> Self {
+        Self { words, known: false }
+    }
+}
+
+/// Begins an upload, and waits for the head of its answer.
+pub(super) async fn begin(
+    server: &Server,
+    key: Option<&IdempotencyKey>,
+    lines: mpsc::Receiver<Bytes>,
+) -> Result<Answer, Broken> {
+    let Server { host, port, path } = server;
+    let failed = |error: &dyn std::fmt::Display| {
+        Broken::said(format!("http://{host}:{port} does not answer: {error}"))
+    };
+    let address = (host.trim_matches(['[', ']']), *port);
+    let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+    // Its end is that of the answer.
+    tokio::spawn(connection);
+    let lines = stream::unfold(lines, async |mut lines| Some((lines.recv().await?, lines)));
+    let body = StreamBody::new(lines.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes))));
+    let mut request = Request::post(format!("{path}/v1/trades"))
+        .header(header::HOST, format!("{host}:{port}"))
+        .header(header::CONTENT_TYPE, MEDIA_TYPE)
+        .header(header::ACCEPT, MEDIA_TYPE);
+    if let Some(key) = key {
+        request = request.header("idempotency-key", key.as_str());
+    }
+    let request = request.body(Box::pin(body)).map_err(|error| failed(&error))?;
+    let answer = sender.send_request(request).await;
+    let answer = answer.map_err(|error| Broken { known: false, ..failed(&error) })?;
+    let status = answer.status();
+    if status == StatusCode::OK {
+        return Ok(answer.into_body());
+    }
+    let body = Limited::new(answer.into_body(), LONGEST_REFUSAL).collect().await;
+    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Err(Broken::said(format!("the server answers {status}: {}", words(&problem))))
+}
+
+/// What a problem says, in one sentence.
+pub(super) fn words(problem: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().trim_end_matches('.').to_owned();
+    let errors = problem["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|error| format!("{} {}", text(&error["pointer"]), text(&error["detail"])))
+        .collect();
+    if errors.is_empty() { text(&problem["detail"]) } else { errors.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_an_address() {
+        let server: Server = "http://[::1]:8080/behind/".parse().unwrap();
+        assert_eq!((&server.host[..], server.port, &server.path[..]), ("[::1]", 8080, "/behind"));
+        assert_eq!("http://example.org".parse::<Server>().unwrap().port, 80);
+        for (text, part) in [
+            ("https://example.org", "no TLS"),
+            ("example.org:8080", "such as"),
+            ("ftp://example.org", "such as"),
+            ("http://u:p@example.org", "such as"),
+            ("http://example.org/?a", "such as"),
+            ("", "such as"),
+        ] {
+            let sentence = text.parse::<Server>().unwrap_err();
+            assert!(sentence.contains(part), "{text}: {sentence}");
+        }
+    }
+}
