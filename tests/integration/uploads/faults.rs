@@ -17,6 +17,8 @@ tests!["uploads::faults":
     the_database_dies,
     the_database_dies_under_many,
     a_stopping_service_tells_what_is_stored,
+    a_stopping_service_ends_an_upload_that_has_sent_nothing,
+    an_upload_is_one_of_the_requests_under_way,
 ];
 
 /// Uploads to one history whose answer is line by line, and not.
@@ -251,5 +253,44 @@ async fn a_stopping_service_tells_what_is_stored() {
         assert!(!ended.err.contains("still under way"), "{ended:?}");
         let found = history(&database, 7).await.quantities;
         assert_eq!(found, (1..=stored as i64).collect::<Vec<_>>());
+    }
+}
+
+async fn a_stopping_service_ends_an_upload_that_has_sent_nothing() {
+    let place = Place::new().await;
+    let serving = place.serve(&[]).await;
+    let mut upload = Upload::begin(serving.address, "/v1/customers/7/trades", &[("Accept", NDJSON)]).await;
+    upload.head().await;
+    serving.signal("TERM");
+    serving.is_stopping().await;
+    let (read, _write) = upload.split();
+    let (problem, _) = ending(read).await;
+    assert_eq!(problem["type"], "/problems#shutting-down", "{problem}");
+    assert!(problem["detail"].as_str().unwrap().ends_with("Nothing was stored."), "{problem}");
+    assert_eq!(problem["notStoredLines"], json!([{ "first": 1 }]));
+    let ended = serving.ended().await;
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(!ended.err.contains("still under way"), "{ended:?}");
+}
+
+async fn an_upload_is_one_of_the_requests_under_way() {
+    let mut setup = Setup::on(shared().await);
+    setup.args.max_requests = 1;
+    let service = setup.start().await;
+    for accept in ANSWERS {
+        let mut upload =
+            Upload::begin(service.address(), "/v1/customers/7/trades", &[("Accept", accept)]).await;
+        upload.send(&lines([1])).await;
+        // Its answer has begun, perhaps, and it is under way all the same.
+        if accept == NDJSON {
+            assert!(upload.line().await.is_some());
+        }
+        let path = "/v1/customers/7";
+        eventually("it has the place", PATIENCE, async || service.client.get(path).await.status == 503).await;
+        service.client.get(path).await.problem(503, "overloaded");
+        upload.end().await;
+        while upload.line().await.is_some() {}
+        eventually("the place is free", PATIENCE, async || service.client.get(path).await.status == 200)
+            .await;
     }
 }
