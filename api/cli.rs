@@ -8,6 +8,7 @@
 //! | 3 | the database |
 
 mod database;
+mod export;
 mod healthcheck;
 mod import;
 mod migrate;
@@ -41,6 +42,8 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Store the trades of a CSV or NDJSON file.
     Import(import::ImportArgs),
+    /// Write the trades of a customer, or of all, to a file.
+    Export(export::ExportArgs),
     /// Print the OpenAPI document.
     Openapi,
     /// Ask a running server whether it is ready: for images without curl.
@@ -68,6 +71,7 @@ impl Cli {
             Command::Serve(args) => serve::run(args).await,
             Command::Migrate(args) => migrate::run(args).await,
             Command::Import(args) => import::run(args).await,
+            Command::Export(args) => export::run(args).await,
             Command::Openapi => openapi::run(),
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };

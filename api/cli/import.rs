@@ -13,6 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use self::progress::Progress;
+pub(super) use self::progress::{per_second, style};
+pub(super) use self::summary::{count, seconds};
 use super::{Failure, database};
 use crate::config::DatabaseArgs;
 use crate::domain::{Clock, CustomerId, IdempotencyKey};

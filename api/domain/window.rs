@@ -76,6 +76,9 @@ impl Limit {
     /// The most.
     pub const MAX: u8 = 100;
 
+    /// The same as a limit.
+    pub const MOST: Self = Self(Self::MAX);
+
     /// How many customers are listed at once, where the client does not say.
     pub const CUSTOMERS: Self = Self(25);
 

@@ -3,6 +3,7 @@
 
 mod corruption;
 mod embedded;
+mod export;
 mod flags;
 mod migrate;
 pub mod program;
@@ -21,6 +22,7 @@ pub fn tests() -> Vec<Trial> {
         migrate::tests(),
         corruption::tests(),
         embedded::tests(),
+        export::tests(),
     ]
     .into_iter()
     .flatten()

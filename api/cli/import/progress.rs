@@ -117,10 +117,11 @@ impl Watch<BadRow> for Progress {
 }
 
 /// Whole trades a second.
-pub(super) fn per_second(trades: u64, elapsed: Duration) -> u64 {
+pub(in crate::cli) fn per_second(trades: u64, elapsed: Duration) -> u64 {
     (trades as f64 / elapsed.as_secs_f64().max(0.001)) as u64
 }
 
-fn style(template: &str) -> ProgressStyle {
+/// A bar of this form.
+pub(in crate::cli) fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

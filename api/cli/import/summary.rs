@@ -78,12 +78,13 @@ fn customers(report: &Report) -> String {
 }
 
 /// Three digits of a short time, or tenths.
-fn seconds(took: Duration) -> String {
+pub(in crate::cli) fn seconds(took: Duration) -> String {
     let seconds = took.as_secs_f64();
     if seconds < 1.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
 }
 
-fn count(number: u64, what: &str) -> String {
+/// "1 trade", "2,000 trades"
+pub(in crate::cli) fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", HumanCount(number), if number == 1 { "" } else { "s" })
 }
 

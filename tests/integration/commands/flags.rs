@@ -63,6 +63,17 @@ const IMPORT: &[Flag] = &[
     ("--key", "", ""),
     ("--url", "", ""),
 ];
+const EXPORT: &[Flag] = &[
+    ("--customer", "", ""),
+    ("--all", "", ""),
+    ("--format", "", ""),
+    ("--from", "", ""),
+    ("--to", "", ""),
+    ("--after", "", ""),
+    ("--after-customer", "", ""),
+    ("--output", "", ""),
+    ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
+];
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];
 
@@ -71,6 +82,7 @@ async fn help_shows_every_flag() {
         ("serve", vec![LOG, DATABASE, SERVER, KEYS]),
         ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS]),
         ("import", vec![LOG, DATABASE, IMPORT]),
+        ("export", vec![LOG, DATABASE, EXPORT]),
         ("openapi", vec![LOG]),
         ("healthcheck", vec![LOG, HEALTHCHECK]),
     ] {
@@ -99,7 +111,7 @@ async fn help_shows_every_flag() {
     }
     let help = run(&mut pagebucket(&["--help"])).await;
     assert_eq!(help.status, Some(0));
-    for command in ["serve", "migrate", "import", "openapi", "healthcheck"] {
+    for command in ["serve", "migrate", "import", "export", "openapi", "healthcheck"] {
         assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
     }
     let version = run(&mut pagebucket(&["--version"])).await;

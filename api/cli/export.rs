@@ -1,0 +1,211 @@
+mod progress;
+mod run;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use self::progress::Progress;
+use self::run::{End, Report};
+use super::signals::Signals;
+use super::{Failure, database, print};
+use crate::config::{DatabaseArgs, ReadArgs};
+use crate::domain::{CustomerId, DateRange, Instant, Invalid, Position};
+use crate::embedded::Role;
+use crate::export::Format;
+
+/// Flags of `export`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct ExportArgs {
+    /// Whose trades.
+    #[arg(long, value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    customer: Option<CustomerId>,
+
+    /// Those of all customers, one history after the other, ascending by id.
+    #[arg(long)]
+    all: bool,
+
+    /// What the file is to be. Without it: by the ending of its name, .csv, or .ndjson, .jsonl; NDJSON on
+    /// standard output.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Only trades of this moment or later: RFC 3339 with an offset.
+    #[arg(long, value_name = "DATE", value_parser = instant)]
+    from: Option<Instant>,
+
+    /// Only trades before this moment.
+    #[arg(long, value_name = "DATE", value_parser = instant)]
+    to: Option<Instant>,
+
+    /// Only trades behind this sequence number, to go on where an export ended.
+    #[arg(long, value_name = "SEQ", conflicts_with = "all")]
+    after: Option<Position>,
+
+    /// With --all: only customers with greater ids than this one.
+    #[arg(long, value_name = "ID", conflicts_with = "customer")]
+    after_customer: Option<CustomerId>,
+
+    /// The file, which must not be there yet. Without it, or for `-`: standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    reads: ReadArgs,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+const AFTER_HELP: &str = "\
+`pagebucket import` takes the file as it is. Each history is exported as it is when its turn comes; what is \
+appended to it meanwhile is not. While the database is away it is waited for, for up to a minute.
+
+Exit status: 0 all exported, 2 usage or the file cannot be written, 3 the database, 130 interrupted. But for 0 the last \
+lines say where to go on.";
+
+/// Status of a command that a signal ended, as shells have it: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// What to export, and as what.
+struct Wanted {
+    customers: Customers,
+    dates: Option<DateRange>,
+    format: Format,
+}
+
+enum Customers {
+    One(CustomerId, Position),
+    After(Option<CustomerId>),
+}
+
+/// Opens the file, then the database, then writes the one to the other.
+pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
+    let wanted = args.wanted().map_err(Failure::Usage)?;
+    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    let mut signals = Signals::new()?;
+    let opened = tokio::select! {
+        opened = database::open(&args.database, Role::Tool, false) => opened?,
+        () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    opened
+        .with(async |opened| {
+            tokio::select! {
+                // It only reads: what is pending is for another command.
+                prepared = opened.prepare(true) => prepared?,
+                () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+            }
+            let store = opened.store.clone().preferring(args.reads.read_preference.into());
+            let file = args.open().map_err(Failure::Usage)?;
+            let mut progress = Progress::start();
+            let report = run::run(&wanted, store.trades(), file, &mut signals, &mut progress).await;
+            let text = report.text(progress.finish());
+            match args.to_a_file() {
+                true => print(format_args!("{text}")),
+                false => progress::say(format_args!("{text}")),
+            }
+            Ok(ExitCode::from(status(&report)))
+        })
+        .await
+}
+
+impl ExportArgs {
+    fn to_a_file(&self) -> bool {
+        self.output.as_ref().is_some_and(|output| output.as_os_str() != "-")
+    }
+
+    /// Does all that can go wrong without a database, but for the file: one that cannot be reached leaves
+    /// none behind.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    fn wanted(&self) -> Result<Wanted, String> {
+        let dates = DateRange::new(self.from, self.to).map_err(|Invalid(rule)| format!("--to {rule}"))?;
+        let dates = Some(dates).filter(|_| self.from.is_some() || self.to.is_some());
+        let output = self.output.as_ref().filter(|_| self.to_a_file());
+        let by_name = || Format::of_extension(output?.extension()?.to_str()?);
+        let format = self.format.or_else(by_name).or_else(|| output.is_none().then_some(Format::Ndjson));
+        let format = format.ok_or_else(|| {
+            "the name of the file does not tell what it is to be; say so with --format csv or --format ndjson"
+                .to_owned()
+        })?;
+        if let Some(output) = output.filter(|output| output.exists()) {
+            return Err(format!("{}: there is such a file already", output.display()));
+        }
+        let customers = match self.customer {
+            Some(customer) => Customers::One(customer, self.after.unwrap_or(Position::BEGINNING)),
+            None => Customers::After(self.after_customer),
+        };
+        Ok(Wanted { customers, dates, format })
+    }
+
+    /// Where it goes to.
+    fn open(&self) -> Result<tokio::fs::File, String> {
+        let opened = match self.output.as_ref().filter(|_| self.to_a_file()) {
+            Some(path) => File::create_new(path).map_err(|error| format!("{}: {error}", path.display())),
+            None => standard_output().map_err(|error| format!("standard output: {error}")),
+        };
+        opened.map(tokio::fs::File::from_std)
+    }
+}
+
+/// As a file, so that a reader that is slow does not keep a signal from being heard.
+fn standard_output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+fn instant(text: &str) -> Result<Instant, Invalid> {
+    Instant::parse_rfc3339(text)
+}
+
+fn status(report: &Report) -> u8 {
+    match &report.end {
+        None => 0,
+        Some(End::Unwritable(_)) => 2,
+        Some(End::Database(_)) => 3,
+        Some(End::Interrupted) => INTERRUPTED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        export: ExportArgs,
+    }
+
+    fn wanted(flags: &[&str]) -> Result<Wanted, String> {
+        let args = ["export"].iter().chain(flags);
+        Command::try_parse_from(args).map_err(|error| error.to_string())?.export.wanted()
+    }
+
+    #[test]
+    fn usage_is_checked_without_a_database() {
+        assert!(matches!(wanted(&["--all", "-o", "nowhere/x.CSV"]).unwrap().format, Format::Csv));
+        assert!(matches!(wanted(&["--customer", "7", "-o", "-"]).unwrap().format, Format::Ndjson));
+        for (flags, part) in [
+            (&[][..], "--customer"),
+            (&["--all", "--customer", "7"], "cannot be used with"),
+            (&["--customer", "0"], "whole number"),
+            (&["--all", "--after", "5"], "cannot be used with"),
+            (&["--customer", "7", "--after-customer", "5"], "cannot be used with"),
+            (&["--all", "--from", "2004-01-09"], "RFC 3339"),
+            (&["--all", "--from", "2004-01-09T00:00:00Z", "--to", "2004-01-08T00:00:00Z"], "--to must not"),
+            (&["--all", "-o", "trades.parquet"], "--format csv"),
+            (&["--all", "--format", "csv", "-o", "/tmp"], "already"),
+        ] {
+            let sentence = wanted(flags).err().unwrap_or_default();
+            assert!(sentence.contains(part), "{flags:?}: {sentence}");
+        }
+    }
+}
