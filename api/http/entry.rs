@@ -2,8 +2,8 @@
 //! measurements, and the rest of its body.
 //!
 //! One layer, written out, for all of these. A function given to `middleware::from_fn` is shorter, and
-//! each costs every request a copy of all that is inside of it and three allocations: the eleven that
-//! this one and two others took the place of were most of what a page out of memory cost.
+//! each costs every request a copy of all that is inside of it and several allocations: of a page out of
+//! memory, a function for each of these would be most of the cost.
 
 use std::convert::Infallible;
 use std::sync::Arc;
