@@ -144,15 +144,31 @@ pub fn router(api: Api) -> Router {
     let (probes, _) = probes().split_for_parts();
     let places = Places::new(api.limits.requests);
     let v1 = v1.layer(Admission { ready: api.ready.clone(), places: places.clone() });
-    v1.merge(probes)
+    let all = v1
+        .merge(probes)
         .merge(site::router().layer(middleware::from_fn_with_state(places, limits::under_way)))
-        .fallback(site::nothing_here)
-        // Together, because a request copies whatever one `layer` after another is wrapped around.
-        .layer((
-            Entry::new(api.limits),
-            cors::layer(api.origins.clone()),
-            CompressionLayer::new().compress_when(DefaultPredicate::new().and(site::may_be_compressed)),
-            problem::Render,
-        ))
-        .with_state(Arc::new(api))
+        .fallback(site::nothing_here);
+    surrounded(all, api.limits, api.origins.clone()).with_state(Arc::new(api))
+}
+
+/// Puts around other routes all that is around those of `/v1`: for benchmarks, which compare what is
+/// inside.
+pub fn as_ours(routes: Router, limits: Limits, origins: Origins) -> Router {
+    let admission = Admission { ready: Ready::default(), places: Places::new(limits.requests) };
+    surrounded(routes.layer(admission), limits, origins)
+}
+
+/// Puts around routes what is around every request.
+fn surrounded<S: Clone + Send + Sync + 'static>(
+    routes: Router<S>,
+    limits: Limits,
+    origins: Origins,
+) -> Router<S> {
+    // Together, because a request copies whatever one `layer` after another is wrapped around.
+    routes.layer((
+        Entry::new(limits),
+        cors::layer(origins),
+        CompressionLayer::new().compress_when(DefaultPredicate::new().and(site::may_be_compressed)),
+        problem::Render,
+    ))
 }
