@@ -5,7 +5,7 @@
 //! | 0 | done |
 //! | 1 | done in part, or not: `import` refused rows, `healthcheck` found it not ready, `migrate --check` found some pending |
 //! | 2 | usage: flags, files, addresses that cannot be bound |
-//! | 3 | the database |
+//! | 3 | the database, or the server of `import --url` |
 
 mod database;
 mod export;

@@ -18,7 +18,7 @@ mod read;
 mod summary;
 mod views;
 
-use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use http_body_util::BodyExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -166,12 +166,22 @@ impl Upload {
             let mut outcomes = Outcomes::new(send, customer.is_none(), limit);
             let (report, rest) = self.store(&mut outcomes).await;
             let ended = ending::of(report, Summary::default(), customer);
-            outcomes.finish(ended.err(), LINGER).await;
+            let whole = outcomes.finish(ended.err(), LINGER).await;
             // The answer's end would end the connection.
             rest.linger().await;
+            if whole {
+                outcomes.end().await;
+            }
         });
-        let lines = stream::unfold(receive, async |mut receive| Some((receive.recv().await?, receive)));
-        let mut response = Body::from_stream(lines.map(Ok::<_, Infallible>)).into_response();
+        let lines = stream::unfold(Some(receive), async |receive| {
+            let mut receive = receive?;
+            match receive.recv().await {
+                Some(lines) if lines == outcomes::END => None,
+                Some(lines) => Some((Ok(lines), Some(receive))),
+                None => Some((Err(std::io::Error::from(ErrorKind::UnexpectedEof)), None)),
+            }
+        });
+        let mut response = Body::from_stream(lines).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(MEDIA_TYPE));
         response.extensions_mut().insert(StillRead);
         // A compressor keeps lines back until it has enough of them.

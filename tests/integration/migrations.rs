@@ -126,8 +126,12 @@ async fn trades_is_made_as_designed() {
     indexes.sort_by_key(|(key, ..)| key.len());
     assert_eq!(
         indexes,
-        [(doc! { "_id": 1 }, true, true), (doc! { "customerId": 1, "page": 1 }, true, false)],
-        "these two and no other"
+        [
+            (doc! { "_id": 1 }, true, true),
+            (doc! { "customerId": 1, "page": 1 }, true, false),
+            (doc! { "customerId": 1, "count": 1, "last": 1, "first": 1, "page": 1 }, false, false),
+        ],
+        "these three and no other"
     );
 }
 

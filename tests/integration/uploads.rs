@@ -247,24 +247,21 @@ fn most_memory(pid: u32) -> u64 {
 async fn memory_is_constant() {
     let place = Place::new().await;
     let serving = place.serve(&["--log", "error"]).await;
-    // Some 60 MB, of trades and of lines that are none.
+    serving.client.append(8, &trade(1)).await.expect(201);
+    let before = most_memory(serving.pid());
+    // Some 180 MB each time, of trades and of lines that are none.
     let (good, noise) = (lines(1..=1_000), format!("{}\n{}\n", "\n".repeat(1_000), "x".repeat(300_000)));
     for accept in ["application/json", NDJSON] {
         let upload = Upload::begin(serving.address, "/v1/customers/7/trades", &[("Accept", accept)]).await;
         let (mut read, mut write) = upload.split();
         let writing = async {
-            let mut before = 0;
-            for round in 0..100 {
-                // Pools and caches have grown to their size by then.
-                if round == 20 {
-                    before = most_memory(serving.pid());
-                }
+            for _ in 0..100 {
                 write.send(&good).await;
-                write.send(&noise).await;
-                write.send(&noise).await;
+                for _ in 0..6 {
+                    write.send(&noise).await;
+                }
             }
             write.end().await;
-            before
         };
         let reading = async {
             if accept == NDJSON {
@@ -275,13 +272,14 @@ async fn memory_is_constant() {
                 assert_eq!(stored, 100_000);
             } else {
                 let summary = read.line().await.expect("a summary");
-                assert_eq!((&summary["stored"], &summary["refused"]), (&json!(100_000), &json!(200)));
+                assert_eq!((&summary["stored"], &summary["refused"]), (&json!(100_000), &json!(600)));
             }
         };
-        let (before, ()) = tokio::join!(writing, reading);
+        tokio::join!(writing, reading);
         let after = most_memory(serving.pid());
-        println!("{accept}: {before} MiB after a fifth, {after} MiB after all");
-        assert!(after <= before + 16, "{accept}: {before} MiB after a fifth, {after} MiB after all");
+        println!("{accept}: {before} MiB before, at most {after} MiB");
+        // What an allocator keeps for each thread is most of it, and differs from run to run.
+        assert!(after <= before + 96, "{accept}: {before} MiB before, {after} MiB after");
     }
     serving.stop().await;
 }

@@ -16,6 +16,10 @@ use crate::http::problem::{Kind, Problem};
 use crate::ingest::{Bad, Refusal, Row, RowEnd, Sent, Watch};
 use crate::store::trades::LineRefusal;
 
+/// Behind the last outcome. An answer that lacks it is cut off, so that its client does not take it for a
+/// whole one.
+pub(super) const END: Bytes = Bytes::new();
+
 /// With so many bytes of outcomes held, no more lines are read.
 const MOST: usize = 256 * 1024;
 
@@ -47,8 +51,8 @@ impl Outcomes {
         Self { lines: VecDeque::new(), held: 0, ready: Vec::new(), client, stalled: None, limit, many }
     }
 
-    /// Tells the rest, and if it ended early why, for at most so long.
-    pub(super) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) {
+    /// Tells the rest, and if it ended early why, for at most so long; whether the client has taken all.
+    pub(super) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) -> bool {
         if let Some(problem) = ended {
             let left = "The upload ended before this line was stored: the last line of the answer says why.";
             let left = Problem::new(Kind::NotStored, left);
@@ -65,7 +69,14 @@ impl Outcomes {
                 problem: Some(problem.in_line()),
             });
         }
-        let _ = timeout(limit, self.client.send(std::mem::take(&mut self.ready).into())).await;
+        let rest = std::mem::take(&mut self.ready);
+        rest.is_empty() || matches!(timeout(limit, self.client.send(rest.into())).await, Ok(Ok(())))
+    }
+
+    /// The answer is whole.
+    pub(super) async fn end(self) {
+        // It is taken, or nobody is there.
+        let _ = self.client.send(END).await;
     }
 
     fn tell(&mut self, line: u64, seq: Option<Seq>, problem: Option<&Problem>) {

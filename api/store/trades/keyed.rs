@@ -18,6 +18,8 @@
 //! always, there is nothing to look at. Of two attempts under way at once one is refused, looks
 //! again, and finds what the other has stored.
 //!
+//! An upload has a record, too, and a key for each line: [`lines`] says what is different, [`upload`] does it.
+//!
 //! What a request is answered is a function of where its trades are and of the record's `date`, so
 //! that each attempt is answered the same. `outcome` in the record only spares later repeats the
 //! search; it is durable before the first repeat is answered.
