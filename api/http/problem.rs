@@ -253,7 +253,7 @@ fn logged(error: store::Error) -> (Kind, &'static str) {
 }
 
 impl IntoResponse for Problem {
-    /// Without a body yet: [`render()`] writes it.
+    /// Without a body yet: [`Render`] writes it.
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
         response.extensions_mut().insert(self);
