@@ -51,6 +51,9 @@ pub(super) struct Settled {
     pub(super) again: Vec<Request>,
     /// What was stored, where its keys are worth remembering.
     pub(super) run: Option<Run>,
+    /// Requests of which all is stored. They are answered when the committer knows the new tail, so that
+    /// a client's next request finds it.
+    pub(super) done: Vec<Request>,
 }
 
 impl Share {
@@ -93,7 +96,13 @@ impl Share {
         there.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
-            return Err(Settled { customer: self.customer, tail, again: Vec::new(), run: None });
+            return Err(Settled {
+                customer: self.customer,
+                tail,
+                again: Vec::new(),
+                run: None,
+                done: Vec::new(),
+            });
         }
         let items: Vec<_> = self.items().collect();
         let planned = statement::plan(self.customer, tail, &items, now);
@@ -123,9 +132,8 @@ impl Share {
             searches.for_each(|(search, _)| search.stored_through(tail.last_seq().get()));
         }
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
-        done.into_iter().for_each(Request::succeed);
         match verdicts.get(stored) {
-            None => Settled { customer: self.customer, tail, again, run },
+            None => Settled { customer: self.customer, tail, again, run, done },
             Some(Verdict::Malformed(detail)) => {
                 // Whose trade it is cannot be told where several are merged: each goes alone then.
                 if let [_] = again[..] {
@@ -134,7 +142,7 @@ impl Share {
                     again.drain(..).for_each(|request| request.fail(0, cause()));
                 }
                 again.iter_mut().for_each(|request| request.alone = true);
-                Settled { customer: self.customer, tail: None, again, run }
+                Settled { customer: self.customer, tail: None, again, run, done }
             }
             Some(_) => {
                 for request in &mut again {
@@ -146,7 +154,7 @@ impl Share {
                     again.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
                 let given_up: Vec<Request> = given_up;
                 given_up.into_iter().for_each(|request| request.fail(0, Cause::Contended));
-                Settled { customer: self.customer, tail: None, again, run }
+                Settled { customer: self.customer, tail: None, again, run, done }
             }
         }
     }
@@ -164,13 +172,13 @@ impl Share {
             let unknown = request.rest().len();
             request.fail(unknown, Cause::OutcomeUnknown);
         }
-        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None }
+        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None, done: Vec::new() }
     }
 
     /// Nothing was sent.
     pub(super) fn fail(self, cause: impl Fn() -> Cause) -> Settled {
         self.requests.into_iter().for_each(|request| request.fail(0, cause()));
-        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None }
+        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None, done: Vec::new() }
     }
 }
 

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use mongodb::Database;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::append::Request;
 use super::batch::{Known, Settled, Share};
 use super::committer::Message;
 use super::keyed::{ServerTime, look_up};
@@ -40,9 +41,11 @@ pub(super) struct Connection {
 /// Commits these customers' requests, at least one, and tells the committer of each customer as soon
 /// as it is settled.
 pub(super) async fn run(connection: &Connection, shares: Vec<Share>, committer: &UnboundedSender<Message>) {
-    let tell = |settled: Settled| {
+    let tell = |mut settled: Settled| {
+        let done = std::mem::take(&mut settled.done);
         // The committer outlives its commits: they hold its address.
         let _ = committer.send(Message::Settled(settled));
+        done.into_iter().for_each(Request::succeed);
     };
     let planned = plan(connection, shares, &tell).await;
     let (single, longer): (Vec<_>, Vec<_>) =

@@ -133,7 +133,7 @@ impl Committer {
                     self.ready.push_back(customer);
                 }
             }
-            Message::Settled(Settled { customer, tail, again, run }) => {
+            Message::Settled(Settled { customer, tail, again, run, .. }) => {
                 if let Some(run) = run {
                     self.recent.put(customer, run);
                 }

@@ -2,10 +2,11 @@
 
 use mongodb::bson::doc;
 use mongodb::options::ClientOptions;
+use reqwest::Method;
 use tokio::task::JoinSet;
 
-use super::program::{Ended, Place, pagebucket, run};
-use crate::harness::{shared, tests, trade};
+use super::program::{Ended, PATIENCE, Place, pagebucket, run};
+use crate::harness::{eventually, shared, tests, trade};
 
 tests!["commands":
     a_password_that_works_is_not_logged,
@@ -37,7 +38,10 @@ async fn a_password_that_works_is_not_logged() {
 
     let serving = place.serve(&["--log", "trace"]).await;
     serving.client.append(7, &trade(1)).await.expect(201);
-    serving.client.get("/v1/customers/7/trades").await.expect(200);
+    let closing = |request: reqwest::RequestBuilder| request.header("connection", "close");
+    serving.client.send(Method::GET, "/v1/customers/7/trades", closing).await.expect(200);
+    eventually("the end of the connection in the log", PATIENCE, async || serving.err().contains("TRACE"))
+        .await;
     let ended = serving.stop().await;
     assert!(ended.err.contains("TRACE") && ended.err.contains(&host), "it says where it is: {ended:?}");
     ended.holds_no_password();
