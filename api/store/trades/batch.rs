@@ -91,7 +91,7 @@ impl Share {
 
     /// Lays the trades out behind the tail. Without a plan the requests are answered, as are those whose
     /// trades are all there.
-    pub(super) fn plan(mut self, tail: Option<Tail>, now: Instant) -> Result<Self, Settled> {
+    pub(super) fn plan(mut self, tail: Option<Tail>, now: Instant) -> Result<Self, Box<Settled>> {
         let (there, rest): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         there.into_iter().for_each(Request::succeed);
         self.requests = rest;
@@ -111,7 +111,7 @@ impl Share {
                 self.statements = statements;
                 Ok(self)
             }
-            Err(exhausted) => Err(self.fail(|| exhausted.into())),
+            Err(exhausted) => Err(Box::new(self.fail(|| exhausted.into()))),
         }
     }
 

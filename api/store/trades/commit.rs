@@ -96,7 +96,7 @@ async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
     for (share, tail) in search(connection, ready).await {
         match share.plan(tail, now) {
             Ok(share) => planned.push(share),
-            Err(settled) => tell(settled),
+            Err(settled) => tell(*settled),
         }
     }
     planned
