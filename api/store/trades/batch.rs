@@ -96,13 +96,8 @@ impl Share {
         there.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
-            return Err(Settled {
-                customer: self.customer,
-                tail,
-                again: Vec::new(),
-                run: None,
-                done: Vec::new(),
-            });
+            let (customer, again, done) = (self.customer, Vec::new(), Vec::new());
+            return Err(Box::new(Settled { customer, tail, again, run: None, done }));
         }
         let items: Vec<_> = self.items().collect();
         let planned = statement::plan(self.customer, tail, &items, now);
