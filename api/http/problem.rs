@@ -303,6 +303,9 @@ mod tests {
                 Ok(())
             }
         }
+        // Another test's thread, which has no subscriber, would else decide that nobody listens here.
+        let nowhere = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+        let _ = tracing::subscriber::set_global_default(nowhere);
         let lines = Lines::default();
         let writer = lines.clone();
         let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
