@@ -7,27 +7,11 @@ use std::io::Write;
 
 use serde::Serialize;
 
+pub use crate::format::Format;
+
 use crate::domain::{CustomerId, Instant, Price, Quantity, Seq, Side, Ticker, Trade};
 
-/// What a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Comma-separated values with a header row (RFC 4180).
-    Csv,
-    /// One JSON object a line.
-    Ndjson,
-}
-
 impl Format {
-    /// By the ending of a file's name: `csv`; `ndjson`, `jsonl`; in any letter case.
-    pub fn of_extension(extension: &str) -> Option<Self> {
-        match extension.to_ascii_lowercase().as_str() {
-            "csv" => Some(Self::Csv),
-            "ndjson" | "jsonl" => Some(Self::Ndjson),
-            _ => None,
-        }
-    }
-
     /// What comes before the first row.
     pub fn header(self) -> &'static str {
         match self {

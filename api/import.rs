@@ -31,27 +31,8 @@ pub use columns::Columns;
 pub use read_ahead::read_ahead;
 pub use rows::{OpenError, Rows};
 
+pub use crate::format::Format;
 use crate::ingest::Bad;
-
-/// What a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Comma-separated values with a header row.
-    Csv,
-    /// One JSON object a line.
-    Ndjson,
-}
-
-impl Format {
-    /// By the ending of a file's name: `csv`; `ndjson`, `jsonl`, `json`; in any letter case.
-    pub fn of_extension(extension: &str) -> Option<Self> {
-        match extension.to_ascii_lowercase().as_str() {
-            "csv" => Some(Self::Csv),
-            "ndjson" | "jsonl" | "json" => Some(Self::Ndjson),
-            _ => None,
-        }
-    }
-}
 
 /// A row that is no trade.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

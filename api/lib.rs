@@ -9,6 +9,7 @@
 //! | [`config`] | the typed settings of a server; their doc comments are `--help` |
 //! | [`telemetry`] | the log |
 //! | [`http`] | routes, extractors, problems, links, OpenAPI; never the mongodb crate |
+//! | [`format`](mod@format) | CSV or NDJSON |
 //! | [`import`] | files of trades, row by row |
 //! | [`export`](mod@export) | trades as rows of a file |
 //! | [`ingest`] | trades by the stream: rows in, an outcome for each out |
@@ -23,6 +24,7 @@ pub mod config;
 pub mod domain;
 pub mod embedded;
 pub mod export;
+pub mod format;
 pub mod http;
 pub mod import;
 pub mod ingest;

@@ -103,17 +103,17 @@ pub async fn append(
         None => {
             let trades = drafts.into_iter().map(|draft| draft.dated(now)).collect();
             let appended = api.store.trades().append(customer, trades, deadline).await;
-            appended.map(|appended| AppendedOnce { appended, date: now, replayed: false })
+            appended.map(|appended| AppendedOnce { appended, date: now })
         }
     };
-    let AppendedOnce { appended, date, replayed } =
+    let AppendedOnce { appended, date } =
         stored.map_err(|error| Problem::of_append(customer, error, count, repeat))?;
     let mut headers = HeaderMap::new();
     if let Some(range) = appended.ranges.first() {
         let location = format!("/v1/customers/{customer}/trades/{}", range.first);
         headers.extend(HeaderValue::try_from(location).map(|location| (header::LOCATION, location)));
     }
-    if replayed {
+    if appended.replayed {
         headers.insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
     }
     Ok((StatusCode::CREATED, headers, Json(AppendedView::new(customer, &appended, date))).into_response())

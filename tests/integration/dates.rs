@@ -4,7 +4,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{Client, Service, tests, trade_at};
+use crate::harness::{Client, Service, seqs, tests, trade_at};
 
 tests!["dates":
     a_span_is_half_open,
@@ -29,16 +29,6 @@ async fn append(client: &Client, customer: u64, from: u64, dates: &[i64]) {
     for part in trades.chunks(1000) {
         client.append(customer, &json!(part)).await.expect(201);
     }
-}
-
-#[track_caller]
-fn seqs(listing: &Value) -> Vec<u64> {
-    let items = listing["items"].as_array().expect("items");
-    let seq = |item: &Value| {
-        assert_eq!(item["seq"], item["qty"], "a trade at another's address: {item}");
-        item["seq"].as_u64().expect("a number")
-    };
-    items.iter().map(seq).collect()
 }
 
 /// Numbers by chance, the same every time.

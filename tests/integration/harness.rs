@@ -15,7 +15,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
-pub use client::{Answer, Client, trade, trade_at};
+pub use client::{Answer, Client, seqs, trade, trade_at};
 pub use filled::fill;
 pub use invariants::{History, history, try_history};
 pub use mongod::{Mongod, free_port, shared};

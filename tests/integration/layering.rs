@@ -8,13 +8,22 @@ use crate::harness::tests;
 tests!["layering": modules_know_only_what_is_below_them, no_module_is_without_a_rule];
 
 /// A module of the crate; the modules of the crate that it may name; outside crates that it must not.
-const RULES: [(&str, &[&str], &[&str]); 10] = [
+const RULES: [(&str, &[&str], &[&str]); 11] = [
     ("domain", &[], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"]),
     ("store", &["domain"], &["axum", "utoipa", "tower", "tower_http", "hyper", "clap"]),
     ("embedded", &[], &["axum", "utoipa", "tower", "tower_http", "hyper", "clap"]),
     ("ingest", &["domain", "store"], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "clap"]),
-    ("import", &["domain", "ingest"], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper"]),
-    ("export", &["domain"], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"]),
+    (
+        "import",
+        &["domain", "format", "ingest"],
+        &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper"],
+    ),
+    ("format", &[], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"]),
+    (
+        "export",
+        &["domain", "format"],
+        &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"],
+    ),
     ("http", &["domain", "export", "ingest", "store"], &["mongodb", "clap"]),
     ("config", &[], &["mongodb", "axum", "utoipa"]),
     ("telemetry", &["config"], &["mongodb", "axum", "utoipa"]),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Service, tests, trade};
+use crate::harness::{Client, Service, seqs, tests, trade};
 
 tests!["windows":
     sizes_are_exact_across_pages,
@@ -20,17 +20,6 @@ tests!["windows":
 async fn filled(service: &Service, customer: u64, trades: u64) {
     let many: Vec<Value> = (1..=trades).map(trade).collect();
     service.client.append(customer, &json!(many)).await.expect(201);
-}
-
-/// The sequence numbers of a listing, each with its own trade.
-#[track_caller]
-fn seqs(listing: &Value) -> Vec<u64> {
-    let items = listing["items"].as_array().expect("items");
-    let seq = |item: &Value| {
-        assert_eq!(item["seq"], item["qty"], "a trade at another's address: {item}");
-        item["seq"].as_u64().expect("a number")
-    };
-    items.iter().map(seq).collect()
 }
 
 async fn sizes_are_exact_across_pages() {

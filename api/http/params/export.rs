@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
-use super::list::{in_query, instant, whole};
+use super::list::{dates, in_query, whole};
 use super::{Reader, customer_parameter, missing};
 use crate::domain::{CustomerId, DateRange, Invalid, MAX_SAFE_INTEGER, Position};
 use crate::export::Format;
@@ -36,12 +36,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ExportParams {
             _ => Err(Invalid("must be \"ndjson\" or \"csv\"".to_owned())),
         });
         let after = reader.query("after", Position::from_str);
-        let from = reader.query("from", instant);
-        let to = reader.query("to", instant);
-        let dates = DateRange::new(from, to)
-            .map_err(|Invalid(detail)| reader.refuse("to", detail))
-            .ok()
-            .filter(|_| from.is_some() || to.is_some());
+        let dates = dates(&mut reader);
         reader.finish()?;
         let after = after.unwrap_or(Position::BEGINNING);
         customer.map(|customer| Self { customer, format, after, dates }).ok_or_else(missing)

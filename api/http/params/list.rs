@@ -55,12 +55,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
         let after = reader.query("after", Position::from_str);
         let before = reader.query("before", Seq::from_str);
         let limit = reader.query("limit", Limit::from_str);
-        let from = reader.query("from", instant);
-        let to = reader.query("to", instant);
-        let dates = DateRange::new(from, to)
-            .map_err(|Invalid(detail)| reader.refuse("to", detail))
-            .ok()
-            .filter(|_| from.is_some() || to.is_some());
+        let dates = dates(&mut reader);
         let order = reader.query("order", |text| match text {
             "asc" => Ok(Order::Ascending),
             "desc" => Ok(Order::Descending),
@@ -83,8 +78,16 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
     }
 }
 
+/// `from` and `to`, if either is given.
+pub(super) fn dates(reader: &mut Reader) -> Option<DateRange> {
+    let from = reader.query("from", instant);
+    let to = reader.query("to", instant);
+    let dates = DateRange::new(from, to).map_err(|Invalid(detail)| reader.refuse("to", detail));
+    dates.ok().filter(|_| from.is_some() || to.is_some())
+}
+
 /// RFC 3339. A `+` that was not written as `%2B` has become a space, which stands nowhere else.
-pub(super) fn instant(text: &str) -> Result<Instant, Invalid> {
+fn instant(text: &str) -> Result<Instant, Invalid> {
     match text.rfind(' ') {
         Some(at) if at + "+00:00".len() == text.len() => {
             Instant::parse_rfc3339(&format!("{}+{}", &text[..at], &text[at + 1..]))

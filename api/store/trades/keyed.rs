@@ -78,8 +78,6 @@ pub struct AppendedOnce {
     pub appended: Appended,
     /// When the first request with the key came: the date of its trades that have none.
     pub date: Instant,
-    /// Whether this request has stored nothing of it itself.
-    pub replayed: bool,
 }
 
 /// One attempt.
@@ -119,7 +117,7 @@ impl Trades {
             }
         };
         let result = match &outcome {
-            Ok(once) if once.replayed => "replayed",
+            Ok(once) if once.appended.replayed => "replayed",
             Ok(_) => "stored",
             Err(AppendError { cause: Cause::KeyReused, .. }) => "reused",
             Err(_) => "failed",
@@ -171,7 +169,7 @@ impl Attempt {
         let appended = self.trades.enqueue(request).await.whole()?;
         match appended.replayed {
             true => self.tell(id, appended.ranges, date).await,
-            false => Ok(AppendedOnce { appended, date, replayed: false }),
+            false => Ok(AppendedOnce { appended, date }),
         }
     }
 
@@ -233,5 +231,5 @@ impl Trades {
 fn replayed(ranges: Vec<SeqRange>, date: Instant) -> AppendedOnce {
     let totals = Totals::ending_with(ranges.last().map(|range| range.last));
     let appended = Appended { ranges, totals, replayed: true };
-    AppendedOnce { appended, date, replayed: true }
+    AppendedOnce { appended, date }
 }

@@ -112,3 +112,14 @@ pub fn trade(qty: u64) -> Value {
 pub fn trade_at(qty: u64, date: &str) -> Value {
     json!({ "type": "sell", "ticker": "MDB", "qty": qty, "date": date })
 }
+
+/// The sequence numbers of a listing of trades whose quantities are their sequence numbers.
+#[track_caller]
+pub fn seqs(listing: &Value) -> Vec<u64> {
+    let items = listing["items"].as_array().expect("items");
+    let seq = |item: &Value| {
+        assert_eq!(item["seq"], item["qty"], "a trade at another's address: {item}");
+        item["seq"].as_u64().expect("a number")
+    };
+    items.iter().map(seq).collect()
+}

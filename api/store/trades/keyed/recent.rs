@@ -9,8 +9,8 @@ use crate::domain::CustomerId;
 /// Trades remembered of one customer: some commits' worth.
 const MOST_TRADES: usize = 512;
 
-/// Customers remembered at once, at 13 bytes a trade; beyond them all are forgotten. It only spares
-/// reads.
+/// Customers remembered at once, by each committer: 7 MB at most, at 13 bytes a trade. Beyond them all are
+/// forgotten; it only spares reads.
 const MOST_CUSTOMERS: usize = 1_000;
 
 /// Trades that one commit has stored, durably and without a gap.

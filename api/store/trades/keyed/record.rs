@@ -146,6 +146,9 @@ mod tests {
         stored.extend(outcome.get_document("u").and_then(|u| u.get_document("$set")).unwrap().clone());
         let raw = RawDocumentBuf::try_from(&stored).unwrap();
         assert_eq!(read(&raw).unwrap(), (id, record));
+        let plain = document(id, customer, &Record { outcome: None, ..read(&raw).unwrap().1 }, 5);
+        let bytes = RawDocumentBuf::try_from(&plain).unwrap().as_bytes().len();
+        assert_eq!(bytes, 162, "as docs/exactly-once.md says");
         stored.insert("from", 7_i32);
         assert!(read(&RawDocumentBuf::try_from(&stored).unwrap()).is_err());
     }
