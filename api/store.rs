@@ -9,6 +9,9 @@ mod connection;
 mod deadline;
 mod epoch;
 mod error;
+mod group_commit;
+mod majority;
+mod measure;
 mod migrations;
 pub mod trades;
 
@@ -26,6 +29,7 @@ pub use error::{Corruption, Error};
 pub use migrations::{Migration, MigrationError, Plan};
 
 use crate::domain::Clock;
+use group_commit::Sessions;
 use trades::{Capacity, ReadPreference, Trades};
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
@@ -52,7 +56,8 @@ impl Store {
     ) -> Result<Self, ConnectError> {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
-        let trades = Trades::new(database.clone(), topology, clock, capacity);
+        let sessions = Arc::new(Sessions::new(client.clone(), topology));
+        let trades = Trades::new(database.clone(), sessions, clock, capacity);
         Ok(Self { client, database, topology, trades, epoch: Arc::default() })
     }
 

@@ -78,7 +78,7 @@ fn describe() {
         "Time until the head of the answer, by method and route."
     );
     describe_gauge!("pagebucket_append_queue_trades", "Trades waiting to be committed, or being committed.");
-    describe_counter!("pagebucket_append_retries_total", "Statements and commands sent again, by cause.");
+    describe_counter!("pagebucket_commit_retries_total", "Statements and commands sent again, by cause.");
     describe_histogram!(
         "pagebucket_commit_duration_seconds",
         Unit::Seconds,
@@ -88,7 +88,7 @@ fn describe() {
         "pagebucket_keyed_appends_total",
         "Requests with an Idempotency-Key, by what came of them."
     );
-    describe_histogram!("pagebucket_commit_statements", "Buckets that a command is to write.");
+    describe_histogram!("pagebucket_commit_statements", "Documents that a command is to write.");
     describe_histogram!("pagebucket_commit_trades", "Trades that a command carries.");
     describe_counter!("pagebucket_catalog_lookups_total", "Tails asked of the catalog, by result.");
     describe_counter!(

@@ -28,6 +28,11 @@ impl Deadline {
         Self(self.0.min(Instant::now() + limit))
     }
 
+    /// The earliest of them, or one command's time.
+    pub(super) fn earliest(deadlines: impl IntoIterator<Item = Self>) -> Self {
+        deadlines.into_iter().fold(Self::within(COMMAND), Self::min)
+    }
+
     /// How much is left, zero when it has passed.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())

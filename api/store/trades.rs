@@ -28,15 +28,15 @@
 //!
 //! Opening page P + 1 compares nothing about page P, so P must be known to be full *for good*. A
 //! tail is therefore known only from an append acknowledged at majority ([`catalog`]), or from a read
-//! at majority ([`tails`], [`majority`]); statements of one customer go in one ordered command, so
+//! at majority ([`tails`], [`majority`](super::majority)); statements of one customer go in one ordered command, so
 //! that a failed page never leaves a later one behind. Within one process a customer has at most one
 //! commit under way; between processes the guards decide.
 //!
 //! # Group commit
 //!
-//! Appends queue at a few committers, by customer ([`committer`]). A committer merges what has queued
-//! while its last commit was under way ([`batch`]) and sends it as one command or few ([`commit`]):
-//! no timer, no added latency when idle, one journal flush for many requests under load.
+//! Appends queue at a few committers, by customer ([`group_commit`](super::group_commit), [`ledger`]).
+//! What has queued while the last commit was under way is merged ([`batch`]) and sent as one command or
+//! few ([`commit`]).
 //!
 //! # Reading
 //!
@@ -47,9 +47,9 @@
 //!
 //! # Retry
 //!
-//! An answer means *stored*, *refused* or *unknown* ([`reply`]). A refused append reads the tail
+//! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append reads the tail
 //! again, from after the refusing write, and is placed anew. An unknown one is replayed as the same
-//! command under the same number, which the server applies at most once ([`session`]), until it is
+//! command under the same number, which the server applies at most once ([`session`](super::group_commit)), until it is
 //! answered or its deadline passes; it is never placed anew. A standalone server has no numbers: there
 //! the first lost answer is already an unknown outcome.
 
@@ -58,20 +58,17 @@ mod batch;
 mod bucket_id;
 mod catalog;
 mod commit;
-mod committer;
 mod customers;
 mod dates;
 mod decimal;
 mod document;
 mod export;
 mod keyed;
-mod majority;
+mod ledger;
 mod measure;
 mod reads;
-mod reply;
 mod secondaries;
 mod seek;
-mod session;
 mod shared;
 mod statement;
 mod tail;
@@ -80,11 +77,12 @@ mod tails;
 use std::sync::Arc;
 
 use mongodb::Database;
-use tokio::sync::Semaphore;
-use tokio::sync::mpsc::UnboundedSender;
 
-use super::Topology;
+use super::group_commit::{Address, Committers, Queue, Sessions};
 use crate::domain::{Clock, CustomerId};
+use catalog::Catalog;
+use ledger::Histories;
+use measure::QUEUED;
 
 pub use append::{AppendError, Appended, Cause};
 pub use bucket_id::BucketId;
@@ -117,10 +115,6 @@ impl Default for Capacity {
     }
 }
 
-/// Committers of one process. Each has one commit under way; a few of them keep the server's journal
-/// busy while others wait for it.
-const COMMITTERS: usize = 4;
-
 /// The histories of all customers. Cheap to clone. Its committers end with the last clone.
 #[derive(Clone, Debug)]
 pub struct Trades(Arc<Inner>, ReadPreference);
@@ -130,43 +124,37 @@ struct Inner {
     database: Database,
     connection: Arc<commit::Connection>,
     readers: shared::Readers,
-    /// Room in the queues, in trades: `queued_trades` when they are empty.
-    room: Arc<Semaphore>,
-    queued_trades: usize,
-    committers: [UnboundedSender<committer::Message>; COMMITTERS],
+    /// In trades.
+    queue: Queue,
+    committers: Committers<Histories>,
 }
 
 impl Trades {
-    pub(super) fn new(database: Database, topology: Topology, clock: Clock, capacity: Capacity) -> Self {
-        let sessions = Arc::new(session::Sessions::new(database.client().clone(), topology));
+    pub(super) fn new(database: Database, sessions: Arc<Sessions>, clock: Clock, capacity: Capacity) -> Self {
         let connection = Arc::new(commit::Connection {
             database: database.clone(),
             sessions,
             clock,
             server_time: Default::default(),
         });
-        let catalog = || catalog::Catalog::new(capacity.catalog_customers.div_ceil(COMMITTERS));
-        let committers =
-            std::array::from_fn(|number| committer::start(Arc::clone(&connection), catalog(), number));
-        let queued_trades = capacity.queued_trades.min(u32::MAX as usize);
-        let room = Arc::new(Semaphore::new(queued_trades));
+        let customers = capacity.catalog_customers.div_ceil(Committers::<Histories>::COUNT);
+        let ledger = |number| Histories::new(Arc::clone(&connection), Catalog::new(customers), number);
+        let committers = Committers::start(ledger);
+        let queue = Queue::new(capacity.queued_trades, QUEUED);
         let readers = shared::Readers::default();
-        let inner = Inner { database, connection, readers, room, queued_trades, committers };
+        let inner = Inner { database, connection, readers, queue, committers };
         Self(Arc::new(inner), ReadPreference::Primary)
     }
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
     /// appends are refused meanwhile.
     pub async fn settled(&self) {
-        let all = u32::try_from(self.0.queued_trades).unwrap_or(u32::MAX);
-        // Never closed: an error cannot be.
-        let _ = self.0.room.acquire_many(all).await;
+        self.0.queue.settled().await;
     }
 
     /// The committer of a customer, always the same.
-    fn committer(&self, customer: CustomerId) -> &UnboundedSender<committer::Message> {
+    fn committer(&self, customer: CustomerId) -> &Address<Histories> {
         // Fibonacci hashing (Knuth, TAOCP 6.4), so that ids with a common stride spread.
-        let hash = customer.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        &self.0.committers[hash as usize % COMMITTERS]
+        self.0.committers.by_hash(customer.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
     }
 }

@@ -1,19 +1,13 @@
 //! An append, from its queue to its answer.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
-
 use mongodb::bson::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::committer::Message;
 use super::keyed::{Placed, RecordId, Seeking};
-use super::measure::QUEUED;
 use super::statement::Item;
 use super::{SecondsExhausted, Trades};
 use crate::domain::{CustomerId, SeqRange, Totals, Trade};
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::group_commit::{NoAnswer, Pending, Room, Ticket};
+use crate::store::{Deadline, Error};
 
 /// What an append has stored: all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,22 +60,10 @@ pub enum Cause {
     Database(#[from] Error),
 }
 
-/// How long an append may wait for its first commit. Long enough for a queue that is full, short
-/// enough to leave a commit most of its own time.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-
-/// A committer answers before the deadline of a request; this much later nobody believes it.
-const GRACE: Duration = Duration::from_secs(1);
-
-const WAITING: u8 = 0;
-const TAKEN: u8 = 1;
-const WITHDRAWN: u8 = 2;
-
 /// Trades on their way to the end of one history.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) customer: CustomerId,
-    pub(super) deadline: Deadline,
     /// When a statement of it was refused, in the cluster's time.
     pub(super) refused_at: Option<Timestamp>,
     /// How often one was.
@@ -92,11 +74,7 @@ pub(super) struct Request {
     pub(super) keyed: Option<Keyed>,
     trades: Vec<Trade>,
     placed: Placed,
-    state: Arc<AtomicU8>,
-    /// Where to, once somebody waits for it.
-    answer: Option<oneshot::Sender<Answered>>,
-    /// Its place in the queue, given back with the answer.
-    _room: Room,
+    ticket: Ticket<Answered>,
 }
 
 /// The part of a request that only those with a key have.
@@ -137,26 +115,6 @@ impl Answered {
     }
 }
 
-/// Room in the queues for so many trades, for as long as this lives.
-#[derive(Debug)]
-pub(super) struct Room {
-    trades: usize,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Room {
-    fn new(trades: usize, permit: OwnedSemaphorePermit) -> Self {
-        metrics::gauge!(QUEUED).increment(trades as f64);
-        Self { trades, _permit: permit }
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        metrics::gauge!(QUEUED).decrement(self.trades as f64);
-    }
-}
-
 impl Trades {
     /// Stores trades at the end of a history, in their order; at least one trade.
     ///
@@ -171,64 +129,40 @@ impl Trades {
         trades: Vec<Trade>,
         deadline: Deadline,
     ) -> Result<Appended, AppendError> {
-        let room = self.room(trades.len())?;
-        self.enqueue(Request::new(customer, trades, deadline, room)).await.whole()
+        let (ticket, pending) = Ticket::new(deadline, self.room(trades.len())?);
+        self.enqueue(Request::new(customer, trades, ticket), pending).await.whole()
     }
 
     /// # Errors
     /// There is none.
     pub(super) fn room(&self, trades: usize) -> Result<Room, AppendError> {
-        let permit = Arc::clone(&self.0.room).try_acquire_many_owned(trades.try_into().unwrap_or(u32::MAX));
-        match permit {
-            Ok(permit) => Ok(Room::new(trades, permit)),
-            Err(_) => Err(AppendError { ranges: Vec::new(), unknown: 0, cause: Cause::Overloaded }),
-        }
+        let overloaded = || AppendError { ranges: Vec::new(), unknown: 0, cause: Cause::Overloaded };
+        self.0.queue.room(trades).ok_or_else(overloaded)
     }
 
     /// Sends a request to its committer, and waits for its answer.
-    pub(super) async fn enqueue(&self, mut request: Request) -> Answered {
-        let (deadline, state, placed) =
-            (request.deadline, Arc::clone(&request.state), request.placed.clone());
-        let rest = request.rest().len();
-        let (answer, mut answered) = oneshot::channel();
-        request.answer = Some(answer);
+    pub(super) async fn enqueue(&self, request: Request, pending: Pending<Answered>) -> Answered {
+        let (placed, rest) = (request.placed.clone(), request.rest().len());
         // Without a word from the committer: what was there before is there.
         let refused = |unknown, cause| {
             let failed = Some((unknown, cause));
-            Answered { placed: placed.clone(), looked: 0, stored: false, failed }
+            Answered { placed, looked: 0, stored: false, failed }
         };
-        if self.committer(request.customer).send(Message::Append(request)).is_err() {
+        if !self.committer(request.customer).request(request) {
             return refused(0, Error::Internal("a committer has ended".to_owned()).into());
         }
-        let wait = LONGEST_WAIT.min(deadline.remaining());
-        if let Ok(answer) = tokio::time::timeout(wait, &mut answered).await {
-            return answer.unwrap_or_else(|_lost| refused(rest, Cause::OutcomeUnknown));
-        }
-        if state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            return refused(0, Cause::Overloaded);
-        }
-        match tokio::time::timeout(deadline.remaining() + GRACE, answered).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => refused(rest, Cause::OutcomeUnknown),
+        match pending.answer().await {
+            Ok(answered) => answered,
+            Err(NoAnswer::Withdrawn) => refused(0, Cause::Overloaded),
+            Err(NoAnswer::Lost) => refused(rest, Cause::OutcomeUnknown),
         }
     }
 }
 
 impl Request {
-    fn new(customer: CustomerId, trades: Vec<Trade>, deadline: Deadline, room: Room) -> Self {
-        Self {
-            customer,
-            deadline: deadline.or_within(COMMAND),
-            refused_at: None,
-            attempts: 0,
-            alone: false,
-            keyed: None,
-            trades,
-            placed: Placed::default(),
-            state: Arc::new(AtomicU8::new(WAITING)),
-            answer: None,
-            _room: room,
-        }
+    fn new(customer: CustomerId, trades: Vec<Trade>, ticket: Ticket<Answered>) -> Self {
+        let placed = Placed::default();
+        Self { customer, refused_at: None, attempts: 0, alone: false, keyed: None, trades, placed, ticket }
     }
 
     /// One with a key, of which the first trades are stored already where `placed` says.
@@ -237,18 +171,18 @@ impl Request {
         trades: Vec<Trade>,
         placed: Placed,
         keyed: Keyed,
-        deadline: Deadline,
-        room: Room,
+        ticket: Ticket<Answered>,
     ) -> Self {
-        Self { placed, keyed: Some(keyed), ..Self::new(customer, trades, deadline, room) }
+        Self { placed, keyed: Some(keyed), ..Self::new(customer, trades, ticket) }
     }
 
     /// Takes it out of the queue for good; false when its client was told that it waited too long.
     pub(super) fn take(&self) -> bool {
-        match self.state.compare_exchange(WAITING, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => true,
-            Err(state) => state == TAKEN,
-        }
+        self.ticket.take()
+    }
+
+    pub(super) fn deadline(&self) -> Deadline {
+        self.ticket.deadline()
     }
 
     /// The trades still to be placed.
@@ -303,10 +237,6 @@ impl Request {
 
     fn tell(self, failed: Option<(usize, Cause)>) {
         let (looked, stored) = self.keyed.map_or((0, true), |keyed| (keyed.search.looked(), keyed.stored));
-        let answered = Answered { placed: self.placed, looked, stored, failed };
-        if let Some(answer) = self.answer {
-            // A client that has hung up is not there to be told.
-            let _ = answer.send(answered);
-        }
+        self.ticket.answer(Answered { placed: self.placed, looked, stored, failed });
     }
 }

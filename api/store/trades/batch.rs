@@ -3,14 +3,15 @@
 
 use mongodb::bson::Timestamp;
 
+use super::COLLECTION;
 use super::append::{Cause, Request};
 use super::keyed::{Run, Searches};
-use super::measure::RETRIES;
-use super::reply::Verdict;
 use super::statement::{self, Item, Statement};
 use super::tail::Tail;
 use crate::domain::{CustomerId, Instant, SeqRange};
 use crate::store::Error;
+use crate::store::group_commit::Verdict;
+use crate::store::measure::RETRIES;
 
 /// Refusals after which a request gives up. With `n` processes appending to one customer an attempt
 /// wins about once in `n` times, so that ten processes lose so often in a row once in 10^4 appends.
@@ -143,7 +144,8 @@ impl Share {
                 for request in &mut again {
                     request.refused_at = at.or(request.refused_at);
                     request.attempts += 1;
-                    metrics::counter!(RETRIES, "cause" => "stale_tail").increment(1);
+                    metrics::counter!(RETRIES, "collection" => COLLECTION, "cause" => "stale_tail")
+                        .increment(1);
                 }
                 let (again, given_up) =
                     again.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);

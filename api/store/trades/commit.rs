@@ -1,23 +1,20 @@
 //! One commit: tails, plans, commands, verdicts.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use mongodb::Database;
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::append::Request;
 use super::batch::{Known, Settled, Share};
-use super::committer::Message;
 use super::keyed::{ServerTime, look_up};
-use super::measure::{COMMIT_SECONDS, COMMIT_STATEMENTS, COMMIT_TRADES};
-use super::reply::Answer;
-use super::session::{Outcome, Sessions};
+use super::ledger::Histories;
+use super::measure::COMMIT_TRADES;
 use super::tail::Tail;
 use super::{statement, tails};
 use crate::domain::Clock;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::group_commit::{Address, Answer, Outcome, Sessions};
+use crate::store::{Deadline, Error};
 
 /// Statements in one command.
 const MOST_STATEMENTS: usize = 1_000;
@@ -40,11 +37,10 @@ pub(super) struct Connection {
 
 /// Commits these customers' requests, at least one, and tells the committer of each customer as soon
 /// as it is settled.
-pub(super) async fn run(connection: &Connection, shares: Vec<Share>, committer: &UnboundedSender<Message>) {
+pub(super) async fn run(connection: &Connection, shares: Vec<Share>, committer: &Address<Histories>) {
     let tell = |mut settled: Settled| {
         let done = std::mem::take(&mut settled.done);
-        // The committer outlives its commits: they hold its address.
-        let _ = committer.send(Message::Settled(settled));
+        committer.settled(settled);
         done.into_iter().for_each(Request::succeed);
     };
     let planned = plan(connection, shares, &tell).await;
@@ -122,17 +118,11 @@ async fn search(connection: &Connection, shares: Vec<(Share, Option<Tail>)>) -> 
 async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settled)) {
     let ordered = shares.len() == 1;
     let deadline = deadline(&shares);
-    let statements: usize = shares.iter().map(|share| share.statements.len()).sum();
-    let command = statement::command(&shares, ordered, deadline.remaining_millis());
-    metrics::histogram!(COMMIT_STATEMENTS).record(statements as f64);
+    let command = statement::command(&shares, ordered, deadline);
     let trades: usize =
         shares.iter().flat_map(|share| &share.requests).map(|request| request.rest().len()).sum();
     metrics::histogram!(COMMIT_TRADES).record(trades as f64);
-    let started = Instant::now();
-    let outcome =
-        connection.sessions.commit(&connection.database, command, statements, ordered, deadline).await;
-    metrics::histogram!(COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
-    match outcome {
+    match connection.sessions.commit(&connection.database, command, deadline).await {
         Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
             connection.server_time.learn(at);
             let mut verdicts = &verdicts[..];
@@ -155,5 +145,5 @@ async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
 /// the others short.
 fn deadline<'a>(shares: impl IntoIterator<Item = &'a Share>) -> Deadline {
     let requests = shares.into_iter().flat_map(|share| &share.requests);
-    requests.fold(Deadline::within(COMMAND), |earliest, request| earliest.min(request.deadline))
+    Deadline::earliest(requests.map(Request::deadline))
 }

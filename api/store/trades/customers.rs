@@ -11,10 +11,10 @@
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 
-use super::majority::Patient;
 use super::tail::Tail;
 use super::{COLLECTION, Trades, tails};
 use crate::domain::{CustomerId, Limit, Totals};
+use crate::store::majority::Patient;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// Some customers, ascending by id.

@@ -14,10 +14,10 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::COLLECTION;
 use super::document::Bucket;
-use super::majority::Patient;
 use super::reads::History;
 use super::tail::Tail;
 use crate::domain::{Cursor, CustomerId, DateRange, PAGE_SIZE, PageNumber, Position, Seq, Trade};
+use crate::store::majority::Patient;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// Pages chosen by the first look at the index, then four times as many by each further one: every

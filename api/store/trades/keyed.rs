@@ -45,11 +45,10 @@ use tokio::sync::oneshot;
 
 use super::Trades;
 use super::append::{AppendError, Appended, Cause, Keyed, Request};
-use super::committer::Message;
+use super::ledger::Note;
 use super::measure::KEYED;
-use super::reply::Answer;
-use super::session::Outcome;
 use crate::domain::{CustomerId, IdempotencyKey, Instant, SeqRange, Totals, TradeDraft};
+use crate::store::group_commit::{Answer, Outcome, Ticket};
 use crate::store::{Deadline, Error};
 
 pub(super) use identity::{RecordId, TradeKey};
@@ -165,8 +164,9 @@ impl Attempt {
         let date = record.date;
         let trades = self.drafts.iter().cloned().map(|draft| draft.dated(date)).collect();
         let keyed = Keyed { id, search, stored: false, begins };
-        let request = Request::keyed(self.customer, trades, placed, keyed, self.deadline, room);
-        let appended = self.trades.enqueue(request).await.whole()?;
+        let (ticket, pending) = Ticket::new(self.deadline, room);
+        let request = Request::keyed(self.customer, trades, placed, keyed, ticket);
+        let appended = self.trades.enqueue(request, pending).await.whole()?;
         match appended.replayed {
             true => self.tell(id, appended.ranges, date).await,
             false => Ok(AppendedOnce { appended, date }),
@@ -183,7 +183,7 @@ impl Attempt {
         let inner = &self.trades.0;
         let update = Bson::from(record::set_outcome(id, self.customer, &ranges));
         let command = register::updates(vec![update], self.deadline);
-        let told = inner.connection.sessions.commit(&inner.database, command, 1, false, self.deadline).await;
+        let told = inner.connection.sessions.commit(&inner.database, command, self.deadline).await;
         let error = match told {
             Outcome::Answered(Answer::Known { .. }) => return Ok(replayed(ranges, date)),
             Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
@@ -206,8 +206,9 @@ async fn register_key(
     let deadline = deadline.or_within(REGISTER);
     let (answer, answered) = oneshot::channel();
     let registration = Registration { customer, id, proposed, deadline, attempts: 0, answer };
-    let ended = || Error::Internal("a committer has ended".to_owned());
-    trades.committer(customer).send(Message::Register(registration)).map_err(|_| ended())?;
+    if !trades.committer(customer).note(Note::Register(registration)) {
+        return Err(Error::Internal("a committer has ended".to_owned()));
+    }
     let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
     let answered = tokio::time::timeout(deadline.remaining(), answered).await;
     answered.map_err(|_elapsed| unavailable())?.map_err(|_lost| unavailable())?

@@ -5,10 +5,10 @@ use mongodb::bson::{Document, doc};
 use mongodb::options::SelectionCriteria;
 
 use super::document::Bucket;
-use super::majority::Patient;
 use super::tail::Tail;
 use super::{BucketId, COLLECTION};
 use crate::domain::{CustomerId, PageNumber};
+use crate::store::majority::Patient;
 use crate::store::{Deadline, Error};
 
 /// Pages from either end that are reached by skipping over those before them. A skipped bucket is one

@@ -9,6 +9,8 @@ use super::keyed::TradeKey;
 use super::tail::Tail;
 use super::{BucketId, COLLECTION, document};
 use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, SeqRange, Trade};
+use crate::store::Deadline;
+use crate::store::group_commit::{Command, durable};
 
 /// A trade to be stored, with what it is known by, where it has a key.
 #[derive(Debug, Clone, Copy)]
@@ -91,21 +93,15 @@ pub(super) fn plan(
 /// The command that commits the statements of these shares: in order, so that the first that fails
 /// is the last that runs, or each for itself.
 ///
-/// `within` is how long the server may wait for the majority, in milliseconds. The types of
-/// `customerId` (int64) and `count` (int32) in the stored bucket are those of `q` here: on insert
-/// the server copies them.
-pub(super) fn command(shares: &[Share], ordered: bool, within: i64) -> Document {
+/// The types of `customerId` (int64) and `count` (int32) in the stored bucket are those of `q` here: on
+/// insert the server copies them.
+pub(super) fn command(shares: &[Share], ordered: bool, deadline: Deadline) -> Command {
     let mut updates = Vec::new();
     for share in shares {
         let trades: Vec<_> = share.items().collect();
         updates.extend(share.statements.iter().map(|statement| Bson::from(upsert(statement, &trades))));
     }
-    doc! {
-        "update": COLLECTION,
-        "updates": updates,
-        "ordered": ordered,
-        "writeConcern": { "w": "majority", "j": true, "wtimeout": within },
-    }
+    Command::update(COLLECTION, updates, ordered, durable(deadline))
 }
 
 fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {

@@ -6,10 +6,10 @@ use mongodb::Database;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, Timestamp, doc};
 
-use super::majority::Patient;
 use super::tail::Tail;
 use super::{BucketId, COLLECTION};
 use crate::domain::{CustomerId, PAGE_SIZE, PageNumber};
+use crate::store::majority::Patient;
 use crate::store::{Corruption, Deadline, Error};
 
 /// The last buckets of these customers, read at majority; a customer without one has none. A corrupt

@@ -6,8 +6,8 @@ use mongodb::bson::{Document, doc};
 
 use super::{Placed, Seeking, TradeKey};
 use crate::domain::{CustomerId, PAGE_SIZE};
+use crate::store::majority::Patient;
 use crate::store::trades::COLLECTION;
-use crate::store::trades::majority::Patient;
 use crate::store::{Corruption, Deadline, Error};
 
 /// Pages read at a time.

@@ -6,21 +6,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use mongodb::bson::{Bson, Document, Timestamp, doc};
-use tokio::sync::mpsc::UnboundedSender;
+use mongodb::bson::{Bson, Timestamp, doc};
 use tokio::sync::oneshot;
 
 use super::RecordId;
 use super::record::{self, COLLECTION, Record};
 use crate::domain::CustomerId;
+use crate::store::group_commit::{Address, Answer, Command, Outcome, Verdict, durable, judge};
+use crate::store::majority::Patient;
 use crate::store::trades::commit::Connection;
-use crate::store::trades::committer::Message;
-use crate::store::trades::majority::Patient;
-use crate::store::trades::reply::{self, Answer, Verdict};
-use crate::store::trades::session::Outcome;
+use crate::store::trades::ledger::{Histories, Note};
 use crate::store::trades::tail::Tail;
 use crate::store::trades::tails;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{Deadline, Error};
 
 /// Most keys in one command.
 pub(in crate::store::trades) const MOST: usize = 1_000;
@@ -60,13 +58,13 @@ pub(super) enum Registered {
 pub(in crate::store::trades) async fn run(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
-    committer: &UnboundedSender<Message>,
+    committer: &Address<Histories>,
 ) {
     let ready = with_tails(connection, registrations, committer).await;
     let there = insert(connection, ready).await;
     for registration in touch(connection, there).await {
         // The committer cannot be gone: we hold its address.
-        let _ = committer.send(Message::Register(registration));
+        committer.note(Note::Register(registration));
     }
 }
 
@@ -77,7 +75,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
     let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
         return registrations;
     };
-    let deadline = earliest(registrations.iter().map(|registration| registration.deadline));
+    let deadline = Deadline::earliest(registrations.iter().map(|registration| registration.deadline));
     let document = |registration: &Registration| {
         let Registration { id, customer, proposed, .. } = registration;
         Bson::from(record::document(*id, *customer, proposed, now))
@@ -86,7 +84,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
         "insert": COLLECTION,
         "documents": registrations.iter().map(document).collect::<Vec<_>>(),
         "ordered": false,
-        "writeConcern": write_concern(deadline),
+        "writeConcern": durable(deadline),
     };
     let (database, count) = (connection.database.clone(), registrations.len());
     let work = async move {
@@ -97,7 +95,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
             let insert = async move { database.run_command(command).await };
             let why = match deadline.or_within(ATTEMPT).spawn(insert).await {
                 None => "no answer".to_owned(),
-                Some(Ok(reply)) => match reply::judge(&reply, count, false) {
+                Some(Ok(reply)) => match judge(&reply, count, false) {
                     Answer::Known { verdicts, at, .. } => return Ok((verdicts, at)),
                     Answer::Unknown(why) => why,
                 },
@@ -141,10 +139,9 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
     if registrations.is_empty() {
         return again;
     }
-    let deadline = earliest(registrations.iter().map(|registration| registration.deadline));
+    let deadline = Deadline::earliest(registrations.iter().map(|registration| registration.deadline));
     let command = command(&registrations, deadline);
-    let sessions = &connection.sessions;
-    let outcome = sessions.commit(&connection.database, command, registrations.len(), false, deadline).await;
+    let outcome = connection.sessions.commit(&connection.database, command, deadline).await;
     let (verdicts, upserted, at) = match outcome {
         Outcome::Answered(Answer::Known { verdicts, upserted, at }) => (verdicts, upserted, at),
         Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
@@ -180,20 +177,20 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
 async fn with_tails(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
-    committer: &UnboundedSender<Message>,
+    committer: &Address<Histories>,
 ) -> Vec<Registration> {
     let cold = registrations.iter().filter(|(_, tail)| tail.is_none());
     let mut cold: Vec<_> = cold.map(|(registration, _)| registration.customer).collect();
     cold.sort_unstable_by_key(|customer| customer.get());
     cold.dedup();
-    let deadline = earliest(registrations.iter().map(|(registration, _)| registration.deadline));
+    let deadline = Deadline::earliest(registrations.iter().map(|(registration, _)| registration.deadline));
     let found = match cold.is_empty() {
         true => Ok(HashMap::new()),
         false => tails::find(&connection.database, cold, None, deadline).await,
     };
     if let Ok(found) = &found {
         let tails = found.values().filter_map(|tail| tail.as_ref().ok().copied()).collect();
-        let _ = committer.send(Message::Found(tails));
+        committer.note(Note::Found(tails));
     }
     let mut ready = Vec::with_capacity(registrations.len());
     for (mut registration, tail) in registrations {
@@ -218,7 +215,7 @@ async fn read(connection: &Connection, found: Vec<Registration>, at: Option<Time
     if found.is_empty() {
         return;
     }
-    let deadline = earliest(found.iter().map(|registration| registration.deadline));
+    let deadline = Deadline::earliest(found.iter().map(|registration| registration.deadline));
     let ids: Vec<_> = found.iter().map(|registration| registration.id).collect();
     let customers: Vec<_> = found.iter().map(|registration| registration.customer).collect();
     let database = connection.database.clone();
@@ -260,29 +257,16 @@ async fn read(connection: &Connection, found: Vec<Registration>, at: Option<Time
     }
 }
 
-fn command(registrations: &[Registration], deadline: Deadline) -> Document {
+fn command(registrations: &[Registration], deadline: Deadline) -> Command {
     let upsert = |registration: &Registration| {
         Bson::from(record::upsert(registration.id, registration.customer, &registration.proposed))
     };
     updates(registrations.iter().map(upsert).collect(), deadline)
 }
 
-/// An `update` command on the records, at majority and journal.
-pub(super) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Document {
-    doc! {
-        "update": COLLECTION,
-        "updates": updates,
-        "ordered": false,
-        "writeConcern": write_concern(deadline),
-    }
-}
-
-fn write_concern(deadline: Deadline) -> Document {
-    doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
-}
-
-fn earliest(deadlines: impl Iterator<Item = Deadline>) -> Deadline {
-    deadlines.fold(Deadline::within(COMMAND), Deadline::min)
+/// Updates of records, each for itself, durably.
+pub(super) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
+    Command::update(COLLECTION, updates, false, durable(deadline))
 }
 
 fn fail(registrations: Vec<Registration>, error: impl Fn() -> Error) {

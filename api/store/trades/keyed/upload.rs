@@ -20,6 +20,7 @@ use super::register::Registered;
 use super::search::{LineRefusal, Placed};
 use super::{RecordId, Seeking, register_key};
 use crate::domain::{CustomerId, IdempotencyKey, Instant, Seq, Totals, TradeDraft};
+use crate::store::group_commit::Ticket;
 use crate::store::trades::Trades;
 use crate::store::trades::append::{Answered, Cause, Keyed, Request};
 use crate::store::{COMMAND, Deadline, Error};
@@ -155,8 +156,9 @@ impl Trades {
         };
         let trades = lines.iter().map(|line| line.trade.clone()).collect();
         let keyed = Keyed { id, search, stored: false, begins };
-        let request = Request::keyed(customer, trades, placed, keyed, Deadline::within(COMMAND), room);
-        let Answered { placed, looked, stored, failed } = self.enqueue(request).await;
+        let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
+        let request = Request::keyed(customer, trades, placed, keyed, ticket);
+        let Answered { placed, looked, stored, failed } = self.enqueue(request, pending).await;
         if failed.is_none() {
             begun.looked = looked;
         } else {

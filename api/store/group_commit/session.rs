@@ -8,18 +8,19 @@
 
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use mongodb::bson::{Document, RawDocumentBuf};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 
-use super::measure::RETRIES;
 use super::reply::{self, Answer};
+use crate::store::measure::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
 use crate::store::{Deadline, Error, Topology, error};
 
-/// Sessions at rest, for appends to take and give back.
+/// Sessions at rest, for commands to take and give back.
 #[derive(Debug)]
-pub(super) struct Sessions {
+pub(in crate::store) struct Sessions {
     client: Client,
     topology: Topology,
     idle: Mutex<Vec<NumberedSession>>,
@@ -40,9 +41,39 @@ struct NumberedSession {
 /// itself, from 1. Ours begin where it never gets.
 const FIRST_NUMBER: i64 = 1 << 40;
 
+/// A write command.
+#[derive(Debug)]
+pub(in crate::store) struct Command {
+    collection: &'static str,
+    document: Document,
+    statements: usize,
+    ordered: bool,
+}
+
+impl Command {
+    /// Updates of a collection: in order, so that the first that fails is the last that runs, or each for
+    /// itself.
+    pub(in crate::store) fn update(
+        collection: &'static str,
+        updates: Vec<Bson>,
+        ordered: bool,
+        concern: Document,
+    ) -> Self {
+        let statements = updates.len();
+        let document =
+            doc! { "update": collection, "updates": updates, "ordered": ordered, "writeConcern": concern };
+        Self { collection, document, statements, ordered }
+    }
+}
+
+/// A write concern: acknowledged once it is at majority and in its journals, within the deadline.
+pub(in crate::store) fn durable(deadline: Deadline) -> Document {
+    doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
+}
+
 /// What became of a command.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(in crate::store) enum Outcome {
     /// The server has answered for good.
     Answered(Answer),
     /// It was never sent, or was turned away before anything ran: nothing is stored.
@@ -55,46 +86,42 @@ pub(super) enum Outcome {
 const UNAUTHORIZED: i32 = 13;
 
 impl Sessions {
-    pub(super) fn new(client: Client, topology: Topology) -> Self {
+    pub(in crate::store) fn new(client: Client, topology: Topology) -> Self {
         Self { client, topology, idle: Mutex::default() }
     }
 
-    /// Runs an `update` command of `statements` statements until the server answers or the deadline
-    /// passes. On a standalone server, which has no numbers, there is one attempt.
-    pub(super) async fn commit(
+    /// Runs a command until the server answers or the deadline passes. On a standalone server, which has
+    /// no numbers, there is one attempt.
+    pub(in crate::store) async fn commit(
         self: &Arc<Self>,
         database: &Database,
-        command: Document,
-        statements: usize,
-        ordered: bool,
+        command: Command,
         deadline: Deadline,
     ) -> Outcome {
         let (sessions, database) = (Arc::clone(self), database.clone());
-        let replay = async move {
-            let judge = |reply: &Document| reply::judge(reply, statements, ordered);
-            sessions.replay(&database, command, judge, deadline).await
-        };
+        let collection = command.collection;
+        metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection).record(command.statements as f64);
+        let started = Instant::now();
+        let replay = async move { sessions.replay(&database, command, deadline).await };
         // A server that is frozen answers nothing: the task waits for it, we do not.
-        deadline.spawn(replay).await.unwrap_or(Outcome::Unknown)
+        let outcome = deadline.spawn(replay).await.unwrap_or(Outcome::Unknown);
+        metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
+            .record(started.elapsed().as_secs_f64());
+        outcome
     }
 
-    async fn replay(
-        &self,
-        database: &Database,
-        mut command: Document,
-        judge: impl Fn(&Document) -> Answer,
-        deadline: Deadline,
-    ) -> Outcome {
+    async fn replay(&self, database: &Database, command: Command, deadline: Deadline) -> Outcome {
+        let Command { collection, mut document, statements, ordered } = command;
         let mut session = match self.take().await {
             Ok(session) => session,
             Err(error) => return Outcome::NotSent(Error::of(&error)),
         };
         if self.topology == Topology::Replicated {
             session.latest += 1;
-            command.insert("txnNumber", session.latest);
+            document.insert("txnNumber", session.latest);
         }
         // Once: each replay is the same bytes.
-        let command = match RawDocumentBuf::try_from(&command) {
+        let command = match RawDocumentBuf::try_from(&document) {
             Ok(command) => command,
             Err(error) => {
                 self.idle().push(session);
@@ -104,7 +131,7 @@ impl Sessions {
         let mut attempt = 0;
         loop {
             let sent = database.run_raw_command(command.clone()).session(&mut *session.session).await;
-            let why = match sent.as_ref().map(&judge) {
+            let why = match sent.as_ref().map(|reply| reply::judge(reply, statements, ordered)) {
                 Ok(Answer::Unknown(why)) => why,
                 Ok(answer) => {
                     self.idle().push(session);
@@ -116,7 +143,7 @@ impl Sessions {
                 }
                 Err(error) => error.to_string(),
             };
-            metrics::counter!(RETRIES, "cause" => "unknown_outcome").increment(1);
+            metrics::counter!(RETRIES, "collection" => collection, "cause" => "unknown_outcome").increment(1);
             tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
             deadline.back_off(attempt).await;
             // Nothing is sent any more once the client has been told that the outcome is unknown.

@@ -6,7 +6,7 @@ use crate::store::{Deadline, Error, NO_PRIMARY};
 
 /// A read that is attempted again while the database is away, for as long as a primary may be
 /// unknown.
-pub(super) struct Patient {
+pub(in crate::store) struct Patient {
     after: Option<Timestamp>,
     deadline: Deadline,
     patience: Deadline,
@@ -15,12 +15,12 @@ pub(super) struct Patient {
 
 impl Patient {
     /// `after` is the time from which on the read must see, where that is known.
-    pub(super) fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
+    pub(in crate::store) fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
         Self { after, deadline, patience: deadline.or_within(NO_PRIMARY), attempts: 0 }
     }
 
     /// The read concern of the next attempt, and its limit in milliseconds.
-    pub(super) fn terms(&self) -> (Document, i64) {
+    pub(in crate::store) fn terms(&self) -> (Document, i64) {
         match self.after {
             Some(after) => {
                 (doc! { "level": "majority", "afterClusterTime": after }, self.patience.remaining_millis())
@@ -33,7 +33,7 @@ impl Patient {
     ///
     /// # Errors
     /// None does.
-    pub(super) async fn after(&mut self, error: Error) -> Result<(), Error> {
+    pub(in crate::store) async fn after(&mut self, error: Error) -> Result<(), Error> {
         match error {
             // After a failover the time to wait for may never come, and a clock that was set back may be
             // refused. A majority read without it is as safe; at worst the next append is refused again.

@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, Document, Timestamp};
 
 /// What an answer says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Answer {
+pub(in crate::store) enum Answer {
     /// One verdict a statement, in their order; what is stored is stored durably.
     Known {
         verdicts: Vec<Verdict>,
@@ -21,12 +21,12 @@ pub(super) enum Answer {
 
 /// What became of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in crate::store) enum Verdict {
     /// It is applied.
     Stored,
     /// It is refused, for good: a count never returns to an earlier value.
     Refused,
-    /// It makes no bucket of ours, by our own mistake.
+    /// It makes no document of ours, by our own mistake or another's: by what is there.
     Malformed(String),
     /// An earlier one of the same ordered command failed.
     NotRun,
@@ -34,9 +34,11 @@ pub(super) enum Verdict {
 
 const DUPLICATE_KEY: i32 = 11000;
 const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
+/// BadValue, TypeMismatch, PathNotViable: a document whose fields are of other types than ours.
+const OF_ANOTHER_FORM: [i32; 3] = [2, 14, 28];
 
 /// Reads the answer to a command of `statements` statements.
-pub(super) fn judge(reply: &Document, statements: usize, ordered: bool) -> Answer {
+pub(in crate::store) fn judge(reply: &Document, statements: usize, ordered: bool) -> Answer {
     if let Ok(error) = reply.get_document("writeConcernError") {
         return Answer::Unknown(format!("write concern error: {error}"));
     }
@@ -84,6 +86,7 @@ fn of_error(error: &Bson) -> Result<(usize, Verdict), ()> {
         Ok(DUPLICATE_KEY) => Ok((index, Verdict::Refused)),
         Ok(DOCUMENT_VALIDATION_FAILURE) if only_the_count_is_wrong(error) => Ok((index, Verdict::Refused)),
         Ok(DOCUMENT_VALIDATION_FAILURE) => Ok((index, Verdict::Malformed(error.to_string()))),
+        Ok(code) if OF_ANOTHER_FORM.contains(&code) => Ok((index, Verdict::Malformed(error.to_string()))),
         _ => Err(()),
     }
 }
@@ -157,6 +160,8 @@ mod tests {
         let ours = verdicts(&reply(1, &[(0, 121, &["$jsonSchema", "$expr"])]), 2, false);
         assert!(matches!(ours[..], [Verdict::Malformed(_), Stored]));
         assert!(matches!(verdicts(&reply(0, &[(0, 121, &[])]), 1, false)[..], [Verdict::Malformed(_)]));
+        let others = verdicts(&reply(1, &[(1, 14, &[])]), 2, false);
+        assert!(matches!(others[..], [Stored, Verdict::Malformed(_)]), "a field of another type");
     }
 
     #[test]

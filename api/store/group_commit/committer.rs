@@ -1,0 +1,324 @@
+//! Committers: each drains what queued while its last commit was under way.
+//!
+//! There are a few, and a key always has the same one, so that one key's order is kept: at most one of
+//! its commits is under way. There is no timer: an idle committer commits at once, a busy one what has
+//! come meanwhile, and one journal flush serves them all. (The bucket catalog of MongoDB's own
+//! time-series collections does the same.)
+//!
+//! A commit that takes long, above all one whose outcome is unknown and which is being replayed, is
+//! *parked*: its keys wait for it, and the committer goes on with the others, in other sessions.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
+
+/// Committers of one kind in a process. Each has one commit under way; a few of them keep the server's
+/// journal busy while others wait for it.
+const COMMITTERS: usize = 4;
+
+/// How long a committer waits for a commit before it goes on with other keys. An ordinary one takes
+/// milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Keys in one commit.
+const MOST_KEYS: usize = 1_000;
+
+/// The weight of one commit, but for what the last key brings: enough that a journal flush is shared by
+/// many, few enough that none waits long behind others.
+const ENOUGH: usize = 10_000;
+
+/// What one committer remembers, and what it makes of requests.
+pub(in crate::store) trait Ledger: Send + Sized + 'static {
+    /// Whose requests are committed together, in order, one commit after the other.
+    type Key: Clone + Eq + Hash + Send + Sync + 'static;
+    /// What a client wants.
+    type Request: Send + 'static;
+    /// One key's part of a commit.
+    type Share: Send + 'static;
+    /// What became of it.
+    type Settled: Send + 'static;
+    /// What else a ledger is told.
+    type Note: Send + 'static;
+
+    fn key(request: &Self::Request) -> Self::Key;
+
+    /// Takes the first of a key's requests, as many as go into one commit, at least one of them; the last
+    /// part is how much that weighs. `None` where nobody waits for those any more.
+    fn share(
+        &mut self,
+        key: &Self::Key,
+        waiting: &mut VecDeque<Self::Request>,
+    ) -> Option<(Self::Share, usize)>;
+
+    /// Commits shares, at least one, and tells the committer of each as soon as it is settled.
+    fn commit(
+        &self,
+        shares: Vec<Self::Share>,
+        committer: Address<Self>,
+    ) -> impl Future<Output = ()> + Send + 'static;
+
+    /// Learns what became of a share. Returns whose it was, and the requests to be committed anew, before
+    /// any other of the key.
+    fn settle(&mut self, settled: Self::Settled) -> (Self::Key, Vec<Self::Request>);
+
+    /// A commit has ended without a word of this key.
+    fn lost(&mut self, key: &Self::Key);
+
+    /// Is told something else.
+    fn note(&mut self, note: Self::Note, busy: &Busy<Self::Key>);
+
+    /// Work besides the commits, if there is any now: one after the other, unless one takes long.
+    fn errand(&mut self, committer: &Address<Self>) -> Option<BoxFuture<'static, ()>>;
+}
+
+/// Keys with a commit under way, by the number of that commit.
+pub(in crate::store) type Busy<K> = HashMap<K, u64>;
+
+enum Message<L: Ledger> {
+    /// A new request.
+    Request(L::Request),
+    /// For the ledger.
+    Note(L::Note),
+    /// What became of one key's part of a commit.
+    Settled(L::Settled),
+    /// A commit has ended; its keys are free, settled or not.
+    Ended { number: u64, keys: Vec<L::Key> },
+    /// The next may begin: one has ended, or takes long.
+    Free(Lane),
+}
+
+/// What a committer does one after the other, unless one takes long.
+#[derive(Debug, Clone, Copy)]
+enum Lane {
+    Commits,
+    Errands,
+}
+
+/// Where a committer gets its messages. It lives as long as somebody has its address.
+pub(in crate::store) struct Address<L: Ledger>(UnboundedSender<Message<L>>);
+
+impl<L: Ledger> Address<L> {
+    /// A new request. False, and lost, if the committer has ended: by a panic.
+    #[must_use]
+    pub(in crate::store) fn request(&self, request: L::Request) -> bool {
+        self.0.send(Message::Request(request)).is_ok()
+    }
+
+    /// Something for the ledger. False, and lost, if the committer has ended: by a panic.
+    pub(in crate::store) fn note(&self, note: L::Note) -> bool {
+        self.0.send(Message::Note(note)).is_ok()
+    }
+
+    /// What became of a share.
+    pub(in crate::store) fn settled(&self, settled: L::Settled) {
+        // The committer outlives its commits: they hold its address.
+        let _ = self.0.send(Message::Settled(settled));
+    }
+}
+
+impl<L: Ledger> Clone for Address<L> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// The committers of one kind.
+pub(in crate::store) struct Committers<L: Ledger>([Address<L>; COMMITTERS]);
+
+impl<L: Ledger> Committers<L> {
+    /// How many there are.
+    pub(in crate::store) const COUNT: usize = COMMITTERS;
+
+    /// Starts them, each with a ledger of its own. They end when this is dropped, and what they do is done.
+    pub(in crate::store) fn start(ledger: impl Fn(usize) -> L) -> Self {
+        Self(std::array::from_fn(|number| start(ledger(number))))
+    }
+
+    /// The committer of a key with this hash, always the same.
+    pub(in crate::store) fn by_hash(&self, hash: u64) -> &Address<L> {
+        &self.0[hash as usize % COMMITTERS]
+    }
+}
+
+impl<L: Ledger> std::fmt::Debug for Committers<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Committers")
+    }
+}
+
+struct Committer<L: Ledger> {
+    ledger: L,
+    /// Its own address, which does not keep it alive.
+    own: WeakUnboundedSender<Message<L>>,
+    waiting: HashMap<L::Key, VecDeque<L::Request>>,
+    /// Keys with waiting requests and no commit under way, in order of arrival.
+    ready: VecDeque<L::Key>,
+    busy: Busy<L::Key>,
+    commits: u64,
+    /// Commits under way that are not parked: none or one.
+    committing: usize,
+    /// Errands under way that do not take long: none or one.
+    on_errands: usize,
+}
+
+/// Starts a committer. It ends when every address of it is dropped.
+fn start<L: Ledger>(ledger: L) -> Address<L> {
+    let (address, inbox) = unbounded_channel();
+    let committer = Committer {
+        ledger,
+        own: address.downgrade(),
+        waiting: HashMap::new(),
+        ready: VecDeque::new(),
+        busy: HashMap::new(),
+        commits: 0,
+        committing: 0,
+        on_errands: 0,
+    };
+    tokio::spawn(committer.run(inbox));
+    Address(address)
+}
+
+impl<L: Ledger> Committer<L> {
+    async fn run(mut self, mut inbox: UnboundedReceiver<Message<L>>) {
+        while let Some(message) = inbox.recv().await {
+            self.receive(message);
+            while let Ok(message) = inbox.try_recv() {
+                self.receive(message);
+            }
+            while self.committing == 0 && !self.ready.is_empty() {
+                self.commit();
+            }
+            if self.on_errands == 0 {
+                self.run_errand();
+            }
+        }
+    }
+
+    fn receive(&mut self, message: Message<L>) {
+        match message {
+            Message::Request(request) => {
+                let key = L::key(&request);
+                let waiting = self.waiting.entry(key.clone()).or_default();
+                waiting.push_back(request);
+                if waiting.len() == 1 && !self.busy.contains_key(&key) {
+                    self.ready.push_back(key);
+                }
+            }
+            Message::Note(note) => self.ledger.note(note, &self.busy),
+            Message::Settled(settled) => {
+                let (key, again) = self.ledger.settle(settled);
+                if !again.is_empty() {
+                    let waiting = self.waiting.entry(key.clone()).or_default();
+                    again.into_iter().rev().for_each(|request| waiting.push_front(request));
+                }
+                self.release(key);
+            }
+            Message::Ended { number, keys } => {
+                for key in keys {
+                    if self.busy.get(&key) == Some(&number) {
+                        self.ledger.lost(&key);
+                        self.release(key);
+                    }
+                }
+            }
+            Message::Free(Lane::Commits) => self.committing -= 1,
+            Message::Free(Lane::Errands) => self.on_errands -= 1,
+        }
+    }
+
+    fn release(&mut self, key: L::Key) {
+        self.busy.remove(&key);
+        if self.waiting.contains_key(&key) {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Commits what waits, as much as goes into one commit.
+    fn commit(&mut self) {
+        let Some(own) = self.own.upgrade().map(Address) else { return };
+        self.commits += 1;
+        let mut shares = Vec::new();
+        let mut keys = Vec::new();
+        let mut weight = 0;
+        while shares.len() < MOST_KEYS && weight < ENOUGH {
+            let Some(key) = self.ready.pop_front() else { break };
+            if let Some((share, more)) = self.share(&key) {
+                weight += more;
+                shares.push(share);
+                self.busy.insert(key.clone(), self.commits);
+                keys.push(key);
+            }
+        }
+        if shares.is_empty() {
+            return;
+        }
+        self.committing += 1;
+        let ending = Ending { number: self.commits, keys, address: own.clone() };
+        let turn = Turn { lane: Lane::Commits, address: own.clone() };
+        let commit = self.ledger.commit(shares, own);
+        tokio::spawn(patiently(turn, async move {
+            let _ending = ending;
+            commit.await;
+        }));
+    }
+
+    /// The first of a key's requests for which somebody waits.
+    fn share(&mut self, key: &L::Key) -> Option<(L::Share, usize)> {
+        let waiting = self.waiting.get_mut(key)?;
+        let mut share = None;
+        while share.is_none() && !waiting.is_empty() {
+            share = self.ledger.share(key, waiting);
+        }
+        if waiting.is_empty() {
+            self.waiting.remove(key);
+        }
+        share
+    }
+
+    fn run_errand(&mut self) {
+        let Some(own) = self.own.upgrade().map(Address) else { return };
+        if let Some(errand) = self.ledger.errand(&own) {
+            self.on_errands += 1;
+            tokio::spawn(patiently(Turn { lane: Lane::Errands, address: own }, errand));
+        }
+    }
+}
+
+/// Runs `work` to its end, and gives up its turn when it takes long.
+async fn patiently<L: Ledger>(turn: Turn<L>, work: impl Future<Output = ()>) {
+    let mut work = std::pin::pin!(work);
+    if tokio::time::timeout(PATIENCE, &mut work).await.is_err() {
+        drop(turn);
+        work.await;
+    }
+}
+
+/// Tells the committer that the next may begin, also when this one panicked.
+struct Turn<L: Ledger> {
+    lane: Lane,
+    address: Address<L>,
+}
+
+impl<L: Ledger> Drop for Turn<L> {
+    fn drop(&mut self) {
+        // The committer cannot be gone: we hold its address.
+        let _ = self.address.0.send(Message::Free(self.lane));
+    }
+}
+
+/// Tells the committer that a commit has ended, also when it panicked.
+struct Ending<L: Ledger> {
+    number: u64,
+    keys: Vec<L::Key>,
+    address: Address<L>,
+}
+
+impl<L: Ledger> Drop for Ending<L> {
+    fn drop(&mut self) {
+        let keys = std::mem::take(&mut self.keys);
+        let _ = self.address.0.send(Message::Ended { number: self.number, keys });
+    }
+}
