@@ -1,17 +1,14 @@
 //! Memory of a server process of its own, with many customers known and under load.
 
-use std::net::SocketAddr;
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use crate::harness::Result;
 use crate::harness::customers::Customers;
 use crate::harness::load::{self, Append, Load};
 use crate::harness::mongod::Mongod;
+use crate::harness::program::Program;
 use crate::harness::settings::{Settings, Timing};
 
 /// As `ONLY` names it.
@@ -37,9 +34,8 @@ pub struct Memory {
 /// Starts `pagebucket serve`, sends it a trade for each customer, and looks at it under load.
 pub async fn measure(mongod: &Mongod, settings: &Settings) -> Result<Memory> {
     eprintln!("bench: {STAGE}: a trade for each of {CUSTOMERS} customers");
-    let (mut server, address) = start(mongod).await?;
-    let pid = server.id().ok_or("the server has ended")?;
-    let idle = status(pid, "VmRSS")?;
+    let server = Program::serve(mongod, DATABASE).await?;
+    let idle = server.resident()?;
     let at_most = Timing { warm_up: Duration::ZERO, measured: Duration::from_secs(15) };
     // More connections than elsewhere, to be done sooner; a quick run goes on with those that it has reached.
     let touch = Load {
@@ -48,7 +44,7 @@ pub async fn measure(mongod: &Mongod, settings: &Settings) -> Result<Memory> {
         timing: settings.quick.then_some(at_most),
         seed: settings.seed,
     };
-    let touched = load::run(address, touch).await?;
+    let touched = load::run(server.address, touch).await?;
     let timing = Timing { warm_up: Duration::ZERO, measured: Duration::from_secs(3) };
     let customers = Customers::Uniform(1..=touched.acknowledged.count.max(1));
     let under_load = Load {
@@ -57,43 +53,17 @@ pub async fn measure(mongod: &Mongod, settings: &Settings) -> Result<Memory> {
         timing: Some(timing),
         seed: settings.seed,
     };
-    let load: JoinHandle<_> = tokio::spawn(load::run(address, under_load));
+    let load: JoinHandle<_> = tokio::spawn(load::run(server.address, under_load));
     let mut samples = Vec::new();
     while !load.is_finished() {
-        samples.push(status(pid, "VmRSS")?);
+        samples.push(server.resident()?);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     load.await??;
-    let peak = status(pid, "VmHWM")?;
-    server.kill().await?;
+    let peak = server.most_resident()?;
+    server.end().await?;
     mongod.database(DATABASE).await?.drop().await?;
     samples.sort_unstable_by(f64::total_cmp);
     let resident = samples.get(samples.len() / 2).copied().unwrap_or(peak);
     Ok(Memory { customers: touched.acknowledged.count, idle, resident, peak })
-}
-
-/// The program itself, with its defaults; it tells its address on its first line.
-async fn start(mongod: &Mongod) -> Result<(Child, SocketAddr)> {
-    let mut server = Command::new(env!("CARGO_BIN_EXE_pagebucket"))
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .env("MONGODB_URI", mongod.uri())
-        .env("PAGEBUCKET_DATABASE", DATABASE)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        // Its log, a line a request.
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let output = server.stdout.take().ok_or("no output")?;
-    let line = BufReader::new(output).lines().next_line().await?.ok_or("the server did not start")?;
-    let (_, address) = line.rsplit_once("http://").ok_or("no address")?;
-    Ok((server, address.parse()?))
-}
-
-/// A line of `/proc/PID/status`, which is in KiB, in MiB.
-fn status(pid: u32, field: &str) -> Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let kib: f64 = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no such line")?.parse()?;
-    Ok(kib / 1024.0)
 }

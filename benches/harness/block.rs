@@ -79,7 +79,7 @@ pub struct Block {
     /// Of acknowledged requests within the window, in microseconds.
     pub latencies: Vec<u32>,
     /// Of the latest answer that counts.
-    latest: Option<Instant>,
+    pub latest: Option<Instant>,
     /// How long the window was.
     pub length: Duration,
 }

@@ -12,10 +12,12 @@ pub mod machine;
 pub mod mongod;
 pub mod ours;
 pub mod peers;
+pub mod program;
 pub mod report;
 pub mod settings;
 pub mod shell;
 pub mod stats;
+pub mod svg;
 pub mod turns;
 
 use std::process::ExitCode;

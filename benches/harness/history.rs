@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use futures_util::future::try_join_all;
 use mongodb::Database;
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::Result;
@@ -50,6 +51,27 @@ pub fn ours(customer: u64, page: u64) -> Vec<Document> {
 
 pub fn manual(customer: u64, page: u64) -> Vec<Document> {
     vec![bucket(customer, page, doc! {})]
+}
+
+/// A page's trades, each a document.
+pub fn flat(customer: u64, page: u64) -> Vec<Document> {
+    let trade = |place| {
+        doc! {
+            "_id": flat_id(customer, page, place), "customerId": customer as i64, "type": "buy", "ticker": "MDB",
+            "qty": quantity(page, place) as i64, "date": date(page),
+        }
+    };
+    (1..=10).map(trade).collect()
+}
+
+/// An id that can be told beforehand, and grows as time goes by: seconds, and then what is unique within them.
+pub fn flat_id(customer: u64, page: u64, place: u64) -> ObjectId {
+    let seconds = (date(page).timestamp_millis() / 1000) as u32;
+    let unique = customer << 8 | place;
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&seconds.to_be_bytes());
+    bytes[4..].copy_from_slice(&unique.to_be_bytes());
+    ObjectId::from_bytes(bytes)
 }
 
 /// The date of all trades of a page.

@@ -128,7 +128,8 @@ fn trade_document(trade: &Trade) -> Document {
     }
 }
 
-fn flat_document(customer: CustomerId, trade: &Trade) -> Document {
+/// A trade as a document of its own.
+pub fn flat_document(customer: CustomerId, trade: &Trade) -> Document {
     let mut document = doc! { "customerId": customer.get() as i64 };
     document.extend(trade_document(trade));
     document

@@ -112,3 +112,16 @@ pub fn significant(ratio: f64) -> String {
 pub fn yes_or_no(holds: bool) -> &'static str {
     if holds { "yes" } else { "**no**" }
 }
+
+/// With commas between thousands.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

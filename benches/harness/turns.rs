@@ -31,6 +31,8 @@ pub struct Series {
 /// A block in a few numbers. Latencies are in milliseconds.
 #[derive(Clone, Copy)]
 pub struct Summary {
+    /// What was measured: trades, or requests.
+    pub measured: u64,
     pub rate: f64,
     pub p50: f64,
     pub p95: f64,
@@ -44,6 +46,7 @@ impl Summary {
     pub fn new(block: &Block, verdict: Verdict) -> Self {
         let latency = |share| percentile(&block.latencies, share) / 1000.0;
         Self {
+            measured: block.measured,
             rate: block.measured as f64 / block.length.as_secs_f64(),
             p50: latency(0.5),
             p95: latency(0.95),

@@ -6,6 +6,7 @@ use crate::harness::comparison::Comparison;
 use crate::harness::comparison::Expected::{AtLeast, AtMost, Nothing, Same};
 use crate::harness::comparison::Metric::Latency;
 use crate::harness::comparison::compare;
+use crate::harness::report::grouped;
 use crate::harness::settings::Settings;
 use crate::harness::stats::Spread;
 use crate::harness::turns::Outcome;
@@ -129,17 +130,4 @@ pub fn write(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(text, "| {contender} |{}", cells.collect::<String>())?;
     }
     writeln!(text)
-}
-
-/// With commas between thousands.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

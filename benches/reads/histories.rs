@@ -2,14 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Document, doc};
 use mongodb::{Database, IndexModel};
 use pagebucket::store::Store;
 
 use crate::harness::Result;
 use crate::harness::check::COLLECTION;
-use crate::harness::history::{self, date, quantity};
+use crate::harness::history;
 use crate::harness::mongod::Mongod;
 use crate::harness::ours::Ours;
 
@@ -46,7 +45,7 @@ impl Data {
             Self::Flat => {
                 let index = IndexModel::builder().keys(doc! { "customerId": 1, "_id": 1 }).build();
                 database.collection::<Document>(COLLECTION).create_index(index).await?;
-                flat
+                history::flat
             }
         };
         for (customers, pages) in histories {
@@ -59,25 +58,4 @@ impl Data {
     pub async fn open(self, mongod: &Mongod, stage: &str) -> Result<Store> {
         Ours::prepare(mongod, &self.database(stage)).await
     }
-}
-
-/// A page's trades, each a document.
-fn flat(customer: u64, page: u64) -> Vec<Document> {
-    let trade = |place| {
-        doc! {
-            "_id": flat_id(customer, page, place), "customerId": customer as i64, "type": "buy", "ticker": "MDB",
-            "qty": quantity(page, place) as i64, "date": date(page),
-        }
-    };
-    (1..=10).map(trade).collect()
-}
-
-/// An id that can be told beforehand, and grows as time goes by: seconds, and then what is unique within them.
-pub fn flat_id(customer: u64, page: u64, place: u64) -> ObjectId {
-    let seconds = (date(page).timestamp_millis() / 1000) as u32;
-    let unique = customer << 8 | place;
-    let mut bytes = [0; 12];
-    bytes[..4].copy_from_slice(&seconds.to_be_bytes());
-    bytes[4..].copy_from_slice(&unique.to_be_bytes());
-    ObjectId::from_bytes(bytes)
 }

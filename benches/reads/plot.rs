@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::depth::grouped;
+use crate::harness::report::grouped;
+use crate::harness::svg::{self, COLOURS};
 
 /// A line of the plot.
 pub struct Line<'a> {
@@ -18,9 +19,6 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 620.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 400.0;
-
-/// Okabe and Ito's, which colour-blind people can tell apart.
-const COLOURS: [&str; 7] = ["#0072b2", "#56b4e9", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#000000"];
 
 /// Least distance between two labels.
 const LINE_HEIGHT: f64 = 17.0;
@@ -53,27 +51,20 @@ impl Scale {
 }
 
 /// The whole file; empty without lines.
-pub fn svg(title: &str, lines: &[Line<'_>]) -> String {
+pub fn draw(title: &str, lines: &[Line<'_>]) -> String {
     let mut text = String::new();
     if lines.iter().any(|line| !line.points.is_empty()) {
         // Writing to a string does not fail.
-        let _ = draw(&mut text, title, lines);
+        let _ = draw_all(&mut text, title, lines);
     }
     text
 }
 
-fn draw(text: &mut String, title: &str, lines: &[Line<'_>]) -> std::fmt::Result {
+fn draw_all(text: &mut String, title: &str, lines: &[Line<'_>]) -> std::fmt::Result {
     let points = || lines.iter().flat_map(|line| &line.points);
     let across = Scale::around(points().map(|(page, _)| *page as f64), (LEFT, RIGHT));
     let up = Scale::around(points().map(|(_, millis)| *millis), (BOTTOM, TOP));
-    writeln!(
-        text,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13" fill="#222">"##
-    )?;
-    writeln!(text, "<title>{title}</title>")?;
-    // A ground of its own: it is also shown on dark pages.
-    writeln!(text, r##"<rect width="100%" height="100%" fill="#fff"/>"##)?;
-    writeln!(text, r#"<text x="{LEFT}" y="26" font-size="15" font-weight="bold">{title}</text>"#)?;
+    svg::begin(text, title, (WIDTH, HEIGHT), LEFT)?;
     for page in across.powers() {
         let x = across.place(page);
         writeln!(text, r##"<path d="M{x:.1} {TOP}V{BOTTOM}" stroke="#e4e4e4"/>"##)?;

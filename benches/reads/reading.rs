@@ -10,9 +10,8 @@ use crate::harness::Result;
 use crate::harness::block::{Block, Window};
 use crate::harness::client::{Answer, Client};
 use crate::harness::customers::Customers;
-use crate::harness::history::quantity;
+use crate::harness::history::{flat_id, quantity};
 use crate::harness::load::{Append, Task};
-use crate::histories::flat_id;
 
 /// A way of reading.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use crate::depth;
 use crate::disk::{self, Disk};
 use crate::harness::machine::Machine;
 use crate::harness::report::{
-    write_circumstances, write_comparisons, write_expectations, write_workload, yes_or_no,
+    grouped, write_circumstances, write_comparisons, write_expectations, write_workload, yes_or_no,
 };
 use crate::harness::settings::Settings;
 use crate::harness::turns::Outcome;
@@ -45,7 +45,7 @@ impl Findings {
             points: points.iter().map(|(page, spread)| (*page, spread.median)).collect(),
         });
         let lines: Vec<Line<'_>> = lines.collect();
-        Some(plot::svg("A page of 1,000,000 trades, one connection: median latency by page", &lines))
+        Some(plot::draw("A page of 1,000,000 trades, one connection: median latency by page", &lines))
     }
 
     fn write(&self, text: &mut String) -> std::fmt::Result {
@@ -96,7 +96,7 @@ impl Findings {
             "\n## disk\n\nBytes a trade after {} trades over 10,000 customers, sent over HTTP by 64 connections, and a \
              checkpoint: the files of data and indexes. Of the data some is free to be used again: pages that were \
              rewritten. Documents: before compression. Flat with its indexes on `_id` and `{{customerId, date}}`.\n",
-            depth::grouped(*trades)
+            grouped(*trades)
         )?;
         writeln!(text, "| | Trades came | Documents | Data | of which free | Indexes | Data and indexes |")?;
         writeln!(text, "|---|---|---|---|---|---|---|")?;
