@@ -11,8 +11,8 @@ use super::Row;
 use super::pending::Batch;
 use super::run::Options;
 use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Totals, Trade};
-use crate::store::trades::{AppendError, AppendedLines, Cause, LineRefusal, Trades, UploadedSoFar};
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::Error;
+use crate::store::trades::{AppendError, AppendedLines, Cause, LineRefusal, Trades, UploadedSoFar, Waiting};
 
 /// Where rows go.
 #[derive(Debug, Clone)]
@@ -101,18 +101,26 @@ pub(super) async fn send(
     let mut give_up = Instant::now() + options.patience;
     let mut pause = Duration::from_millis(250);
     let mut looked_for = false;
+    let mut room = Waiting { stop: stop.clone(), waited: Duration::ZERO };
+    let most = to.trades.most_of_an_upload();
     loop {
         let rest = &sent.rows[sent.ends.len()..];
+        let part = &rest[..rest.len().min(most)];
         let (ends, totals, failed) = match &mut sent.so_far {
-            Some(so_far) => to.append_lines(so_far, rest, &stop).await,
-            None => to.append(customer, rest).await,
+            Some(so_far) => to.append_lines(so_far, part, &mut room).await,
+            None => to.append(customer, part, &mut room).await,
         };
+        // To wait for others is not to wait for the database.
+        give_up += std::mem::take(&mut room.waited);
         if !ends.is_empty() {
             give_up = Instant::now() + options.patience;
         }
         sent.ends.extend(ends);
         let Some((unknown, cause)) = failed else {
-            sent.totals = totals;
+            sent.totals = totals.or(sent.totals);
+            if sent.ends.len() < sent.rows.len() {
+                continue;
+            }
             return sent;
         };
         if options.many
@@ -150,19 +158,19 @@ pub(super) async fn send(
 type Ends = (Vec<RowEnd>, Option<Totals>, Option<(usize, Cause)>);
 
 impl Destination {
-    async fn append(&self, customer: CustomerId, rows: &[Row]) -> Ends {
+    async fn append(&self, customer: CustomerId, rows: &[Row], room: &mut Waiting) -> Ends {
         let trades: Vec<Trade> = rows.iter().map(|row| row.draft.clone().dated(self.began)).collect();
         let ends = |ranges: &[SeqRange]| seqs(ranges).map(RowEnd::Stored).collect();
-        match self.trades.append(customer, trades, Deadline::within(COMMAND)).await {
+        match self.trades.append_part(customer, trades, room).await {
             Ok(appended) => (ends(&appended.ranges), Some(appended.totals), None),
             Err(AppendError { ranges, unknown, cause }) => (ends(&ranges), None, Some((unknown, cause))),
         }
     }
 
-    async fn append_lines(&self, so_far: &mut UploadedSoFar, rows: &[Row], stop: &CancellationToken) -> Ends {
+    async fn append_lines(&self, so_far: &mut UploadedSoFar, rows: &[Row], room: &mut Waiting) -> Ends {
         let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
         let AppendedLines { ends, totals, failed } =
-            self.trades.append_lines(so_far, lines, self.began, stop).await;
+            self.trades.append_lines(so_far, lines, self.began, room).await;
         let end = |end: Result<Seq, LineRefusal>| match end {
             Ok(seq) => RowEnd::Stored(seq),
             Err(refusal) => RowEnd::Refused(Refusal::Line(refusal)),

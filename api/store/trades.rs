@@ -36,7 +36,7 @@
 //!
 //! Appends queue at a few committers, by customer ([`group_commit`](super::group_commit), [`ledger`]).
 //! What has queued while the last commit was under way is merged ([`batch`]) and sent as one command or
-//! few ([`commit`]).
+//! few ([`commit`]). What is queued is bounded; uploads have a part of it ([`upload_room`]).
 //!
 //! # Reading
 //!
@@ -73,6 +73,7 @@ mod shared;
 mod statement;
 mod tail;
 mod tails;
+mod upload_room;
 
 use std::sync::Arc;
 
@@ -95,6 +96,7 @@ pub use reads::History;
 pub use secondaries::ReadPreference;
 pub use seek::MOST_SKIPPED;
 pub use statement::{SecondsExhausted, next_second};
+pub use upload_room::Waiting;
 
 /// Name of the collection.
 pub const COLLECTION: &str = "trades";
@@ -126,6 +128,7 @@ struct Inner {
     readers: shared::Readers,
     /// In trades.
     queue: Queue,
+    upload_room: upload_room::UploadRoom,
     committers: Committers<Histories>,
 }
 
@@ -141,8 +144,9 @@ impl Trades {
         let ledger = |number| Histories::new(Arc::clone(&connection), Catalog::new(customers), number);
         let committers = Committers::start(ledger);
         let queue = Queue::new(capacity.queued_trades, QUEUED);
+        let upload_room = upload_room::UploadRoom::of(capacity.queued_trades);
         let readers = shared::Readers::default();
-        let inner = Inner { database, connection, readers, queue, committers };
+        let inner = Inner { database, connection, readers, queue, upload_room, committers };
         Self(Arc::new(inner), ReadPreference::Primary)
     }
 

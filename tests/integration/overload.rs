@@ -12,11 +12,13 @@ use tokio::time::Instant;
 
 use crate::commands::program::Place;
 use crate::harness::{Answer, Client, Harm, Proxy, Setup, Way, eventually, history, shared, tests, trade};
+use crate::uploads::{lines, of, upload};
 
 tests!["overload":
     ten_times_more_clients_than_the_queue_holds,
     a_full_queue_refuses_at_once,
     clients_that_hang_up_change_nothing,
+    uploads_leave_room_for_others,
 ];
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
@@ -234,6 +236,39 @@ async fn clients_that_hang_up_change_nothing() {
     }
     found.sort_unstable();
     assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "each once, but for those of {refused}");
+}
+
+/// However large they are and however many: they wait for each other, and nobody else does.
+async fn uploads_leave_room_for_others() {
+    const UPLOADS: u64 = 8;
+    const LINES: u64 = 20_000;
+    let mut setup = Setup::on(shared().await);
+    // Less than the uploads have waiting.
+    setup.capacity.queued_trades = 2_000;
+    let service = setup.start().await;
+    let mut uploads = JoinSet::new();
+    for number in 1..=UPLOADS {
+        let client = service.client.clone();
+        uploads.spawn(async move {
+            if number % 2 == 0 {
+                return upload(&client, &format!("/v1/customers/{number}/trades"), lines(1..=LINES)).await;
+            }
+            let many = (1..=LINES).map(|qty| of(number * 1_000 + qty % 50, qty)).collect::<String>();
+            upload(&client, "/v1/trades", many).await
+        });
+    }
+    let (mut appended, mut stored) = (0, 0);
+    while stored < UPLOADS {
+        while let Some(ended) = uploads.try_join_next() {
+            assert_eq!(ended.expect("no panic").expect(200)["stored"], LINES);
+            stored += 1;
+        }
+        // As many as may be at once beside them.
+        appended += 1;
+        service.client.append(100, &trades(appended * 10_000, 1_000)).await.expect(201);
+    }
+    println!("{appended} appends beside {UPLOADS} uploads");
+    assert_eq!(history(&service.database, 2).await.quantities, (1..=LINES as i64).collect::<Vec<_>>());
 }
 
 async fn history_is_begun(database: &mongodb::Database) -> bool {

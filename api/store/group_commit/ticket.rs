@@ -34,6 +34,17 @@ pub(in crate::store) struct Room {
     units: usize,
     gauge: &'static str,
     _permit: OwnedSemaphorePermit,
+    /// A part of what some requests may have together.
+    _part: Option<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    /// The same, holding a part of what its like may have together.
+    #[must_use]
+    pub(in crate::store) fn with(mut self, part: OwnedSemaphorePermit) -> Self {
+        self._part = Some(part);
+        self
+    }
 }
 
 impl Queue {
@@ -47,7 +58,7 @@ impl Queue {
         let wanted = units.try_into().unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.room).try_acquire_many_owned(wanted).ok()?;
         metrics::gauge!(self.gauge).increment(units as f64);
-        Some(Room { units, gauge: self.gauge, _permit: permit })
+        Some(Room { units, gauge: self.gauge, _permit: permit, _part: None })
     }
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New

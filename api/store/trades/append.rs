@@ -160,7 +160,7 @@ impl Trades {
 }
 
 impl Request {
-    fn new(customer: CustomerId, trades: Vec<Trade>, ticket: Ticket<Answered>) -> Self {
+    pub(super) fn new(customer: CustomerId, trades: Vec<Trade>, ticket: Ticket<Answered>) -> Self {
         let placed = Placed::default();
         Self { customer, refused_at: None, attempts: 0, alone: false, keyed: None, trades, placed, ticket }
     }

@@ -23,6 +23,7 @@ use crate::domain::{CustomerId, IdempotencyKey, Instant, Seq, Totals, TradeDraft
 use crate::store::group_commit::Ticket;
 use crate::store::trades::Trades;
 use crate::store::trades::append::{Answered, Cause, Keyed, Request};
+use crate::store::trades::upload_room::{Waiting, stopped};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// The record is touched this often: far more often than it could expire.
@@ -80,20 +81,21 @@ impl Trades {
     /// the upload came.
     ///
     /// After a failure the lines that have no end may be given again, also where the outcome is unknown.
-    /// When `stop` is cancelled it sends nothing any more, and only waits for what it has sent.
+    /// It waits for room in the queue; at most [`Trades::most_of_an_upload`] lines. When it is told to stop it
+    /// sends nothing any more, and only waits for what it has sent.
     pub async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
         lines: impl IntoIterator<Item = (u64, TradeDraft)>,
         now: Instant,
-        stop: &CancellationToken,
+        waiting: &mut Waiting,
     ) -> AppendedLines {
         let mut lines: Vec<_> = lines.into_iter().collect();
         let beyond = lines.partition_point(|(number, _)| *number <= u64::from(u32::MAX));
         let beyond = lines.split_off(beyond).len();
         let mut appended = match lines.is_empty() {
             true => AppendedLines { ends: Vec::new(), totals: None, failed: None },
-            false => self.append_numbered(so_far, lines, now, stop).await,
+            false => self.append_numbered(so_far, lines, now, waiting).await,
         };
         if appended.failed.is_none() {
             appended.ends.extend((0..beyond).map(|_| Err(LineRefusal::BeyondNumbers)));
@@ -106,7 +108,7 @@ impl Trades {
         so_far: &mut UploadedSoFar,
         lines: Vec<(u64, TradeDraft)>,
         now: Instant,
-        stop: &CancellationToken,
+        waiting: &mut Waiting,
     ) -> AppendedLines {
         let (customer, id) = (so_far.customer, RecordId::new(so_far.customer, &so_far.key));
         let mut begins = false;
@@ -114,7 +116,7 @@ impl Trades {
             let proposed =
                 Record { from: 0, fingerprint: Fingerprint::of_upload(), date: now, outcome: None };
             let registering = register_key(self, customer, id, proposed, Deadline::within(COMMAND));
-            let registered = unless(stop, registering).await;
+            let registered = unless(&waiting.stop, registering).await;
             let (record, at_end) = match registered {
                 Ok(Registered::New(record)) => (record, true),
                 Ok(Registered::Found(record)) => (record, false),
@@ -136,8 +138,8 @@ impl Trades {
         let search = LineSearch::new(Tag::new(customer, &so_far.key), Arc::clone(&lines), begun.looked);
         let (mut search, mut placed) = (Seeking::Lines(search), Placed::default());
         if !begun.at_end {
-            (search, placed) = match unless(stop, self.find(customer, search, Deadline::within(SEARCH))).await
-            {
+            let searching = self.find(customer, search, Deadline::within(SEARCH));
+            (search, placed) = match unless(&waiting.stop, searching).await {
                 Ok(found) => found,
                 Err(error) => return AppendedLines::failed(error),
             };
@@ -147,12 +149,11 @@ impl Trades {
             }
             begun.at_end = true;
         }
-        if stop.is_cancelled() {
-            return AppendedLines { failed: Some((0, stopped().into())), totals: None, ends: ends(&placed) };
-        }
-        let room = match self.room(lines.len() - placed.count) {
+        let room = match self.room_of_an_upload(lines.len() - placed.count, waiting).await {
             Ok(room) => room,
-            Err(error) => return AppendedLines::failed(error.cause),
+            Err(cause) => {
+                return AppendedLines { failed: Some((0, cause)), totals: None, ends: ends(&placed) };
+            }
         };
         let trades = lines.iter().map(|line| line.trade.clone()).collect();
         let keyed = Keyed { id, search, stored: false, begins };
@@ -180,10 +181,6 @@ async fn unless<T>(
         done = work => done,
         () = stop.cancelled() => Err(stopped()),
     }
-}
-
-fn stopped() -> Error {
-    Error::Unavailable("an upload was stopped".to_owned())
 }
 
 fn ends(placed: &Placed) -> Vec<Result<Seq, LineRefusal>> {
