@@ -28,6 +28,15 @@ pub const EXPORTS: &str = "pagebucket_exports_total";
 /// Trades in them.
 pub const EXPORTED: &str = "pagebucket_exported_trades_total";
 
+/// Uploads that are over, by how they ended.
+pub const UPLOADS: &str = "pagebucket_uploads_total";
+/// Uploads that have begun, and are not over.
+pub const UPLOADS_UNDER_WAY: &str = "pagebucket_uploads_under_way";
+/// Lines read of them, blank ones aside.
+pub const LINES_READ: &str = "pagebucket_upload_lines_read_total";
+/// The same lines, by what became of them.
+pub const UPLOADED_LINES: &str = "pagebucket_upload_lines_total";
+
 /// The media type of Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -13,6 +13,7 @@
 //! which ([`ending`]): as one summary, or line by line ([`outcomes`]).
 
 mod ending;
+mod measured;
 mod outcomes;
 mod read;
 mod summary;
@@ -44,6 +45,7 @@ use crate::domain::{CustomerId, IdempotencyKey};
 use crate::ingest::{self, Destination, Options, Report, Watch};
 use crate::store;
 
+use measured::Measured;
 use outcomes::Outcomes;
 use read::{BadLine, Reader};
 use summary::Summary;
@@ -189,7 +191,7 @@ impl Upload {
         response
     }
 
-    async fn store(self, watch: &mut impl Watch<BadLine>) -> (Report, Rest) {
+    async fn store(self, watch: &mut (impl Watch<BadLine> + Send)) -> (Report, Rest) {
         let Self { api, customer, key, headers: _, place, body } = self;
         let began = api.clock.now();
         // The record of a key gives one date to all lines without one, in every attempt.
@@ -210,7 +212,9 @@ impl Upload {
             tokio::time::sleep(STOPPING).await;
             let _ = stop.send(()).await;
         }));
-        let report = ingest::run(incoming, &to, options, &mut stopped, watch).await;
+        let mut measured = Measured::new(watch);
+        let report = ingest::run(incoming, &to, options, &mut stopped, &mut measured).await;
+        measured.ended(&report);
         (report, Rest { reading, _place: place })
     }
 }

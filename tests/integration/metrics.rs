@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::harness::{Service, tests, trade};
+use crate::commands::program::{PATIENCE, Place};
+use crate::harness::{Service, eventually, tests, trade};
+use crate::uploads::wire::Upload;
+use crate::uploads::{lines, upload};
 
-tests!["metrics": what_is_measured_is_documented, routes_not_addresses_are_counted];
+tests!["metrics": what_is_measured_is_documented, routes_not_addresses_are_counted, uploads_are_counted];
 
 /// The names that have a `TYPE` line.
 fn names(exposition: &str) -> BTreeSet<&str> {
@@ -22,6 +25,7 @@ async fn exposition(service: &Service) -> String {
 async fn what_is_measured_is_documented() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
+    upload(&service.client, "/v1/customers/1/trades", lines([1])).await.expect(200);
     let exposition = exposition(&service).await;
     let documented =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md")).expect("docs");
@@ -35,6 +39,10 @@ async fn what_is_measured_is_documented() {
         "pagebucket_commit_trades",
         "pagebucket_catalog_lookups_total",
         "pagebucket_catalog_customers",
+        "pagebucket_uploads_total",
+        "pagebucket_uploads_under_way",
+        "pagebucket_upload_lines_read_total",
+        "pagebucket_upload_lines_total",
     ] {
         assert!(names.contains(name), "{name} is not measured: {names:?}");
     }
@@ -57,4 +65,43 @@ async fn routes_not_addresses_are_counted() {
     assert!(counted("/v1/customers/{customerId}/trades/pages/{page}", "404"), "{exposition}");
     assert!(counted("none", "404"), "{exposition}");
     assert!(!exposition.contains("424242"), "an address in a label");
+}
+
+/// In a process of its own: all services of the tests count together.
+async fn uploads_are_counted() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--log", "error"]).await;
+    let counted = async || {
+        let exposition = String::from_utf8(serving.client.get("/metrics").await.body).expect("text");
+        let uploads = exposition.lines().filter(|line| line.starts_with("pagebucket_upload"));
+        uploads.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let expected = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
+    let body = format!("{}{{}}\n\n", lines([1, 2]));
+    upload(&serving.client, "/v1/customers/1/trades", body).await.expect(200);
+    let finished = [
+        "pagebucket_uploads_under_way 0",
+        "pagebucket_uploads_total{result=\"finished\"} 1",
+        "pagebucket_upload_lines_read_total 3",
+        "pagebucket_upload_lines_total{result=\"stored\"} 2",
+        "pagebucket_upload_lines_total{result=\"refused\"} 1",
+        "pagebucket_upload_lines_total{result=\"unknown\"} 0",
+        "pagebucket_upload_lines_total{result=\"not_stored\"} 0",
+    ];
+    assert_eq!(counted().await, expected(&finished));
+    let mut cut = Upload::begin(serving.address, "/v1/customers/1/trades", &[]).await;
+    cut.send(&lines([3])).await;
+    // While it is under way.
+    let mut under_way = finished;
+    under_way[0] = "pagebucket_uploads_under_way 1";
+    under_way[2] = "pagebucket_upload_lines_read_total 4";
+    under_way[3] = "pagebucket_upload_lines_total{result=\"stored\"} 3";
+    eventually("its line is counted", PATIENCE, async || counted().await == expected(&under_way)).await;
+    let mut read = cut.cut("{").await;
+    assert_eq!(read.line().await.expect("a problem")["stored"], 1);
+    let mut ended = under_way.to_vec();
+    ended[0] = "pagebucket_uploads_under_way 0";
+    ended.push("pagebucket_uploads_total{result=\"abandoned\"} 1");
+    eventually("it is over", PATIENCE, async || counted().await == expected(&ended)).await;
+    serving.stop().await;
 }

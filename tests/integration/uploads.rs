@@ -2,7 +2,7 @@
 
 mod faults;
 mod keyed;
-mod wire;
+pub mod wire;
 
 use std::fmt::Write;
 
