@@ -79,7 +79,8 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<IdempotencyKey>,
 
-    /// Send to a running server instead of the database: `http://127.0.0.1:8080`.
+    /// Send to a running server instead of the database: `http://127.0.0.1:8080`. It speaks http only, no TLS. With
+    /// --key a connection that is lost is followed by another, and nothing is stored twice.
     #[arg(long, value_name = "URL")]
     url: Option<remote::Server>,
 

@@ -1,13 +1,15 @@
 //! `pagebucket import`, through the real binary.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, ChildStdin, Command};
 
 use crate::harness::{Mongod, Service, Setup, eventually, history, shared, skip, tests};
 
@@ -15,7 +17,8 @@ tests!["import":
     the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
     extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
     an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
-    a_key_continues_through_a_server, a_server_that_stops_is_told, no_server];
+    a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
+    connections_that_are_lost, no_server];
 
 async fn the_example() {
     let service = Service::start().await;
@@ -248,7 +251,11 @@ fn command(flags: &[&str]) -> Command {
 
 /// The same through a running server.
 async fn import_through(service: &Service, text: &str, flags: &[&str]) -> Output {
-    let url = format!("http://{}", service.address());
+    import_at(service.address(), text, flags).await
+}
+
+async fn import_at(server: SocketAddr, text: &str, flags: &[&str]) -> Output {
+    let url = format!("http://{server}");
     let mut running = command(&[&["-", "--url", &url], flags].concat()).spawn().expect("the binary runs");
     let mut input = running.stdin.take().expect("it is piped");
     let _ = input.write_all(text.as_bytes()).await;
@@ -318,18 +325,24 @@ async fn a_key_continues_through_a_server() {
     assert_eq!(history(&service.database, 7).await.quantities, (1..=3_100).collect::<Vec<_>>());
 }
 
-async fn a_server_that_stops_is_told() {
-    let service = Service::start().await;
+/// An import through the service of two lines a row, with its input still open; the rows are stored.
+async fn begun_through(service: &Service, rows: u64, flags: &[&str]) -> (Child, ChildStdin) {
     let url = format!("http://{}", service.address());
-    let flags = ["-", "--format", "csv", "--customer", "7", "--key", "k", "--url", &url];
+    let flags = [&["-", "--format", "csv", "--customer", "7", "--url", &url], flags].concat();
     let mut running = command(&flags).spawn().expect("the binary runs");
     let mut input = running.stdin.take().expect("it is piped");
-    input.write_all(two_lines_each(1..=1_000).as_bytes()).await.expect("it reads");
-    let client = service.client.clone();
+    input.write_all(two_lines_each(1..=rows).as_bytes()).await.expect("it reads");
     eventually("they are stored", Duration::from_secs(60), async || {
-        client.get("/v1/customers/7").await.expect(200)["totalTrades"] == 1_000
+        service.client.get("/v1/customers/7").await.expect(200)["totalTrades"] == rows
     })
     .await;
+    (running, input)
+}
+
+async fn a_server_that_stops_is_told() {
+    // Without a key nothing is sent again.
+    let service = Service::start().await;
+    let (running, input) = begun_through(&service, 1_000, &[]).await;
     let database = service.database.clone();
     assert!(service.stop().await, "it ends in time");
     let output = running.wait_with_output().await.expect("it ends");
@@ -337,8 +350,104 @@ async fn a_server_that_stops_is_told() {
     let said = summary(&output, 3);
     assert!(said.starts_with("stored 1,000 trades"), "{said}");
     assert!(said.contains("stopped: the server says: This instance is stopping."), "{said}");
-    assert!(said.ends_with("to go on: run it again with the same --key\n"), "{said}");
+    assert!(said.ends_with("to go on: --from-line 2001\n"), "{said}");
     assert_eq!(history(&database, 7).await.quantities.len(), 1_000);
+    // With one, until it is interrupted.
+    let service = Service::start().await;
+    let (mut running, mut input) = begun_through(&service, 1_000, &["--key", "k"]).await;
+    assert!(service.stop().await, "it ends in time");
+    input.write_all(b"AMD,1001,2004-01-09,\n").await.expect("it reads");
+    let mut told = BufReader::new(running.stderr.take().expect("it is piped")).lines();
+    while let Some(line) = told.next_line().await.expect("text") {
+        // Not the first time: by then there is nobody.
+        if line.contains("does not answer: ") && line.ends_with("; trying again") {
+            break;
+        }
+    }
+    let process = running.id().expect("it runs").to_string();
+    Command::new("kill").args(["-INT", &process]).status().await.expect("there is a kill");
+    let said = summary(&running.wait_with_output().await.expect("it ends"), 130);
+    assert!(said.starts_with("stored 1,000 trades") && said.contains("\ninterrupted\n"), "{said}");
+    assert!(said.contains("read but not stored: 1 row\n") && !said.contains("unknown"), "{said}");
+    assert!(said.ends_with("to go on: run it again with the same --key\n"), "{said}");
+}
+
+async fn a_server_that_comes_back_is_gone_on_with() {
+    let service = Service::start().await;
+    let (running, mut input) = begun_through(&service, 1_000, &["--key", "k"]).await;
+    let mut again = Setup::on(shared().await);
+    again.args.listen = service.address();
+    again.connection.database = service.database.name().to_owned();
+    assert!(service.stop().await, "it ends in time");
+    let service = again.start().await;
+    let rest = two_lines_each(1_001..=2_000);
+    let rest = rest.split_once('\n').expect("a header").1;
+    input.write_all(rest.as_bytes()).await.expect("it reads");
+    drop(input);
+    let output = running.wait_with_output().await.expect("it ends");
+    let said = summary(&output, 0);
+    assert!(said.starts_with("stored 2,000 trades of 1 customer"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("; trying again"), "{output:?}");
+    assert_eq!(history(&service.database, 7).await.quantities, (1..=2_000).collect::<Vec<_>>());
+}
+
+/// Leads to `server`; of the first connections it passes on so many bytes, and then cuts them.
+async fn cutting(server: SocketAddr, cuts: u32, bytes: u64) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    tokio::spawn(async move {
+        let mut connection = 0;
+        while let Ok((client, _)) = listener.accept().await {
+            connection += 1;
+            let most = if connection <= cuts { bytes } else { u64::MAX };
+            tokio::spawn(async move {
+                let (read, mut write) = client.into_split();
+                let (back, mut there) = TcpStream::connect(server).await.expect("the server").into_split();
+                let answer = tokio::spawn(async move {
+                    let mut back = back;
+                    tokio::io::copy(&mut back, &mut write).await.ok();
+                });
+                tokio::io::copy(&mut read.take(most), &mut there).await.ok();
+                if most < u64::MAX {
+                    answer.abort();
+                } else {
+                    // The client has sent all, and waits for the rest of the answer.
+                    there.shutdown().await.ok();
+                }
+                answer.await.ok();
+            });
+        }
+    });
+    address
+}
+
+async fn connections_that_are_lost() {
+    let service = Service::start().await;
+    let row = |n: u64| format!("{},AMD,{n},2004-01-09\n", n % 5 + 1);
+    let text = format!("customerId,ticker,qty,date\n{}", (1..=20_000).map(row).collect::<String>());
+    let flags = ["--format", "csv", "--key", "k"];
+    let through = cutting(service.address(), 3, 300_000).await;
+    let output = import_at(through, &text, &flags).await;
+    let said = summary(&output, 0);
+    assert!(said.starts_with("stored 20,000 trades of 5 customers in "), "{said}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(told.matches("; trying again").count(), 3, "{told}");
+    for customer in 1..=5 {
+        let expected = (1..=20_000).filter(|n| n % 5 + 1 == customer);
+        assert_eq!(
+            history(&service.database, customer as u64).await.quantities,
+            expected.collect::<Vec<_>>()
+        );
+    }
+    // Without a key nothing is sent again, and what may be stored is told.
+    let through = cutting(service.address(), 1, 300_000).await;
+    let text = text.replace(",AMD,", ",MDB,");
+    let output = import_at(through, &text, &flags[..2]).await;
+    let said = summary(&output, 3);
+    assert!(
+        said.contains("unknown whether stored: ") && said.contains("look into those histories"),
+        "{said}"
+    );
 }
 
 async fn no_server() {
@@ -351,7 +460,9 @@ async fn no_server() {
     assert!(said.contains("stopped: http://127.0.0.1:1 does not answer: "), "{said}");
     // The header, or the first row, whichever it had come to.
     assert!(said.contains("to go on: --from-line ") && !said.contains("unknown"), "{said}");
-    assert_eq!(import("https://127.0.0.1:1").await.status.code(), Some(2));
+    let refused = import("https://127.0.0.1:1").await;
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("pagebucket speaks no TLS"), "{refused:?}");
     // A server that is none of ours.
     let service = Service::start().await;
     let said = summary(&import(&format!("http://{}/elsewhere", service.address())).await, 3);

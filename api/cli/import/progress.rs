@@ -54,6 +54,11 @@ impl Progress {
         self.started.elapsed()
     }
 
+    /// A server is asked once more.
+    pub(super) fn trying_again(&self, why: &str) {
+        self.line(format_args!("{why}; trying again"));
+    }
+
     /// Nobody need read it: an error is not one of the import.
     fn line(&self, line: fmt::Arguments<'_>) {
         let write = || {

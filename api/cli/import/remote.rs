@@ -2,7 +2,8 @@
 //! read meanwhile, line by line.
 //!
 //! A line of the upload has the number of the row's line in the file, so that a server's words about it
-//! are about the file, and a key means the same rows when another of them is bad.
+//! are about the file, and a key means the same rows when another of them is bad. For the same reason an
+//! upload that continues another need not begin with the first line: what has an outcome is left out.
 
 mod server;
 
@@ -15,7 +16,7 @@ use hyper::body::{Frame, Incoming as Answer};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::MOST_WAITING;
 use super::progress::Progress;
@@ -45,21 +46,45 @@ struct NewLine<'a> {
     date: Option<Instant>,
 }
 
-/// An upload under way.
-struct Sending {
+/// How often in a row it is tried anew without a single outcome.
+const MOST_TRIES: u32 = 8;
+
+/// Before the first of these; each is twice as long as the last, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// All that is sent, by one upload after the other where connections are lost.
+struct Sending<'a> {
+    server: &'a Server,
+    key: Option<&'a IdempotencyKey>,
+    strict: bool,
+    /// `None` when all are read.
+    rows: Option<Incoming<BadRow>>,
     tally: Tally,
     /// Rows in their order that have no outcome yet.
     waiting: VecDeque<Row>,
-    /// Lines that are still to be sent.
+    /// How many of them, from the first, were written as lines of this upload.
+    written: usize,
+    /// How many of those were handed on: they may be stored.
+    handed_on: usize,
+    /// Rows of which this upload has said that they are not stored, or (true) that they may be: they come before
+    /// those that wait.
+    again: Vec<(Row, bool)>,
+    /// Lines that are still to be handed on.
     text: Vec<u8>,
-    /// How many rows at the end of `waiting` are in `text`.
-    unsent: usize,
     /// The number of the next line.
     next: u64,
+    /// Rows without an outcome up to this line may be stored, by an earlier upload.
+    in_doubt: u64,
+    /// How many rows have an outcome for good.
+    dealt_with: u64,
+    /// Whether a server has begun to answer, ever.
+    answered: bool,
 }
 
-/// Sends all the rows, and tells what became of them. The first message from `interrupts` ends reading; the
-/// second also ends sending.
+/// Sends all the rows, and tells what became of them. With a key, an upload that was cut off is followed by another
+/// with the rows that have no outcome yet, until it is tried in vain too often. The first message from
+/// `interrupts` ends reading; the second also ends sending.
 pub(super) async fn run(
     rows: Incoming<BadRow>,
     server: &Server,
@@ -69,48 +94,84 @@ pub(super) async fn run(
     watch: &mut Progress,
 ) -> Report {
     let mut sending = Sending {
+        server,
+        key,
+        strict,
+        rows: Some(rows),
         tally: Tally::counting(Customers::MOST),
         waiting: VecDeque::new(),
+        written: 0,
+        handed_on: 0,
+        again: Vec::new(),
         text: Vec::new(),
-        unsent: 0,
         next: 1,
+        in_doubt: 0,
+        dealt_with: 0,
+        answered: false,
     };
-    let ended = sending.run(rows, server, key, strict, interrupts, watch).await;
-    sending.close(ended.err(), watch)
+    let (mut tries, mut pause) = (0, FIRST_PAUSE);
+    loop {
+        let before = sending.dealt_with;
+        let Err(broken) = sending.upload(interrupts, watch).await else {
+            return sending.close(true, None, watch);
+        };
+        if sending.dealt_with > before {
+            (tries, pause) = (0, FIRST_PAUSE);
+        }
+        if !sending.may_continue(&broken) || tries == MOST_TRIES {
+            return sending.close(broken.known, Some(End::Server(broken.words)), watch);
+        }
+        tries += 1;
+        watch.trying_again(&broken.words);
+        if let Ok(Some(())) = timeout(pause, interrupts.recv()).await {
+            return sending.close(broken.known, Some(End::Interrupted), watch);
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        sending.begin_again(broken.known);
+    }
 }
 
-impl Sending {
+impl Sending<'_> {
+    /// Sends what there is in one upload.
+    ///
     /// # Errors
-    /// There are no more outcomes.
-    async fn run(
+    /// There are no more outcomes, and not every row has one.
+    async fn upload(
         &mut self,
-        rows: Incoming<BadRow>,
-        server: &Server,
-        key: Option<&IdempotencyKey>,
-        strict: bool,
         interrupts: &mut mpsc::Receiver<()>,
         watch: &mut Progress,
     ) -> Result<(), Broken> {
         let (send, receive) = mpsc::channel::<Bytes>(1);
-        let mut answer = std::pin::pin!(begin(server, key, receive));
+        let mut answer = std::pin::pin!(begin(self.server, self.key, receive));
         let mut body: Option<Answer> = None;
-        let (mut rows, mut send) = (Some(rows), Some(send));
+        let mut send = Some(send);
+        // Whether the server reads no more.
+        let mut refused = false;
         let mut splitter = Splitter::default();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if rows.is_none() && self.text.is_empty() {
+            if !refused {
+                self.write();
+            }
+            let all_written = self.written == self.waiting.len();
+            if self.rows.is_none() && all_written && self.text.is_empty() {
                 // The end of the body.
                 send = None;
             }
-            let read = self.waiting.len() < MOST_WAITING && self.text.len() < PIECE;
+            let read = !refused && all_written && self.waiting.len() < MOST_WAITING;
+            // A new upload begins when there is something to send: a server waits only so long for a line.
+            let begins = !self.answered || self.rows.is_none() || !self.waiting.is_empty();
             tokio::select! {
-                begun = &mut answer, if body.is_none() => body = Some(begun?),
+                begun = &mut answer, if body.is_none() && begins => {
+                    body = Some(begun?);
+                    self.answered = true;
+                }
                 frame = next_frame(&mut body) => {
                     let Some(frame) = frame else {
-                        let rest = self.waiting.len();
+                        let rest = self.waiting.len() + self.again.len();
                         return match rest {
-                            0 if rows.is_none() => Ok(()),
+                            0 if self.rows.is_none() => Ok(()),
                             _ => Err(Broken::off(format!("the server's answer ended, with {rest} rows without an outcome"))),
                         };
                     };
@@ -125,16 +186,19 @@ impl Sending {
                         }
                     }
                 }
-                chunk = next_chunk(&mut rows), if read && rows.is_some() => match chunk {
-                    None => rows = None,
+                chunk = next_chunk(&mut self.rows), if read && self.rows.is_some() => match chunk {
+                    None => self.rows = None,
                     Some(Err(error)) => self.tally.report.end = Some(End::Unreadable(error)),
                     Some(Ok(chunk)) => for row in chunk {
                         match row {
-                            Ok(row) => self.push(row),
+                            Ok(row) => {
+                                self.tally.came(&row);
+                                self.waiting.push_back(row);
+                            }
                             Err(bad) => {
                                 self.tally.bad(bad.line, bad.size);
                                 watch.bad(bad);
-                                if strict {
+                                if self.strict {
                                     self.tally.report.end = Some(End::BadRow);
                                 }
                             }
@@ -142,19 +206,20 @@ impl Sending {
                     },
                 },
                 sent = hand_on(&send, &mut self.text), if !self.text.is_empty() => match sent {
-                    Some(()) => self.unsent = 0,
+                    Some(()) => self.handed_on = self.written,
                     None => {
                         // The server reads no more, and says why.
-                        (rows, send) = (None, None);
-                        self.text.clear();
+                        (refused, send) = (true, None);
+                        self.take_back();
                     }
                 },
                 Some(()) = interrupts.recv() => {
                     if self.tally.report.end.is_some() {
-                        self.tally.left(self.waiting.drain(self.waiting.len() - self.unsent..).map(|row| row.line));
-                        self.text.clear();
+                        self.take_back();
+                        let unsent = self.waiting.split_off(self.handed_on);
+                        self.give_up(unsent.into_iter().map(|row| (row, false)).collect());
                     }
-                    rows = None;
+                    self.rows = None;
                     self.tally.report.end.get_or_insert(End::Interrupted);
                 }
                 _ = tick.tick() => watch.progress(&self.tally.report),
@@ -162,26 +227,39 @@ impl Sending {
         }
     }
 
-    fn push(&mut self, row: Row) {
-        self.tally.came(&row);
-        // Blank lines are passed over, and counted.
-        self.text.resize(self.text.len() + row.line.saturating_sub(self.next) as usize, b'\n');
-        self.next = row.line + 1;
-        let draft = &row.draft;
-        let (price, date) = (draft.price, draft.date);
-        let line = NewLine {
-            customer_id: row.customer,
-            r#type: draft.side,
-            ticker: &draft.ticker,
-            qty: draft.qty,
-            price,
-            date,
-        };
-        // Cannot fail: no map with keys that are not text, no number that is not finite.
-        self.text.extend(serde_json::to_vec(&line).unwrap_or_default());
-        self.text.push(b'\n');
-        self.waiting.push_back(row);
-        self.unsent += 1;
+    /// What was written and not handed on is not sent, by this upload.
+    fn take_back(&mut self) {
+        self.text.clear();
+        self.written = self.handed_on;
+    }
+
+    /// Writes rows as lines, as long as there are some and the piece is not full.
+    fn write(&mut self) {
+        while self.text.len() < PIECE {
+            let Some(row) = self.waiting.get(self.written) else { return };
+            // Blank lines are passed over, and counted.
+            let room = (PIECE - self.text.len()) as u64;
+            let blank = row.line.saturating_sub(self.next).min(room);
+            self.text.resize(self.text.len() + blank as usize, b'\n');
+            self.next += blank;
+            if self.next < row.line {
+                return;
+            }
+            let draft = &row.draft;
+            let line = NewLine {
+                customer_id: row.customer,
+                r#type: draft.side,
+                ticker: &draft.ticker,
+                qty: draft.qty,
+                price: draft.price,
+                date: draft.date,
+            };
+            // Cannot fail: no map with keys that are not text, no number that is not finite.
+            self.text.extend(serde_json::to_vec(&line).unwrap_or_default());
+            self.text.push(b'\n');
+            self.next = row.line + 1;
+            self.written += 1;
+        }
     }
 
     /// A line of the answer.
@@ -193,26 +271,28 @@ impl Sending {
             .map_err(|error| Broken::off(format!("the server's answer is not JSON: {error}")))?;
         let problem = outcome.get("problem");
         let Some(number) = outcome.get("line").and_then(Value::as_u64) else {
-            return Err(Broken::said(format!("the server says: {}", words(problem.unwrap_or(&outcome)))));
+            return Err(Broken::ended(problem.unwrap_or(&outcome)));
         };
-        if self.waiting.front().is_none_or(|row| row.line != number) {
+        if self.handed_on == 0 || self.waiting.front().is_none_or(|row| row.line != number) {
             return Err(Broken::off(format!("the server tells of line {number}, out of turn")));
         }
         let Some(row) = self.waiting.pop_front() else { return Ok(()) };
+        self.handed_on -= 1;
+        self.written -= 1;
         let seq = outcome.get("seq").and_then(Value::as_u64).and_then(|seq| Seq::new(seq).ok());
         match (seq, problem) {
             (Some(seq), _) => {
                 self.tally.report.last = Some((row.customer, Totals::ending_with(Some(seq))));
                 self.tally.stored(&row, seq);
+                self.dealt_with += 1;
             }
             (None, Some(problem)) => match problem["type"].as_str() {
-                Some("/problems#outcome-unknown") => {
-                    self.tally.unknown(row.customer, std::iter::once(row.line));
-                }
-                Some("/problems#not-stored") => self.tally.left(std::iter::once(row.line)),
+                Some("/problems#outcome-unknown") => self.again.push((row, true)),
+                Some("/problems#not-stored") => self.again.push((row, false)),
                 _ => {
                     self.tally.refused(&row);
                     watch.bad(BadRow { line: row.line, size: row.size, reason: words(problem) });
+                    self.dealt_with += 1;
                 }
             },
             (None, None) => return Err(Broken::off("the server tells nothing of a line".to_owned())),
@@ -220,21 +300,52 @@ impl Sending {
         Ok(())
     }
 
-    /// The report, where `ended` says why there are no more outcomes than there were.
-    fn close(mut self, ended: Option<Broken>, watch: &mut Progress) -> Report {
-        let known = ended.as_ref().is_some_and(|broken| broken.known);
-        let sent = if known { 0 } else { self.waiting.len() - self.unsent.min(self.waiting.len()) };
-        let unsent = self.waiting.split_off(sent);
-        self.tally.left(unsent.iter().map(|row| row.line));
+    /// Whether another upload may do what this one has not. Without a key it might store rows twice; where no server
+    /// has ever answered, the address is wrong.
+    fn may_continue(&self, broken: &Broken) -> bool {
+        let interrupted = matches!(self.tally.report.end, Some(End::Interrupted));
+        self.key.is_some() && self.answered && broken.passing && !interrupted
+    }
+
+    /// All rows without an outcome are to be sent, in their order, under their numbers. `known`: those that were
+    /// handed on are surely not stored.
+    fn begin_again(&mut self, known: bool) {
+        let handed_on = self.handed_on.checked_sub(1).filter(|_| !known);
+        let sent = handed_on.and_then(|last| self.waiting.get(last)).map(|row| row.line);
+        let told = self.again.iter().rev().find(|(_, may_be_stored)| *may_be_stored).map(|(row, _)| row.line);
+        self.in_doubt = self.in_doubt.max(sent.max(told).unwrap_or(0));
+        for (row, _) in self.again.drain(..).rev() {
+            self.waiting.push_front(row);
+        }
+        self.text.clear();
+        (self.written, self.handed_on, self.next) = (0, 0, 1);
+    }
+
+    /// Rows that will have no outcome; true: that may be stored, by this upload.
+    fn give_up(&mut self, rows: Vec<(Row, bool)>) {
         let mut unknown: BTreeMap<CustomerId, Vec<u64>> = BTreeMap::new();
-        for row in self.waiting.drain(..) {
-            unknown.entry(row.customer).or_default().push(row.line);
+        for (row, may_be_stored) in rows {
+            if may_be_stored || row.line <= self.in_doubt {
+                unknown.entry(row.customer).or_default().push(row.line);
+            } else {
+                self.tally.left(std::iter::once(row.line));
+            }
         }
         for (customer, lines) in unknown {
             self.tally.unknown(customer, lines.into_iter());
         }
-        if let Some(Broken { words, .. }) = ended {
-            self.tally.report.end = Some(End::Server(words));
+    }
+
+    /// The report. `known`: rows that were handed on and have no outcome are surely not stored. `end` says why
+    /// there are no more outcomes than there were.
+    fn close(mut self, known: bool, end: Option<End>, watch: &mut Progress) -> Report {
+        let unsent = self.waiting.split_off(self.handed_on);
+        let mut rest = std::mem::take(&mut self.again);
+        rest.extend(self.waiting.drain(..).map(|row| (row, !known)));
+        rest.extend(unsent.into_iter().map(|row| (row, false)));
+        self.give_up(rest);
+        if end.is_some() {
+            self.tally.report.end = end;
         }
         let report = self.tally.close();
         watch.progress(&report);

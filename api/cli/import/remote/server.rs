@@ -38,7 +38,7 @@ impl FromStr for Server {
         let uri: Uri = text.parse().map_err(|_| wrong())?;
         match uri.scheme_str() {
             Some("http") => {}
-            Some("https") => return Err("must begin with http://: there is no TLS here".to_owned()),
+            Some("https") => return Err("must begin with http://: pagebucket speaks no TLS; behind a server that does, send to pagebucket itself, or import to the database".to_owned()),
             _ => return Err(wrong()),
         }
         if uri.query().is_some() || uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
@@ -56,18 +56,31 @@ pub(super) struct Broken {
     pub(super) words: String,
     /// Whether rows without an outcome are surely not stored.
     pub(super) known: bool,
+    /// Whether it may be otherwise in a while.
+    pub(super) passing: bool,
 }
 
 impl Broken {
-    /// The server has said all there is to say.
-    pub(super) fn said(words: String) -> Self {
-        Self { words, known: true }
+    /// The server has ended an upload, with this problem, and said all there is to say.
+    pub(super) fn ended(problem: &Value) -> Self {
+        let status = problem["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        Self {
+            words: format!("the server says: {}", words(problem)),
+            known: true,
+            passing: status.is_some_and(passing),
+        }
     }
 
-    /// It has not.
+    /// It has not said all.
     pub(super) fn off(words: String) -> Self {
-        Self { words, known: false }
+        Self { words, known: false, passing: true }
     }
+}
+
+/// Whether who asks again may get another answer.
+fn passing(status: StatusCode) -> bool {
+    status.is_server_error() || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
 }
 
 /// Begins an upload, and waits for the head of its answer.
@@ -77,8 +90,10 @@ pub(super) async fn begin(
     lines: mpsc::Receiver<Bytes>,
 ) -> Result<Answer, Broken> {
     let Server { host, port, path } = server;
-    let failed = |error: &dyn std::fmt::Display| {
-        Broken::said(format!("http://{host}:{port} does not answer: {error}"))
+    let failed = |error: &dyn std::fmt::Display| Broken {
+        words: format!("http://{host}:{port} does not answer: {error}"),
+        known: true,
+        passing: true,
     };
     let address = (host.trim_matches(['[', ']']), *port);
     let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
@@ -105,7 +120,8 @@ pub(super) async fn begin(
     let body = Limited::new(answer.into_body(), LONGEST_REFUSAL).collect().await;
     let body = body.map(|body| body.to_bytes()).unwrap_or_default();
     let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
-    Err(Broken::said(format!("the server answers {status}: {}", words(&problem))))
+    let words = format!("the server answers {status}: {}", words(&problem));
+    Err(Broken { words, known: true, passing: passing(status) })
 }
 
 /// What a problem says, in one sentence.
