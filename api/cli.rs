@@ -13,6 +13,7 @@ mod healthcheck;
 mod import;
 mod migrate;
 mod openapi;
+mod preallocate;
 mod serve;
 mod signals;
 
@@ -44,11 +45,16 @@ enum Command {
     Import(import::ImportArgs),
     /// Write the trades of a customer, or of all, to a file.
     Export(export::ExportArgs),
+    /// Make the minutes of some hours of a page, before its views are counted.
+    Preallocate(preallocate::PreallocateArgs),
     /// Print the OpenAPI document.
     Openapi,
     /// Ask a running server whether it is ready: for images without curl.
     Healthcheck(healthcheck::HealthcheckArgs),
 }
+
+/// Status of a command that a signal ended, as shells have it: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
 
 /// Why a command ended otherwise than well.
 #[derive(Debug)]
@@ -72,6 +78,7 @@ impl Cli {
             Command::Migrate(args) => migrate::run(args).await,
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,
+            Command::Preallocate(args) => preallocate::run(args).await,
             Command::Openapi => openapi::run(),
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };

@@ -58,11 +58,30 @@ impl KeyArgs {
     }
 }
 
+/// How long page views are kept.
+#[derive(Args, Debug, Clone)]
+pub struct ViewArgs {
+    /// Days for which page views are kept after their minute; 0 keeps them for ever. The database keeps this: of
+    /// instances with different settings the one started last decides.
+    #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=24_855))]
+    view_retention: u32,
+}
+
+impl ViewArgs {
+    /// The same as a duration; `None` is for ever.
+    pub fn retention(&self) -> Option<Duration> {
+        // As many seconds as a TTL index takes are 24,855 days and some hours.
+        let days = Some(self.view_retention).filter(|days| *days > 0);
+        days.map(|days| Duration::from_secs(u64::from(days) * 86_400))
+    }
+}
+
 /// From which servers is read.
 #[derive(Args, Debug, Clone)]
 pub struct ReadArgs {
-    /// From which members of a replica set full pages and exports are read. They never change, so that it
-    /// makes no difference but in load; what may change is read from the primary in any case.
+    /// From which members of a replica set full pages, exports and page views are read. Full pages never change,
+    /// so that it makes no difference but in load; page views may be some moments older. What else may change is
+    /// read from the primary in any case.
     #[arg(long, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary")]
     pub read_preference: ReadPreference,
 }

@@ -1,4 +1,4 @@
-//! What a trade, a customer, a page and a sequence number are. Knows nothing of HTTP or MongoDB.
+//! What a trade, a customer, a page and a sequence number are, and a view of a page of the web. Knows nothing of HTTP or MongoDB.
 //!
 //! Every type here is parsed once, at the edge, and cannot hold a wrong value afterwards: fields
 //! are private, and the only ways in are constructors that check.
@@ -11,8 +11,13 @@ mod fault;
 mod instant;
 mod json;
 mod key;
+mod minute;
 mod page;
+mod page_path;
+mod page_view;
 mod price;
+mod resolution;
+mod shape;
 mod totals;
 mod trade;
 mod window;
@@ -20,13 +25,18 @@ mod window;
 pub use clock::Clock;
 pub use customer::CustomerId;
 pub use dates::DateRange;
-pub use draft::{DraftError, TradeDraft, parse_draft, parse_drafts, parse_line};
+pub use draft::{TradeDraft, parse_draft, parse_drafts, parse_line};
 pub use fault::{Fault, Faults, Invalid};
 pub use instant::Instant;
 pub use json::{Json, Member, NotJson};
 pub use key::IdempotencyKey;
+pub use minute::Minute;
 pub use page::{PAGE_SIZE, PageNumber, Seq, SeqRange};
+pub use page_path::PagePath;
+pub use page_view::{PageView, Preallocation, parse_preallocation, parse_views, parse_views_by_line};
 pub use price::Price;
+pub use resolution::{Resolution, SeriesSpan, SpanError};
+pub use shape::DraftError;
 pub use totals::Totals;
 pub use trade::{Quantity, Side, Ticker, Trade};
 pub use window::{Cursor, Limit, Order, Position, Span, Window};

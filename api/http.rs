@@ -23,6 +23,7 @@ mod listing;
 mod metrics;
 mod new_trades;
 mod openapi;
+mod page_views;
 mod pages;
 mod params;
 mod problem;
@@ -129,6 +130,10 @@ fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(trades::one))
         .routes(routes!(customers::list))
         .routes(routes!(customers::summary))
+        .routes(routes!(page_views::count::count, page_views::reads::series))
+        .routes(routes!(page_views::reads::bucket))
+        .routes(routes!(page_views::reads::top))
+        .routes(routes!(page_views::preallocate::preallocate))
 }
 
 fn probes() -> OpenApiRouter<Arc<Api>> {

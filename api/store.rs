@@ -1,6 +1,7 @@
 //! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
 //!
-//! [`Store`] is the one way in. [`trades`] holds the pattern itself and begins with its design;
+//! [`Store`] is the one way in. [`trades`] holds the pattern itself and begins with its design, and
+//! [`page_views`] its other classic, counters, with its own;
 //! [`migrations`] makes the collections, and [`collections`] checks that they are still there;
 //! [`connection`] finds the server and checks what it is.
 
@@ -9,10 +10,13 @@ mod connection;
 mod deadline;
 mod epoch;
 mod error;
+mod expiry;
 mod group_commit;
 mod majority;
 mod measure;
 mod migrations;
+pub mod page_views;
+mod read_preference;
 pub mod trades;
 
 use std::sync::Arc;
@@ -27,10 +31,12 @@ pub use deadline::{COMMAND, Deadline, NO_PRIMARY};
 pub use epoch::Epoch;
 pub use error::{Corruption, Error};
 pub use migrations::{Migration, MigrationError, Plan};
+pub use read_preference::ReadPreference;
 
 use crate::domain::Clock;
 use group_commit::Sessions;
-use trades::{Capacity, ReadPreference, Trades};
+use page_views::PageViews;
+use trades::{Capacity, Trades};
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -41,6 +47,7 @@ pub struct Store {
     database: Database,
     topology: Topology,
     trades: Trades,
+    page_views: PageViews,
     epoch: Arc<OnceCell<Epoch>>,
 }
 
@@ -57,8 +64,9 @@ impl Store {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
         let sessions = Arc::new(Sessions::new(client.clone(), topology));
-        let trades = Trades::new(database.clone(), sessions, clock, capacity);
-        Ok(Self { client, database, topology, trades, epoch: Arc::default() })
+        let trades = Trades::new(database.clone(), Arc::clone(&sessions), clock, capacity);
+        let page_views = PageViews::new(database.clone(), sessions, capacity);
+        Ok(Self { client, database, topology, trades, page_views, epoch: Arc::default() })
     }
 
     /// The histories of trades.
@@ -66,15 +74,38 @@ impl Store {
         &self.trades
     }
 
-    /// The same database, with full pages read from such servers.
+    /// The views of pages.
+    pub fn page_views(&self) -> &PageViews {
+        &self.page_views
+    }
+
+    /// The same database, with full pages and page views read from such servers.
     #[must_use]
     pub fn preferring(self, preference: ReadPreference) -> Self {
-        Self { trades: self.trades.preferring(preference), ..self }
+        let trades = self.trades.preferring(preference);
+        Self { trades, page_views: self.page_views.preferring(preference), ..self }
+    }
+
+    /// The same database, with views acknowledged as soon as one server has them in memory. They may be lost:
+    /// only for benchmarks.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn counting_at_w1(self) -> Self {
+        Self { page_views: self.page_views.counting_at_w1(Capacity::default()), ..self }
     }
 
     /// What kind of deployment this is.
     pub fn topology(&self) -> Topology {
         self.topology
+    }
+
+    /// Lets page views be forgotten so long after their minute, in whole seconds, or never.
+    ///
+    /// # Errors
+    /// No database, or the user may not change an index.
+    pub async fn keep_views_for(&self, retention: Option<Duration>) -> Result<(), ConnectError> {
+        let kept = page_views::keep_for(&self.database, retention).await;
+        kept.map_err(|error| ConnectError::Unexpected(error.to_string()))
     }
 
     /// Before migrations: refuses a `trades` collection that is not ours.
@@ -85,7 +116,7 @@ impl Store {
         collections::refuse_foreign(&self.database).await
     }
 
-    /// After migrations: refuses a `trades` collection that is not there, or lacks one of its guards.
+    /// After migrations: refuses a collection that is not there, or lacks one of its guards.
     ///
     /// # Errors
     /// It is missing, or not as migrations make it; or there was no answer.

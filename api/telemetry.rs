@@ -90,6 +90,11 @@ fn describe() {
     );
     describe_histogram!("pagebucket_commit_statements", "Documents that a command is to write.");
     describe_histogram!("pagebucket_commit_trades", "Trades that a command carries.");
+    describe_histogram!("pagebucket_commit_views", "Page views that a command carries.");
+    describe_gauge!(
+        "pagebucket_page_view_queue",
+        "Counters of page views waiting to be added to, or being added to."
+    );
     describe_counter!("pagebucket_catalog_lookups_total", "Tails asked of the catalog, by result.");
     describe_counter!(
         "pagebucket_page_cache_lookups_total",

@@ -4,8 +4,8 @@ use super::Failure;
 use crate::config::{self, DatabaseArgs};
 use crate::domain::Clock;
 use crate::embedded::{self, Embedded, Role};
-use crate::store::trades::{Capacity, ReadPreference};
-use crate::store::{ConnectError, Connection, MigrationError, Store, Topology};
+use crate::store::trades::Capacity;
+use crate::store::{ConnectError, Connection, MigrationError, ReadPreference, Store, Topology};
 
 /// A database to use, and the private mongod that it may be in.
 pub(super) struct Opened {

@@ -12,7 +12,7 @@ use clap::Args;
 use self::progress::Progress;
 use self::run::{End, Report};
 use super::signals::Signals;
-use super::{Failure, database, print};
+use super::{Failure, INTERRUPTED, database, print};
 use crate::config::{DatabaseArgs, ReadArgs};
 use crate::domain::{CustomerId, DateRange, Instant, Invalid, Position};
 use crate::embedded::Role;
@@ -68,9 +68,6 @@ appended to it meanwhile is not. While the database is away it is waited for, fo
 
 Exit status: 0 all exported, 2 usage or the file cannot be written, 3 the database, 130 interrupted. But for 0 the last \
 lines say where to go on.";
-
-/// Status of a command that a signal ended, as shells have it: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// What to export, and as what.
 struct Wanted {

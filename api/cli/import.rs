@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use self::progress::Progress;
 pub(super) use self::progress::{per_second, style};
 pub(super) use self::summary::{count, seconds};
-use super::{Failure, database};
+use super::{Failure, INTERRUPTED, database};
 use crate::config::DatabaseArgs;
 use crate::domain::{Clock, CustomerId, IdempotencyKey};
 use crate::embedded::Role;
@@ -100,9 +100,6 @@ Rows have no identity: a file imported twice is stored twice, unless both import
 Ctrl-C ends reading and stores what was read; a second one only finishes what is under way.
 
 Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database or the server, 130 interrupted.";
-
-/// Status of a command that a signal ended, as shells have it: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// Opens the file, then the database, then stores the one in the other.
 pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {

@@ -1,12 +1,11 @@
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 
 use super::database::{self, Opened};
 use super::signals::Signals;
 use super::{Failure, print};
-use crate::config::{DatabaseArgs, KeyArgs};
+use crate::config::{DatabaseArgs, KeyArgs, ViewArgs};
 use crate::embedded::Role;
 
 /// Flags of `migrate`.
@@ -16,6 +15,8 @@ pub(super) struct MigrateArgs {
     database: DatabaseArgs,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    views: ViewArgs,
     /// Only list what is pending; exit status 1 when anything is.
     #[arg(long)]
     check: bool,
@@ -36,16 +37,16 @@ pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
     opened
         .with(async |opened| {
             tokio::select! {
-                done = migrate(opened, args.check, args.keys.retention()) => done,
+                done = migrate(opened, &args) => done,
                 () = signals.next() => Err(stopped()),
             }
         })
         .await
 }
 
-async fn migrate(opened: &Opened, check: bool, retention: Duration) -> Result<ExitCode, Failure> {
+async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failure> {
     opened.store.refuse_foreign_collections().await?;
-    if check {
+    if args.check {
         let plan = opened.store.plan_migrations().await?;
         for name in plan.pending() {
             print(format_args!("pending: {name}"));
@@ -59,7 +60,8 @@ async fn migrate(opened: &Opened, check: bool, retention: Duration) -> Result<Ex
         };
     }
     let applied = opened.store.migrate().await?;
-    opened.store.keep_keys_for(retention).await?;
+    opened.store.keep_keys_for(args.keys.retention()).await?;
+    opened.store.keep_views_for(args.views.retention()).await?;
     for name in &applied {
         print(format_args!("applied: {name}"));
     }

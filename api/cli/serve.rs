@@ -5,7 +5,7 @@ use clap::Args;
 use super::database::{self, Opened};
 use super::signals::Signals;
 use super::{Failure, print};
-use crate::config::{DatabaseArgs, KeyArgs, ReadArgs, ServerArgs};
+use crate::config::{DatabaseArgs, KeyArgs, ReadArgs, ServerArgs, ViewArgs};
 use crate::domain::Clock;
 use crate::embedded::Role;
 use crate::server::Server;
@@ -21,6 +21,8 @@ pub(super) struct ServeArgs {
     reads: ReadArgs,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    views: ViewArgs,
     /// Do not apply migrations; refuse to start while any is pending.
     #[arg(long, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
     no_migrate: bool,
@@ -75,6 +77,7 @@ async fn prepare(opened: &Opened, args: &ServeArgs) -> Result<(), Failure> {
     opened.prepare(args.no_migrate).await?;
     if !args.no_migrate {
         opened.store.keep_keys_for(args.keys.retention()).await?;
+        opened.store.keep_views_for(args.views.retention()).await?;
     }
     Ok(())
 }

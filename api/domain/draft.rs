@@ -1,8 +1,7 @@
 use serde_json::value::RawValue;
 
-use super::{
-    CustomerId, Faults, Instant, Invalid, Json, Member, NotJson, Price, Quantity, Side, Ticker, Trade,
-};
+use super::shape::{DraftError, Shape, number, text};
+use super::{CustomerId, Faults, Instant, Invalid, Json, Member, Price, Quantity, Side, Ticker, Trade};
 
 /// A trade as a client proposes it: all of [`Trade`], but perhaps without a date.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,41 +33,16 @@ impl From<Trade> for TradeDraft {
     }
 }
 
-/// Why a text holds no trades.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DraftError {
-    /// It is not JSON.
-    #[error(transparent)]
-    NotJson(#[from] NotJson),
-    /// It is JSON, but not one trade or an array of trades.
-    #[error("not a trade, or not trades")]
-    Invalid(Faults),
-}
+/// What a trade of a client's looks like.
+const TRADE: Shape =
+    Shape { noun: "trade", fields: &["type", "ticker", "qty", "price", "date"], required: 3 };
 
 /// Parses a JSON text that is one trade or an array of 1 to `max` trades, and finds all its faults.
 ///
 /// # Errors
 /// See [`DraftError`].
 pub fn parse_drafts(bytes: &[u8], max: usize) -> Result<Vec<TradeDraft>, DraftError> {
-    let raw = Json::check(bytes)?;
-    let mut faults = Faults::default();
-    let drafts = match Json::read(raw) {
-        Json::Array(items) => {
-            if items.is_empty() {
-                faults.push(String::new, "must have at least one trade");
-            } else if items.len() > max {
-                faults.push(String::new, format!("must have at most {max} trades"));
-            }
-            let parse = |(index, item)| parse_draft(item, &format!("/{index}"), &mut faults);
-            items.into_iter().enumerate().filter_map(parse).collect()
-        }
-        Json::Object(_) => parse_draft(raw, "", &mut faults).into_iter().collect(),
-        other => {
-            faults.push(String::new, format!("must be a trade or an array of trades, not {}", other.kind()));
-            Vec::new()
-        }
-    };
-    if faults.is_empty() { Ok(drafts) } else { Err(DraftError::Invalid(faults)) }
+    TRADE.one_or_many(bytes, max, parse_draft)
 }
 
 /// Parses a JSON text that is one trade, of `customer`; where that is not known, the member `customerId`
@@ -82,7 +56,9 @@ pub fn parse_line(
 ) -> Result<(CustomerId, TradeDraft), DraftError> {
     let raw = Json::check(bytes)?;
     let mut faults = Faults::default();
-    let Some(mut members) = object(raw, "", &mut faults) else { return Err(DraftError::Invalid(faults)) };
+    let Some(mut members) = TRADE.members(raw, "", &mut faults) else {
+        return Err(DraftError::Invalid(faults));
+    };
     let customer = match customer {
         Some(customer) => Some(customer),
         None => parse_customer(&mut members, &mut faults),
@@ -103,8 +79,7 @@ fn parse_customer(members: &mut Vec<Member<'_>>, faults: &mut Faults) -> Option<
     let parsed = match first.map(|member| Json::read(member.value)) {
         None => Err(Invalid::new("is required")),
         Some(_) if twice => Err(Invalid::new("must not be given more than once")),
-        Some(Json::Number(text)) => text.parse(),
-        Some(other) => Err(Invalid::new(format!("must be a number, not {}", other.kind()))),
+        Some(value) => number(&value).and_then(str::parse),
     };
     parsed.map_err(|Invalid(detail)| faults.push(|| format!("/{NAME}"), detail)).ok()
 }
@@ -112,94 +87,22 @@ fn parse_customer(members: &mut Vec<Member<'_>>, faults: &mut Faults) -> Option<
 /// Parses one trade, which stands at `pointer`, and adds all that is wrong with it to `faults`.
 /// `None` when anything is.
 pub fn parse_draft(raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<TradeDraft> {
-    parse_members(&object(raw, pointer, faults)?, pointer, faults)
-}
-
-fn object<'a>(raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Vec<Member<'a>>> {
-    match Json::read(raw) {
-        Json::Object(members) => Some(members),
-        other => {
-            let detail = format!("must be a trade, which is an object, not {}", other.kind());
-            faults.push(|| pointer.to_owned(), detail);
-            None
-        }
-    }
+    parse_members(&TRADE.members(raw, pointer, faults)?, pointer, faults)
 }
 
 fn parse_members(members: &[Member<'_>], pointer: &str, faults: &mut Faults) -> Option<TradeDraft> {
-    let before = faults.count();
     let (mut side, mut ticker, mut qty, mut price, mut date) = (None, None, None, None, None);
-    let mut seen = [false; FIELDS.len()];
-    for member in members {
-        let Some(name) = member.name.as_deref() else {
-            faults.push(|| pointer.to_owned(), "has a field whose name is not Unicode text");
-            continue;
-        };
-        let Some(index) = FIELDS.iter().position(|field| *field == name) else {
-            refuse_unknown(name, pointer, faults);
-            continue;
-        };
-        let at = || format!("{pointer}/{name}");
-        if std::mem::replace(&mut seen[index], true) {
-            faults.push(at, "must not be given more than once");
-            continue;
+    TRADE.read(members, pointer, faults, |name, value| {
+        match name {
+            "type" => side = Some(Side::parse(&text(value)?)?),
+            "ticker" => ticker = Some(Ticker::parse(&text(value)?)?),
+            "qty" => qty = Some(Quantity::parse(number(&value)?)?),
+            "price" => price = Some(decimal(value)?),
+            _ => date = Some(Instant::parse_rfc3339(&text(value)?)?),
         }
-        let value = Json::read(member.value);
-        let result = match name {
-            "type" => text(value).and_then(|text| Side::parse(&text)).map(|value| side = Some(value)),
-            "ticker" => text(value).and_then(|text| Ticker::parse(&text)).map(|value| ticker = Some(value)),
-            "qty" => whole_number(value).map(|value| qty = Some(value)),
-            "price" => decimal(value).map(|value| price = Some(value)),
-            _ => text(value).and_then(|text| Instant::parse_rfc3339(&text)).map(|value| date = Some(value)),
-        };
-        if let Err(Invalid(detail)) = result {
-            faults.push(at, detail);
-        }
-    }
-    for (field, seen) in FIELDS.iter().zip(seen).take(REQUIRED) {
-        if !seen {
-            faults.push(|| format!("{pointer}/{field}"), "is required");
-        }
-    }
-    if faults.count() > before {
-        return None;
-    }
+        Ok(())
+    })?;
     Some(TradeDraft { side: side?, ticker: ticker?, qty: qty?, price, date })
-}
-
-/// The fields of a trade, the required ones first.
-const FIELDS: [&str; 5] = ["type", "ticker", "qty", "price", "date"];
-const REQUIRED: usize = 3;
-
-/// A longer unknown name is not repeated to the client.
-const LONGEST_NAME_REPEATED: usize = 64;
-
-fn refuse_unknown(name: &str, pointer: &str, faults: &mut Faults) {
-    if name.len() > LONGEST_NAME_REPEATED {
-        faults.push(
-            || pointer.to_owned(),
-            format!("has an unknown field, with a name of {} bytes", name.len()),
-        );
-    } else {
-        // RFC 6901, section 3: "~" before "/", or the escape would be escaped.
-        let escaped = name.replace('~', "~0").replace('/', "~1");
-        faults.push(|| format!("{pointer}/{escaped}"), "is not a field of a trade");
-    }
-}
-
-fn text(value: Json<'_>) -> Result<String, Invalid> {
-    match value {
-        Json::String(Some(text)) => Ok(text.into_owned()),
-        Json::String(None) => Err(Invalid::new("must be Unicode text, without a lone surrogate")),
-        other => Err(Invalid::new(format!("must be a string, not {}", other.kind()))),
-    }
-}
-
-fn whole_number(value: Json<'_>) -> Result<Quantity, Invalid> {
-    match value {
-        Json::Number(text) => Quantity::parse(text),
-        other => Err(Invalid::new(format!("must be a number, not {}", other.kind()))),
-    }
 }
 
 fn decimal(value: Json<'_>) -> Result<Price, Invalid> {

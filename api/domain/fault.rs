@@ -3,6 +3,8 @@
 pub struct Fault {
     /// Where in the JSON document: a JSON Pointer (RFC 6901), empty for the whole document.
     pub pointer: String,
+    /// Of a text of many lines: in which line, counted from 1, that JSON document is.
+    pub line: Option<u64>,
     /// What is wrong there, as a sentence without a full stop.
     pub detail: String,
 }
@@ -13,6 +15,8 @@ pub struct Fault {
 pub struct Faults {
     kept: Vec<Fault>,
     omitted: usize,
+    /// In which what is pushed now was found.
+    line: Option<u64>,
 }
 
 impl Faults {
@@ -22,10 +26,15 @@ impl Faults {
     /// Adds a fault. `pointer` is only built when the fault is kept.
     pub fn push(&mut self, pointer: impl FnOnce() -> String, detail: impl Into<String>) {
         if self.kept.len() < Self::KEPT {
-            self.kept.push(Fault { pointer: pointer(), detail: detail.into() });
+            self.kept.push(Fault { pointer: pointer(), line: self.line, detail: detail.into() });
         } else {
             self.omitted += 1;
         }
+    }
+
+    /// What is added from now on is in this line, counted from 1.
+    pub fn in_line(&mut self, line: u64) {
+        self.line = Some(line);
     }
 
     /// True when nothing is wrong.

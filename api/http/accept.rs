@@ -16,7 +16,7 @@ pub(super) fn json_or_nothing(request: &Request) -> Result<(), Problem> {
     let headers = request.headers();
     let other = || {
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        route == Some(export::PATH) || (uploads::is_one(request.method(), headers) && takes_lines(headers))
+        route == Some(export::PATH) || (uploads::is_one(request) && takes_lines(headers))
     };
     if !takes_json(headers) && !other() {
         return refuse("The answer is `application/json`, which `Accept` excludes.");

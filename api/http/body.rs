@@ -52,10 +52,10 @@ impl FromRequest<Arc<Api>> for TradesBody {
     }
 }
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// Which of these media types the body is.
-fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static str, Problem> {
+pub(super) fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static str, Problem> {
     let refuse = |detail: &str| Err(Problem::new(Kind::UnsupportedMediaType, detail));
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (essence, parameters) = given.split_once(';').unwrap_or((given, ""));
@@ -79,7 +79,8 @@ fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static str, P
     }
 }
 
-async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
+/// Reads all of a body, within its limits.
+pub(super) async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
     let too_large = || {
         let most = format!("The body must have at most {} bytes.", limits.body);
         Err(Problem::new(Kind::BodyTooLarge, most))

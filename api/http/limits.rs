@@ -114,7 +114,7 @@ where
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
         };
-        if uploads::is_one(request.method(), request.headers()) {
+        if uploads::is_one(&request) {
             request.extensions_mut().insert(LongPlace(Arc::new(place)));
             return self.inner.call(request).boxed();
         }

@@ -44,6 +44,7 @@ pub(super) fn preamble() -> OpenApi {
         .tags(Some([
             tag("Trades", "Append trades, and turn the pages of a history."),
             tag("Customers", "A history as a whole."),
+            tag("Page views", "Count the views of pages, and show what was counted."),
             tag("Probes", "For whoever runs the service."),
         ]))
         .components(Some(

@@ -14,10 +14,12 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 mod customers;
 mod export;
 mod list;
+mod page_views;
 
 pub use customers::CustomersParams;
 pub use export::ExportParams;
 pub use list::{ListParams, Selection};
+pub use page_views::{BucketParams, CountParams, NoParams, SeriesParams, TopParams};
 
 use super::problem::{ParameterFault, Problem};
 use super::schemas::ordinal;
@@ -126,6 +128,14 @@ impl<'a> Reader<'a> {
             return self.keep(name, Err(Invalid("must not be given more than once".to_owned())));
         }
         self.keep(name, parse(&values.pop()?))
+    }
+
+    /// Exactly once in the query.
+    fn required<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        if !self.gives(name) {
+            return self.keep(name, Err(Invalid("is required".to_owned())));
+        }
+        self.query(name, parse)
     }
 
     fn keep<T>(&mut self, name: &'static str, result: Result<T, Invalid>) -> Option<T> {

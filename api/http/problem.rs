@@ -5,6 +5,7 @@
 //! reads is written here; what the log says is logged where it happened. The store's errors are
 //! mapped without a wildcard arm, so that a new one does not compile until someone decides.
 
+mod counts;
 mod documented;
 mod kind;
 mod render;
@@ -17,7 +18,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use documented::{
-    AppendProblems, ManyProblems, PageProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
+    AppendProblems, BucketProblems, CountProblems, ManyProblems, PageProblems, PreallocationProblems,
+    ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
 };
 pub use kind::Kind;
 pub use render::Render;
@@ -51,6 +53,12 @@ pub(super) struct Members {
     unknown_items: Option<Items>,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_stored_items: Option<Items>,
+    /// How many page views are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<u64>,
+    /// How many may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<u64>,
     /// What became of an upload's lines.
     #[serde(flatten)]
     upload: Map<String, Value>,
@@ -59,6 +67,8 @@ pub(super) struct Members {
 /// One thing that is wrong with a request.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Fault {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
     #[serde(flatten)]
     at: Place,
     detail: String,
@@ -110,8 +120,11 @@ impl Problem {
     pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
         let mut problem = Self::new(Kind::InvalidParameter, kind::summary(faults.len(), "wrong parameter"));
         let omitted = faults.len().saturating_sub(Faults::KEPT);
-        let fault =
-            |fault: ParameterFault| Fault { at: Place::Parameter(fault.parameter), detail: fault.detail };
+        let fault = |fault: ParameterFault| Fault {
+            line: None,
+            at: Place::Parameter(fault.parameter),
+            detail: fault.detail,
+        };
         problem.members.errors = faults.into_iter().take(Faults::KEPT).map(fault).collect();
         problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
         problem
@@ -119,8 +132,13 @@ impl Problem {
 
     /// JSON that is not a trade, or not trades.
     pub fn invalid_trades(faults: &Faults) -> Self {
-        let mut problem = Self::new(Kind::InvalidTrade, kind::summary(faults.count(), "fault"));
+        Self::invalid_body(Kind::InvalidTrade, faults)
+    }
+
+    fn invalid_body(kind: Kind, faults: &Faults) -> Self {
+        let mut problem = Self::new(kind, kind::summary(faults.count(), "fault"));
         let fault = |fault: &crate::domain::Fault| Fault {
+            line: fault.line,
             at: Place::Pointer(fault.pointer.clone()),
             detail: fault.detail.clone(),
         };

@@ -4,7 +4,7 @@ use serde_json::json;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
-use crate::domain::{MAX_SAFE_INTEGER, Price, Ticker};
+use crate::domain::{MAX_SAFE_INTEGER, PagePath, Price, Resolution, Ticker};
 
 /// A whole number from 1 to 2^53 - 1.
 pub(super) fn ordinal() -> RefOr<Schema> {
@@ -14,6 +14,14 @@ pub(super) fn ordinal() -> RefOr<Schema> {
         .minimum(Some(1))
         .maximum(Some(MAX_SAFE_INTEGER as i64))
         .into()
+}
+
+/// A whole number of this range.
+pub(super) fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::Integer))
+        .minimum(Some(minimum))
+        .maximum(Some(maximum as i64))
 }
 
 fn text() -> ObjectBuilder {
@@ -73,4 +81,18 @@ fn new_instant(description: &str) -> ObjectBuilder {
     text()
         .description(Some(description))
         .pattern(Some(format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")))
+}
+
+/// JSON Schema counts characters, not bytes: that a path has at most 512 of these is in words alone.
+pub(super) fn page_path() -> RefOr<Schema> {
+    text()
+        .description(Some("The path of a page: at most 512 bytes of UTF-8 that begin with `/`, without control characters, a query or a fragment. Nothing in it is decoded or normalised."))
+        .min_length(Some(1))
+        .max_length(Some(PagePath::MAX_LEN))
+        .pattern(Some(r"^/[^\u0000-\u001f\u007f-\u009f?#]*$"))
+        .into()
+}
+
+pub(super) fn resolution() -> RefOr<Schema> {
+    text().enum_values(Some(Resolution::ALL.map(Resolution::name))).into()
 }

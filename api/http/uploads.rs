@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::State;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -40,7 +40,7 @@ use super::limits::LongPlace;
 use super::new_trades::NewTradeLine;
 use super::problem::{Kind, ManyProblems, Problem};
 use super::unread::StillRead;
-use super::{Api, accept, site};
+use super::{Api, accept, page_views, site};
 use crate::domain::{CustomerId, IdempotencyKey};
 use crate::ingest::{self, Destination, Options, Report, Watch};
 use crate::store;
@@ -80,10 +80,13 @@ const WAITING_OF_MANY: usize = 50_000;
 const MOST_CUSTOMERS: usize = 100_000;
 
 /// Whether a request is an upload.
-pub(super) fn is_one(method: &Method, headers: &HeaderMap) -> bool {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = given.split(';').next().unwrap_or_default().trim();
-    method == Method::POST && essence.eq_ignore_ascii_case(MEDIA_TYPE)
+pub(super) fn is_one(request: &Request) -> bool {
+    let given = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    request.method() == Method::POST
+        && essence.eq_ignore_ascii_case(MEDIA_TYPE)
+        && route != Some(page_views::PATH)
 }
 
 /// An upload that is about to begin.

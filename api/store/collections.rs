@@ -11,47 +11,72 @@ use mongodb::error::Error as DriverError;
 
 use super::connection::{ConnectError, describe};
 use super::error::code;
-use super::trades::COLLECTION;
+use super::{page_views, trades};
 
 /// `listIndexes` of a collection that is not there.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// Refuses somebody else's `trades`; none at all is fine.
-pub(super) async fn refuse_foreign(database: &Database) -> Result<(), ConnectError> {
-    options(database).await.map(|_| ())
+/// A collection, and the unique index that is one of its guards.
+struct Guarded {
+    collection: &'static str,
+    /// The fields of the unique index, all ascending.
+    unique: [&'static str; 2],
+    /// The same in words.
+    words: &'static str,
 }
 
-/// Refuses a `trades` that is missing, or is without a guard that a migration gave it.
-pub(super) async fn check_guards(database: &Database) -> Result<(), ConnectError> {
-    let options = options(database).await?.ok_or(ConnectError::Missing)?;
-    if !has_validator(&options) {
-        return Err(ConnectError::Unguarded("validator"));
+const GUARDED: [Guarded; 2] = [
+    Guarded {
+        collection: trades::COLLECTION,
+        unique: ["customerId", "page"],
+        words: "unique index on customerId and page",
+    },
+    Guarded {
+        collection: page_views::COLLECTION,
+        unique: ["page", "timestamp"],
+        words: "unique index on page and timestamp",
+    },
+];
+
+/// Refuses somebody else's `trades`; none at all is fine.
+pub(super) async fn refuse_foreign(database: &Database) -> Result<(), ConnectError> {
+    match options(database, trades::COLLECTION).await? {
+        Some(options) if !options.contains_key("clusteredIndex") => Err(ConnectError::NotClustered),
+        _ => Ok(()),
     }
-    if !indexes(database).await?.iter().any(is_unique_page) {
-        return Err(ConnectError::Unguarded("unique index on customerId and page"));
+}
+
+/// Refuses a collection that is missing, or is without a guard that a migration gave it.
+pub(super) async fn check_guards(database: &Database) -> Result<(), ConnectError> {
+    refuse_foreign(database).await?;
+    for guarded in &GUARDED {
+        let collection = guarded.collection;
+        let unguarded = |guard| Err(ConnectError::Unguarded { collection, guard });
+        let options = options(database, collection).await?.ok_or(ConnectError::Missing(collection))?;
+        if !has_validator(&options) {
+            return unguarded("validator");
+        }
+        if !indexes(database, collection).await?.iter().any(|index| is_unique(index, &guarded.unique)) {
+            return unguarded(guarded.words);
+        }
     }
     Ok(())
 }
 
-/// Those of `trades`, if it is there.
-async fn options(database: &Database) -> Result<Option<Document>, ConnectError> {
+/// Those of a collection, if it is there.
+async fn options(database: &Database, collection: &str) -> Result<Option<Document>, ConnectError> {
     // As documents: the driver's own type has no words for what later servers add.
-    let list = doc! { "listCollections": 1, "filter": { "name": COLLECTION } };
+    let list = doc! { "listCollections": 1, "filter": { "name": collection } };
     let mut found = database.run_cursor_command(list).await.map_err(|error| unexpected(&error))?;
-    let Some(collection) = found.try_next().await.map_err(|error| unexpected(&error))? else {
-        return Ok(None);
-    };
-    match collection.get_document("options") {
-        Ok(options) if options.contains_key("clusteredIndex") => Ok(Some(options.clone())),
-        _ => Err(ConnectError::NotClustered),
-    }
+    let found = found.try_next().await.map_err(|error| unexpected(&error))?;
+    Ok(found.map(|collection| collection.get_document("options").cloned().unwrap_or_default()))
 }
 
-async fn indexes(database: &Database) -> Result<Vec<Document>, ConnectError> {
-    let found = database.run_cursor_command(doc! { "listIndexes": COLLECTION }).await;
+async fn indexes(database: &Database, collection: &'static str) -> Result<Vec<Document>, ConnectError> {
+    let found = database.run_cursor_command(doc! { "listIndexes": collection }).await;
     match found {
         Ok(found) => found.try_collect().await.map_err(|error| unexpected(&error)),
-        Err(error) if code(&error) == Some(NAMESPACE_NOT_FOUND) => Err(ConnectError::Missing),
+        Err(error) if code(&error) == Some(NAMESPACE_NOT_FOUND) => Err(ConnectError::Missing(collection)),
         Err(error) => Err(unexpected(&error)),
     }
 }
@@ -65,14 +90,13 @@ fn has_validator(options: &Document) -> bool {
         && (is("validationAction", "error") || !options.contains_key("validationAction"))
 }
 
-fn is_unique_page(index: &Document) -> bool {
+fn is_unique(index: &Document, fields: &[&str]) -> bool {
     let ascending =
         |value: &Bson| value.as_i32() == Some(1) || value.as_i64() == Some(1) || value.as_f64() == Some(1.0);
-    let on_page = index
-        .get_document("key")
-        .is_ok_and(|key| key.keys().eq(["customerId", "page"]) && key.values().all(ascending));
+    let on_these =
+        index.get_document("key").is_ok_and(|key| key.keys().eq(fields) && key.values().all(ascending));
     let of_some = ["partialFilterExpression", "sparse"].iter().any(|option| index.contains_key(option));
-    on_page && index.get_bool("unique").unwrap_or(false) && !of_some
+    on_these && index.get_bool("unique").unwrap_or(false) && !of_some
 }
 
 fn unexpected(error: &DriverError) -> ConnectError {
@@ -104,7 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn only_an_index_of_all_pages_is_the_guard() {
+    fn only_an_index_of_all_is_the_guard() {
+        let is_unique_page = |index: &Document| is_unique(index, &GUARDED[0].unique);
         let key = || doc! { "customerId": 1, "page": 1.0 };
         assert!(is_unique_page(&doc! { "key": key(), "unique": true }));
         for index in [

@@ -81,18 +81,23 @@ pub enum ConnectError {
     NotClustered,
     /// Somebody has dropped it.
     #[error(
-        "the collection `trades` is missing from this database, though its migrations are applied; restore it from a \
-         backup, or, to begin with empty histories, stop every instance, drop the collection `migrations` and run \
+        "the collection `{0}` is missing from this database, though its migrations are applied; restore it from a \
+         backup, or, to begin with an empty one, stop every instance, drop the collection `migrations` and run \
          `pagebucket migrate`"
     )]
-    Missing,
+    Missing(&'static str),
     /// One that somebody has made or changed by hand.
     #[error(
-        "the collection `trades` of this database has no {0} as its migrations make it, so that nothing keeps two \
-         writers apart; stop every instance, drop the collection `migrations` and run `pagebucket migrate`, which \
-         makes what is missing"
+        "the collection `{collection}` of this database has no {guard} as its migrations make it, so that nothing \
+         keeps two writers apart; stop every instance, drop the collection `migrations` and run \
+         `pagebucket migrate`, which makes what is missing"
     )]
-    Unguarded(&'static str),
+    Unguarded {
+        /// Its name.
+        collection: &'static str,
+        /// What it lacks.
+        guard: &'static str,
+    },
     /// It answered something that we do not understand.
     #[error("the MongoDB server gave an unexpected answer: {0}")]
     Unexpected(String),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
 use super::{Error, Store, error};
@@ -22,6 +22,9 @@ pub(super) const COLLECTION: &str = "migrations";
 
 /// `create` of a collection that an earlier attempt has made.
 const NAMESPACE_EXISTS: i32 = 48;
+
+/// `createIndexes` of an index that is there with other options.
+const INDEX_OPTIONS_CONFLICT: i32 = 85;
 
 /// Why the migrations of a database and those of this binary do not go together. Each is one
 /// sentence, fit to be shown to an operator.
@@ -174,14 +177,35 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
         command: name.clone(),
         source,
     };
+    let asked = command.clone();
     match database.run_command(command).await {
         Ok(reply) => {
             let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
             errors.map_or(Ok(()), |error| Err(failed(Error::Internal(error.to_string()))))
         }
         Err(error) if name == "create" && error::code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
+        Err(error)
+            if name == "createIndexes"
+                && error::code(&error) == Some(INDEX_OPTIONS_CONFLICT)
+                && has_indexes(database, &asked).await.map_err(failed)? =>
+        {
+            Ok(())
+        }
         Err(error) => Err(failed(Error::of(&error))),
     }
+}
+
+/// Whether all indexes that this command asks for are there, as it asks for them, and perhaps with more: with
+/// a time after which documents expire, which is the operator's to choose.
+async fn has_indexes(database: &Database, command: &Document) -> Result<bool, Error> {
+    let error = |error: mongodb::error::Error| Error::of(&error);
+    let list = doc! { "listIndexes": command.get_str("createIndexes").unwrap_or_default() };
+    let there: Vec<Document> =
+        database.run_cursor_command(list).await.map_err(error)?.try_collect().await.map_err(error)?;
+    let mut asked = command.get_array("indexes").into_iter().flatten().filter_map(Bson::as_document);
+    Ok(asked.all(|asked| {
+        there.iter().any(|index| asked.iter().all(|(option, value)| index.get(option) == Some(value)))
+    }))
 }
 
 async fn record(database: &Database, migration: &Migration) -> Result<(), MigrationError> {

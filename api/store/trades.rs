@@ -79,6 +79,7 @@ use std::sync::Arc;
 
 use mongodb::Database;
 
+use super::ReadPreference;
 use super::group_commit::{Address, Committers, Queue, Sessions};
 use crate::domain::{Clock, CustomerId};
 use catalog::Catalog;
@@ -93,7 +94,6 @@ pub use export::Export;
 pub(super) use keyed::keep_for as keep_keys_for;
 pub use keyed::{AppendedLines, AppendedOnce, LineRefusal, UploadedSoFar};
 pub use reads::History;
-pub use secondaries::ReadPreference;
 pub use seek::MOST_SKIPPED;
 pub use statement::{SecondsExhausted, next_second};
 pub use upload_room::Waiting;

@@ -12,6 +12,8 @@ use pagebucket::store::{ConnectError, Connection, Migration, MigrationError, Sto
 
 use crate::harness::{Setup, eventually, migrations, shared, tests};
 
+pub mod page_views;
+
 tests!["migrations":
     trades_is_made_as_designed,
     no_corrupt_bucket_can_be_written,
@@ -574,7 +576,7 @@ async fn trades_that_are_not_clustered_are_refused() {
 async fn trades_without_a_guard_are_refused() {
     let place = Place::new().await;
     let error = place.store.check_collections().await.expect_err("there is none yet");
-    assert!(matches!(error, ConnectError::Missing), "{error}");
+    assert!(matches!(error, ConnectError::Missing("trades")), "{error}");
     place.store.migrate().await.expect("an empty database");
     place.store.check_collections().await.expect("its own collection");
 
@@ -590,19 +592,22 @@ async fn trades_without_a_guard_are_refused() {
         doc! { "collMod": "trades", "validator": { "$expr": true } },
     ] {
         let error = harm(command).await;
-        assert!(matches!(error, ConnectError::Unguarded("validator")), "{error}");
+        assert!(
+            matches!(error, ConnectError::Unguarded { collection: "trades", guard: "validator" }),
+            "{error}"
+        );
         one_sentence(&error, "`pagebucket migrate`");
         mend(&place).await;
     }
     let error = harm(doc! { "dropIndexes": "trades", "index": "customerId_1_page_1" }).await;
-    assert!(matches!(error, ConnectError::Unguarded(_)), "{error}");
+    assert!(matches!(error, ConnectError::Unguarded { collection: "trades", .. }), "{error}");
     one_sentence(&error, "unique index");
     mend(&place).await;
 
     // Dropped, and not there, or made anew by an append of an instance that goes on.
     place.database.collection::<Document>("trades").drop().await.expect("to drop it");
     let error = place.store.check_collections().await.expect_err("it is dropped");
-    assert!(matches!(error, ConnectError::Missing), "{error}");
+    assert!(matches!(error, ConnectError::Missing("trades")), "{error}");
     one_sentence(&error, "backup");
     assert_eq!(place.store.migrate().await.expect("nothing is pending"), [""; 0]);
     let trades = place.database.collection::<Document>("trades");

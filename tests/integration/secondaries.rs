@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket::store::trades::ReadPreference;
+use pagebucket::store::ReadPreference;
 use serde_json::json;
 
 use crate::harness::{Harm, Mongod, ReplicaSet, Service, Setup, Way, Wires, eventually, fill, tests, trade};

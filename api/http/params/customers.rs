@@ -8,10 +8,10 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
 use super::Reader;
-use super::list::{in_query, whole};
+use super::list::in_query;
 use crate::domain::{CustomerId, Limit};
 use crate::http::problem::Problem;
-use crate::http::schemas::ordinal;
+use crate::http::schemas::{ordinal, whole};
 
 /// `/customers?…`
 pub struct CustomersParams {

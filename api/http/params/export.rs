@@ -8,12 +8,12 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
-use super::list::{dates, in_query, whole};
+use super::list::{dates, in_query};
 use super::{Reader, customer_parameter, missing};
 use crate::domain::{CustomerId, DateRange, Invalid, MAX_SAFE_INTEGER, Position};
 use crate::export::Format;
 use crate::http::problem::Problem;
-use crate::http::schemas::date_time;
+use crate::http::schemas::{date_time, whole};
 
 /// `/customers/{customerId}/trades/export?…`
 pub struct ExportParams {

@@ -15,7 +15,7 @@ use crate::domain::{
     Seq, Window,
 };
 use crate::http::problem::Problem;
-use crate::http::schemas::{date_time, ordinal};
+use crate::http::schemas::{date_time, ordinal, whole};
 
 /// `/customers/{customerId}/trades?…`
 pub struct ListParams {
@@ -87,7 +87,7 @@ pub(super) fn dates(reader: &mut Reader) -> Option<DateRange> {
 }
 
 /// RFC 3339. A `+` that was not written as `%2B` has become a space, which stands nowhere else.
-fn instant(text: &str) -> Result<Instant, Invalid> {
+pub(super) fn instant(text: &str) -> Result<Instant, Invalid> {
     match text.rfind(' ') {
         Some(at) if at + "+00:00".len() == text.len() => {
             Instant::parse_rfc3339(&format!("{}+{}", &text[..at], &text[at + 1..]))
@@ -103,13 +103,6 @@ pub(super) fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Sc
         .description(Some(description))
         .schema(Some(schema))
         .build()
-}
-
-pub(super) fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::new(Type::Integer))
-        .minimum(Some(minimum))
-        .maximum(Some(maximum as i64))
 }
 
 impl IntoParams for ListParams {

@@ -45,6 +45,18 @@ documented! {
     PageProblems: [InvalidParameter, PageNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
     /// Those of a read of a trade.
     TradeProblems: [InvalidParameter, TradeNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    /// Those of a read of the bucket of a minute.
+    BucketProblems: [InvalidParameter, BucketNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    /// Those of counting page views.
+    CountProblems: [
+        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, BodyTooLarge, UnsupportedMediaType, InvalidPageView, Internal,
+        Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
+    ];
+    /// Those of a preallocation.
+    PreallocationProblems: [
+        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, BodyTooLarge, UnsupportedMediaType, InvalidPageView, Internal,
+        Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, OutcomeUnknown,
+    ];
     /// Those of the readiness probe.
     ReadyProblems: [DatabaseUnavailable, ShuttingDown];
 }
@@ -100,6 +112,9 @@ fn example(kind: Kind) -> Value {
             json!({ "errors": [{ "parameter": "page", "detail": "must be a whole number from 1 to 9007199254740991" }] })
         }
         Kind::InvalidTrade => json!({ "errors": [{ "pointer": "/0/qty", "detail": "is required" }] }),
+        Kind::InvalidPageView => {
+            json!({ "errors": [{ "pointer": "/0/path", "detail": "must begin with \"/\"" }] })
+        }
         Kind::PartlyStored => {
             json!({ "ranges": [{ "firstSeq": 1, "lastSeq": 20 }], "notStoredItems": { "first": 20, "last": 24 } })
         }
@@ -127,6 +142,13 @@ impl PartialSchema for ProblemSchema {
         let fault = ObjectBuilder::new()
             .property("parameter", text().description(Some("Name of a parameter of the path or the query.")))
             .property("pointer", text().description(Some("JSON Pointer (RFC 6901) into the body.")))
+            .property(
+                "line",
+                described(
+                    whole(1),
+                    "Of a body of lines, the line that `pointer` leads into, counted from 1.",
+                ),
+            )
             .property("detail", text())
             .required("detail");
         let range = ObjectBuilder::new()
@@ -194,6 +216,8 @@ impl PartialSchema for ProblemSchema {
                     "Lines of an upload, counted from 1, of which none is stored. The last of these has no end.",
                 )),
             )
+            .property("counted", described(whole(0), "Page views that are counted."))
+            .property("unknown", described(whole(0), "Page views that may or may not be counted."))
             .required("type")
             .required("title")
             .required("status")

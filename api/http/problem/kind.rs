@@ -13,6 +13,8 @@ pub enum Kind {
     PageNotFound,
     /// A trade that is not there, or not yet.
     TradeNotFound,
+    /// A minute of a page in which nothing was counted.
+    BucketNotFound,
     /// An address that there is, asked in a way that it does not answer.
     MethodNotAllowed,
     /// A client that takes no answer of ours.
@@ -27,6 +29,8 @@ pub enum Kind {
     UnsupportedMediaType,
     /// JSON that is not a trade.
     InvalidTrade,
+    /// JSON that is not a page view.
+    InvalidPageView,
     /// A key that another request has.
     IdempotencyKeyReused,
     /// A line of an upload in whose place an earlier attempt has stored another.
@@ -68,12 +72,13 @@ pub struct Spec {
 
 impl Kind {
     /// All of them, by status.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::InvalidParameter,
         Self::MalformedJson,
         Self::NotFound,
         Self::PageNotFound,
         Self::TradeNotFound,
+        Self::BucketNotFound,
         Self::MethodNotAllowed,
         Self::NotAcceptable,
         Self::BodyTimeout,
@@ -81,6 +86,7 @@ impl Kind {
         Self::BodyTooLarge,
         Self::UnsupportedMediaType,
         Self::InvalidTrade,
+        Self::InvalidPageView,
         Self::IdempotencyKeyReused,
         Self::LineDiffers,
         Self::LineOutOfOrder,
@@ -127,6 +133,13 @@ impl Kind {
                 StatusCode::NOT_FOUND,
                 "No such trade",
                 "The history has no trade of this sequence number, or not yet.",
+                None,
+            ),
+            Self::BucketNotFound => (
+                "bucket-not-found",
+                StatusCode::NOT_FOUND,
+                "No such bucket",
+                "Nothing was counted for this page in this minute, or not yet, or it was kept for long enough; nor was the minute preallocated.",
                 None,
             ),
             Self::MethodNotAllowed => (
@@ -176,6 +189,13 @@ impl Kind {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Invalid trade",
                 "The body is JSON, but not a trade, or not an array of 1 to 1,000 trades. `errors` names each fault by a JSON Pointer (RFC 6901), at most 100 of them; `errorsOmitted` counts the rest. Nothing was stored.",
+                None,
+            ),
+            Self::InvalidPageView => (
+                "invalid-page-view",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid page view",
+                "The body is JSON, but not a page view, not an array of 1 to 1,000 of them, or not an hour to preallocate. `errors` names each fault by a JSON Pointer (RFC 6901), where a page view is a line also by the `line`, counted from 1, at most 100 of them; `errorsOmitted` counts the rest. Nothing was counted.",
                 None,
             ),
             Self::IdempotencyKeyReused => (
@@ -231,14 +251,14 @@ impl Kind {
                 "timed-out",
                 UNAVAILABLE,
                 "Timed out",
-                "The request took longer than a request may. Nobody has said whether an append is stored then: read the end of the history before sending it again.",
+                "The request took longer than a request may. Nobody has said whether an append is stored then: read the end of the history before sending it again. Nor whether page views are counted.",
                 None,
             ),
             Self::PartlyStored => (
                 "partly-stored",
                 UNAVAILABLE,
                 "Partly stored",
-                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again. Of an upload, `notStoredLines` are not.",
+                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again. Of an upload, `notStoredLines` are not. Of page views, `counted` says how many are counted, and all others are not.",
                 None,
             ),
             Self::NotStored => (
@@ -252,7 +272,7 @@ impl Kind {
                 "outcome-unknown",
                 UNAVAILABLE,
                 "Outcome unknown",
-                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored. Of an upload the same is said of `unknownLines` and `notStoredLines`, counted from 1.",
+                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored. Of an upload the same is said of `unknownLines` and `notStoredLines`, counted from 1. Of page views, `counted` says how many are counted and `unknown` how many may be; those would be counted twice if they were sent again and are counted already. A preallocation may be asked for again.",
                 None,
             ),
         };

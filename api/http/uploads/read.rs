@@ -112,7 +112,7 @@ impl Reader {
         }
         let Line { number, bytes, size, cut } = line;
         let bad = |faults, omitted, json| BadLine { line: number, size, faults, omitted, json };
-        let whole = |detail: String| vec![Fault { pointer: String::new(), detail }];
+        let whole = |detail: String| vec![Fault { pointer: String::new(), line: None, detail }];
         if cut {
             self.chunk.push(Err(bad(whole(format!("is longer than {LONGEST_ROW} bytes")), 0, true)));
             return;

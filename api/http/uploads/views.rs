@@ -90,7 +90,7 @@ pub struct FaultView {
 }
 
 impl From<Fault> for FaultView {
-    fn from(Fault { pointer, detail }: Fault) -> Self {
+    fn from(Fault { pointer, detail, line: _ }: Fault) -> Self {
         Self { pointer, detail }
     }
 }

@@ -64,6 +64,19 @@ impl Command {
             doc! { "update": collection, "updates": updates, "ordered": ordered, "writeConcern": concern };
         Self { collection, document, statements, ordered }
     }
+
+    /// New documents of a collection, each for itself.
+    pub(in crate::store) fn insert(
+        collection: &'static str,
+        documents: Vec<Document>,
+        concern: Document,
+    ) -> Self {
+        let statements = documents.len();
+        let document = doc! {
+            "insert": collection, "documents": documents, "ordered": false, "writeConcern": concern,
+        };
+        Self { collection, document, statements, ordered: false }
+    }
 }
 
 /// A write concern: acknowledged once it is at majority and in its journals, within the deadline.

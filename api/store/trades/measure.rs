@@ -5,4 +5,3 @@ pub(super) const COMMIT_TRADES: &str = "pagebucket_commit_trades";
 pub(super) const CATALOG: &str = "pagebucket_catalog_customers";
 pub(super) const KEYED: &str = "pagebucket_keyed_appends_total";
 pub(super) const LOOKUPS: &str = "pagebucket_catalog_lookups_total";
-pub(super) const PREFERRED: &str = "pagebucket_preferred_reads_total";

@@ -8,43 +8,13 @@
 //! Pages are reached from the beginning or by their number, never from the end: where a server that lags
 //! sees the end, another page would be so many places before it.
 
-use std::time::Duration;
-
-use mongodb::options::{ReadPreference as Driver, SelectionCriteria};
-
 use super::Trades;
 use super::document::Bucket;
-use super::measure::PREFERRED;
 use super::seek::Seek;
 use crate::domain::{CustomerId, PageNumber};
-use crate::store::{Deadline, Error};
-
-/// Of whom full pages are asked first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ReadPreference {
-    /// The primary alone.
-    #[default]
-    Primary,
-    /// A secondary, where there is one.
-    SecondaryPreferred,
-    /// Whoever is nearest.
-    Nearest,
-}
-
-/// One that does not answer in this time, elections included, is left alone.
-const SOON: Duration = Duration::from_secs(2);
-
-impl ReadPreference {
-    fn criteria(self) -> Option<SelectionCriteria> {
-        let options = None;
-        let driver = match self {
-            Self::Primary => return None,
-            Self::SecondaryPreferred => Driver::SecondaryPreferred { options },
-            Self::Nearest => Driver::Nearest { options },
-        };
-        Some(SelectionCriteria::ReadPreference(driver))
-    }
-}
+use crate::store::measure::PREFERRED;
+use crate::store::read_preference::SOON;
+use crate::store::{Deadline, Error, ReadPreference};
 
 impl Trades {
     /// The same histories, with full pages read by preference.

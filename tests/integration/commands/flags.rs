@@ -75,14 +75,17 @@ const EXPORT: &[Flag] = &[
     ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
 ];
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
+const VIEWS: &[Flag] = &[("--view-retention", "PAGEBUCKET_VIEW_RETENTION", "0")];
+const PREALLOCATE: &[Flag] = &[("--path", "", ""), ("--hour", "", ""), ("--hours", "", "1")];
 const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];
 
 async fn help_shows_every_flag() {
     for (command, flags) in [
-        ("serve", vec![LOG, DATABASE, SERVER, KEYS]),
-        ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS]),
+        ("serve", vec![LOG, DATABASE, SERVER, KEYS, VIEWS]),
+        ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS, VIEWS]),
         ("import", vec![LOG, DATABASE, IMPORT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
+        ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
         ("openapi", vec![LOG]),
         ("healthcheck", vec![LOG, HEALTHCHECK]),
     ] {
@@ -111,7 +114,7 @@ async fn help_shows_every_flag() {
     }
     let help = run(&mut pagebucket(&["--help"])).await;
     assert_eq!(help.status, Some(0));
-    for command in ["serve", "migrate", "import", "export", "openapi", "healthcheck"] {
+    for command in ["serve", "migrate", "import", "export", "preallocate", "openapi", "healthcheck"] {
         assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
     }
     let version = run(&mut pagebucket(&["--version"])).await;
@@ -172,6 +175,9 @@ async fn wrong_flags_are_usage() {
         &["migrate", "--chekc"],
         &["healthcheck", "--listen", "nowhere"],
         &["import"],
+        &["serve", "--view-retention", "24856"],
+        &["preallocate", "--path", "/"],
+        &["preallocate", "--path", "index.htm", "--hour", "2014-01-01T10:00:00Z"],
         &["openapi", "--yaml"],
     ] {
         let ended = run(&mut pagebucket(arguments)).await;

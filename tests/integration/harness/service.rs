@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pagebucket::config::{CorsOrigin, ServerArgs};
 use pagebucket::domain::Clock;
 use pagebucket::server::Server;
-use pagebucket::store::trades::{Capacity, ReadPreference};
-use pagebucket::store::{CommandObserver, Connection, Store};
+use pagebucket::store::trades::Capacity;
+use pagebucket::store::{CommandObserver, Connection, ReadPreference, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -1,0 +1,146 @@
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::database::{self, Opened};
+use super::signals::Signals;
+use super::{Failure, INTERRUPTED, print};
+use crate::config::DatabaseArgs;
+use crate::domain::{Clock, Instant, Invalid, PagePath, Preallocation};
+use crate::embedded::Role;
+use crate::store::page_views::Preallocated;
+use crate::store::{COMMAND, Deadline};
+
+/// Flags of `preallocate`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct PreallocateArgs {
+    /// Path of a page, such as /index.htm; more than once for several pages.
+    #[arg(long, value_name = "PATH", required = true, value_parser = PagePath::parse)]
+    path: Vec<PagePath>,
+
+    /// When the first hour begins: RFC 3339, on a whole hour of UTC, such as 2014-01-01T10:00:00Z.
+    #[arg(long, value_name = "DATE", value_parser = Instant::parse_rfc3339)]
+    hour: Instant,
+
+    /// How many hours.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8_784))]
+    hours: u32,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+const AFTER_HELP: &str = "\
+The minutes of each hour are made without views, for counting to find them there. What is there already stays as it \
+is, so that this may be run again, and while views are counted.
+
+Exit status: 0 all of them are there, 2 usage, 3 the database, 130 interrupted.";
+
+pub(super) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
+    let wanted = args.wanted(Clock::system().now()).map_err(Failure::Usage)?;
+    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    let mut signals = Signals::new()?;
+    let opened = tokio::select! {
+        opened = database::open(&args.database, Role::Tool, false) => opened?,
+        () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    opened
+        .with(async |opened| {
+            let mut done = Preallocated::default();
+            let ended = tokio::select! {
+                ended = preallocate(opened, &wanted, &mut done) => ended.map(|()| ExitCode::SUCCESS),
+                () = signals.next() => Ok(ExitCode::from(INTERRUPTED)),
+            };
+            let Preallocated { created, existing } = done;
+            print(format_args!("created {created} minutes; {existing} were there already"));
+            ended
+        })
+        .await
+}
+
+impl PreallocateArgs {
+    /// Each hour of each page, hour by hour.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    fn wanted(&self, now: Instant) -> Result<Vec<Preallocation>, String> {
+        let rule = |Invalid(rule)| format!("--hour {rule}");
+        let mut wanted = Vec::with_capacity(self.hours as usize * self.path.len());
+        let first = Preallocation::hour(self.hour, now).map_err(rule)?;
+        for number in 0..self.hours {
+            let begins = first.plus(number * 60).map_err(rule)?;
+            let hour = Preallocation::hour(begins.start(), now)
+                .map_err(|Invalid(rule)| format!("--hours: each {rule}"))?;
+            wanted.extend(self.path.iter().map(|path| Preallocation { path: path.clone(), hour }));
+        }
+        Ok(wanted)
+    }
+}
+
+async fn preallocate(
+    opened: &Opened,
+    wanted: &[Preallocation],
+    done: &mut Preallocated,
+) -> Result<(), Failure> {
+    opened.prepare(false).await?;
+    for wanted in wanted {
+        let made = opened.store.page_views().preallocate(wanted, Deadline::within(COMMAND)).await;
+        let made = made.map_err(|cause| {
+            let (path, hour) = (&wanted.path, wanted.hour.start());
+            Failure::Database(format!(
+                "{path}, {hour}: {cause}; what was not made can be made by running this again"
+            ))
+        })?;
+        done.created += made.created;
+        done.existing += made.existing;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        preallocate: PreallocateArgs,
+    }
+
+    fn wanted(flags: &[&str]) -> Result<Vec<Preallocation>, String> {
+        let args = ["preallocate"].iter().chain(flags);
+        let parsed = Command::try_parse_from(args).map_err(|error| error.to_string())?;
+        parsed.preallocate.wanted(Instant::parse_rfc3339("2014-01-01T10:01:02Z").unwrap())
+    }
+
+    #[test]
+    fn usage_is_checked_without_a_database() {
+        let hour = "2014-01-01T10:00:00Z";
+        let day = wanted(&["--path", "/a", "--path", "/b", "--hour", hour, "--hours", "24"]).unwrap();
+        assert_eq!(day.len(), 48);
+        assert_eq!(
+            (day[47].path.as_str(), day[47].hour.start().to_string().as_str()),
+            ("/b", "2014-01-02T09:00:00.000Z")
+        );
+        assert_eq!(wanted(&["--path", "/a", "--hour", "0000-01-01T00:00:00Z"]).unwrap().len(), 1);
+        for (flags, part) in [
+            (&["--hour", hour][..], "--path"),
+            (&["--path", "/a"], "--hour"),
+            (&["--path", "a", "--hour", hour], "must begin with"),
+            (&["--path", "/a", "--hour", "2014-01-01T10:30:00Z"], "--hour must be on a whole hour"),
+            (&["--path", "/a", "--hour", "2014-01-01"], "RFC 3339"),
+            (&["--path", "/a", "--hour", "2016-01-01T10:00:00Z"], "--hour must be at most 366 days ahead"),
+            (&["--path", "/a", "--hour", hour, "--hours", "0"], "0 is not in 1..=8784"),
+            (
+                &["--path", "/a", "--hour", "2014-12-31T10:00:00Z", "--hours", "100"],
+                "--hours: each must be at most 366",
+            ),
+        ] {
+            let sentence = wanted(flags).err().unwrap_or_default();
+            assert!(sentence.contains(part), "{flags:?}: {sentence}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A view of a page of the web, and what a client sends of such.
+
+use serde_json::value::RawValue;
+
+use super::shape::{DraftError, Shape, number, text};
+use super::{Faults, Instant, Invalid, Json, Minute, PagePath, Resolution};
+
+/// Views of one page at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageView {
+    /// Of which page.
+    pub path: PagePath,
+    /// When.
+    pub at: Instant,
+    /// How many, 1 to [`PageView::MOST_VIEWS`].
+    pub views: u32,
+}
+
+impl PageView {
+    /// How many views may be told at once.
+    pub const MOST_VIEWS: u32 = 1_000_000;
+
+    /// How far ahead of the server's clock a view may be, in milliseconds: a clock may be wrong, or a
+    /// whole day of a time zone.
+    pub const MOST_AHEAD: i64 = Resolution::Day.millis();
+}
+
+/// A page and an hour of which the minutes are to be there before they are needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preallocation {
+    /// Of which page.
+    pub path: PagePath,
+    /// The first minute of the hour.
+    pub hour: Minute,
+}
+
+impl Preallocation {
+    /// How far ahead an hour may begin, in days.
+    pub const MOST_DAYS_AHEAD: i64 = 366;
+
+    /// The first minute of an hour of UTC that begins at this moment, where it is `now`.
+    ///
+    /// # Errors
+    /// None does, or it is too far ahead.
+    pub fn hour(begins: Instant, now: Instant) -> Result<Minute, Invalid> {
+        if begins.millis() % Resolution::Hour.millis() != 0 {
+            return Err(Invalid::new("must be on a whole hour of UTC"));
+        }
+        if begins.millis() - now.millis() > Self::MOST_DAYS_AHEAD * Resolution::Day.millis() {
+            return Err(Invalid::new(format!("must be at most {} days ahead", Self::MOST_DAYS_AHEAD)));
+        }
+        Ok(Minute::of(begins))
+    }
+}
+
+const PAGE_VIEW: Shape = Shape { noun: "page view", fields: &["path", "at", "views"], required: 1 };
+
+const PREALLOCATION: Shape = Shape { noun: "preallocation", fields: &["path", "hour"], required: 2 };
+
+/// Parses a JSON text that is one page view or an array of 1 to `max`, and finds all its faults. Those
+/// without a moment are of `now`.
+///
+/// # Errors
+/// See [`DraftError`].
+pub fn parse_views(bytes: &[u8], max: usize, now: Instant) -> Result<Vec<PageView>, DraftError> {
+    PAGE_VIEW.one_or_many(bytes, max, |raw, pointer, faults| parse_view(raw, pointer, now, faults))
+}
+
+/// Parses a text with a page view a line, at least one, and finds all its faults. Blank lines are passed
+/// over.
+///
+/// # Errors
+/// All that is wrong, a line that is not JSON included.
+pub fn parse_views_by_line(bytes: &[u8], now: Instant) -> Result<Vec<PageView>, Faults> {
+    let (mut views, mut faults, mut empty) = (Vec::new(), Faults::default(), true);
+    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        empty = false;
+        faults.in_line(index as u64 + 1);
+        match Json::check(line) {
+            Ok(raw) => views.extend(parse_view(raw, "", now, &mut faults)),
+            Err(error) => {
+                // Of one line, the parser says that it is line 1.
+                let detail = error.to_string().replace(" at line 1 column ", ", at byte ");
+                faults.push(String::new, format!("is not JSON: {detail}"));
+            }
+        }
+    }
+    if empty {
+        faults.push(String::new, "must have at least one page view");
+    }
+    if faults.is_empty() { Ok(views) } else { Err(faults) }
+}
+
+/// Parses a JSON text that is one preallocation, and finds all its faults.
+///
+/// # Errors
+/// See [`DraftError`].
+pub fn parse_preallocation(bytes: &[u8], now: Instant) -> Result<Preallocation, DraftError> {
+    let raw = Json::check(bytes)?;
+    let mut faults = Faults::default();
+    let (mut path, mut hour) = (None, None);
+    let members = PREALLOCATION.members(raw, "", &mut faults);
+    members.and_then(|members| {
+        PREALLOCATION.read(&members, "", &mut faults, |name, value| {
+            match name {
+                "path" => path = Some(PagePath::parse(&text(value)?)?),
+                _ => hour = Some(Preallocation::hour(Instant::parse_rfc3339(&text(value)?)?, now)?),
+            }
+            Ok(())
+        })
+    });
+    let whole = path.zip(hour).map(|(path, hour)| Preallocation { path, hour });
+    whole.filter(|_| faults.is_empty()).ok_or(DraftError::Invalid(faults))
+}
+
+fn parse_view(raw: &RawValue, pointer: &str, now: Instant, faults: &mut Faults) -> Option<PageView> {
+    let members = PAGE_VIEW.members(raw, pointer, faults)?;
+    let (mut path, mut at, mut views) = (None, now, 1);
+    PAGE_VIEW.read(&members, pointer, faults, |name, value| {
+        match name {
+            "path" => path = Some(PagePath::parse(&text(value)?)?),
+            "at" => at = not_far_ahead(Instant::parse_rfc3339(&text(value)?)?, now)?,
+            _ => views = how_many(number(&value)?)?,
+        }
+        Ok(())
+    })?;
+    Some(PageView { path: path?, at, views })
+}
+
+fn not_far_ahead(at: Instant, now: Instant) -> Result<Instant, Invalid> {
+    match at.millis() - now.millis() <= PageView::MOST_AHEAD {
+        true => Ok(at),
+        false => Err(Invalid::new("must be at most 24 hours ahead of the server's clock")),
+    }
+}
+
+fn how_many(text: &str) -> Result<u32, Invalid> {
+    let number = super::page::parse_digits(text).and_then(|number| u32::try_from(number).ok());
+    number.filter(|number| (1..=PageView::MOST_VIEWS).contains(number)).ok_or_else(|| {
+        let most = PageView::MOST_VIEWS;
+        Invalid::new(format!(
+            "must be a whole number from 1 to {most}, written without a fraction or an exponent"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Instant {
+        Instant::parse_rfc3339(text).unwrap()
+    }
+
+    fn now() -> Instant {
+        at("2014-01-01T10:01:02.003Z")
+    }
+
+    fn told(faults: &Faults) -> Vec<(Option<u64>, &str)> {
+        faults.kept().iter().map(|fault| (fault.line, fault.pointer.as_str())).collect()
+    }
+
+    fn pointers(text: &str) -> Vec<String> {
+        match parse_views(text.as_bytes(), 1000, now()) {
+            Err(DraftError::Invalid(faults)) => {
+                faults.kept().iter().map(|fault| fault.pointer.clone()).collect()
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_view_or_many() {
+        let views = parse_views(br#"{"path":"/"}"#, 1000, now()).unwrap();
+        assert_eq!(views, [PageView { path: PagePath::parse("/").unwrap(), at: now(), views: 1 }]);
+        let many = r#"[{"path":"/a","views":1000000},{"path":"/b","at":"2014-01-02T10:01:02.003Z"},{"path":"/c","at":"0000-01-01T00:00:00Z"}]"#;
+        let views = parse_views(many.as_bytes(), 1000, now()).unwrap();
+        assert_eq!(views.iter().map(|view| view.views).collect::<Vec<_>>(), [1_000_000, 1, 1]);
+        assert_eq!(views[2].at, Instant::MIN);
+    }
+
+    #[test]
+    fn all_the_faults_of_views_are_told() {
+        let found = pointers(
+            r#"[{"path":"a","at":"2014-01-02T10:01:02.004Z","views":0},{},7,{"path":"/","page":1,"views":1000001},
+                {"path":"/","at":"2016-12-31T23:59:60Z"},{"path":"/","path":"/"},{"path":"/","views":1.0},{"path":"/\ud800"}]"#,
+        );
+        assert_eq!(
+            found,
+            [
+                "/0/path", "/0/at", "/0/views", "/1/path", "/2", "/3/page", "/3/views", "/4/at", "/5/path",
+                "/6/views", "/7/path"
+            ]
+        );
+        for text in ["[]", "null", "\"/\""] {
+            assert_eq!(pointers(text), [""], "{text}");
+        }
+        assert!(matches!(parse_views(b"{", 1000, now()), Err(DraftError::NotJson(_))));
+    }
+
+    #[test]
+    fn faults_of_lines_say_which() {
+        let views =
+            parse_views_by_line(b"{\"path\":\"/\"}\r\n\n {\"path\":\"/\",\"views\":2}", now()).unwrap();
+        assert_eq!(views.iter().map(|view| view.views).sum::<u32>(), 3);
+        let faults =
+            parse_views_by_line(b"{\"path\":\"/\"}\n\n{\"path\":\"x\",\"views\":0}\n{\n[]\n\xff", now())
+                .unwrap_err();
+        assert_eq!(
+            told(&faults),
+            [(Some(3), "/path"), (Some(3), "/views"), (Some(4), ""), (Some(5), ""), (Some(6), "")]
+        );
+        assert!(faults.kept()[2].detail.ends_with(", at byte 1"), "{faults:?}");
+        assert_eq!(told(&parse_views_by_line(b" \n\n", now()).unwrap_err()), [(None, "")]);
+    }
+
+    #[test]
+    fn a_preallocation_is_of_a_whole_hour() {
+        let parse = |text: &str| parse_preallocation(text.as_bytes(), now());
+        let whole = parse(r#"{"path":"/a","hour":"2014-01-01T12:00:00+01:00"}"#).unwrap();
+        assert_eq!(whole.hour.start(), at("2014-01-01T11:00:00Z"));
+        assert!(parse(r#"{"path":"/a","hour":"2015-01-02T10:00:00Z"}"#).is_ok());
+        for (text, expected) in [
+            ("{}", vec!["/path", "/hour"]),
+            ("[]", vec![""]),
+            (r#"{"path":"/a","hour":"2015-01-02T11:00:00Z"}"#, vec!["/hour"]),
+            (r#"{"path":"/a","hour":"2014-01-01T12:00:00+00:30"}"#, vec!["/hour"]),
+            (r#"{"path":"a","hour":"2014-01-01T12:00:00.001Z","hours":2}"#, vec!["/path", "/hour", "/hours"]),
+        ] {
+            let Err(DraftError::Invalid(faults)) = parse(text) else { panic!("{text}") };
+            assert_eq!(
+                told(&faults),
+                expected.iter().map(|pointer| (None, *pointer)).collect::<Vec<_>>(),
+                "{text}"
+            );
+        }
+    }
+}

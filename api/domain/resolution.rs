@@ -1,0 +1,291 @@
+//! How finely views are shown, and the spans of time that are shown so.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use super::{Instant, Invalid};
+
+/// How much time one point of a series stands for. Hours and days are those of UTC, and each has as many
+/// seconds as the other: an [`Instant`] knows no leap seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resolution {
+    Second,
+    Minute,
+    Hour,
+    Day,
+}
+
+impl Resolution {
+    /// All of them, the finest first.
+    pub const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day",
+        }
+    }
+
+    /// How long it is, in milliseconds.
+    pub const fn millis(self) -> i64 {
+        match self {
+            Self::Second => 1_000,
+            Self::Minute => 60 * 1_000,
+            Self::Hour => 3_600 * 1_000,
+            Self::Day => 86_400 * 1_000,
+        }
+    }
+
+    /// The span of time that holds all from `from` on and before `to`, rounded outward to whole units of
+    /// this; `from` must not be later than `to`.
+    ///
+    /// # Errors
+    /// It would end after the year 9999, which no date can say.
+    pub fn around(self, from: Instant, to: Instant) -> Result<(Instant, Instant), Invalid> {
+        let unit = self.millis();
+        // Rounding down stays inside: the year 0000 begins with a whole day.
+        let first = Instant::from_millis(from.millis().div_euclid(unit) * unit)?;
+        let up = -(-to.millis()).div_euclid(unit) * unit;
+        let end = Instant::from_millis(up).map_err(|_| {
+            Invalid::new(format!(
+                "must not be in the last {} of the year 9999, where rounding it up leads out of it",
+                self.name()
+            ))
+        })?;
+        Ok((first, end))
+    }
+}
+
+impl FromStr for Resolution {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let named = Self::ALL.into_iter().find(|resolution| resolution.name() == text);
+        named.ok_or_else(|| Invalid::new("must be \"second\", \"minute\", \"hour\" or \"day\""))
+    }
+}
+
+impl fmt::Display for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for Resolution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// A span of time as a series of points, one for each unit of its resolution: at most
+/// [`SeriesSpan::MOST_POINTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesSpan {
+    from: Instant,
+    to: Instant,
+    resolution: Resolution,
+}
+
+impl SeriesSpan {
+    /// So many points are shown at most.
+    pub const MOST_POINTS: u64 = 10_000;
+
+    /// So many points are shown where nobody says from when.
+    pub const USUAL_POINTS: i64 = 60;
+
+    /// The points that hold all from `from` on and before `to`; without `from` the last
+    /// [`SeriesSpan::USUAL_POINTS`] of them.
+    ///
+    /// # Errors
+    /// See [`SpanError`].
+    pub fn covering(from: Option<Instant>, to: Instant, resolution: Resolution) -> Result<Self, SpanError> {
+        if from.is_some_and(|from| from > to) {
+            return Err(SpanError::Reversed);
+        }
+        let (first, end) = resolution.around(from.unwrap_or(to), to).map_err(SpanError::To)?;
+        let first = match from {
+            Some(_) => first,
+            // None before the first of all.
+            None => Instant::from_millis(end.millis() - Self::USUAL_POINTS * resolution.millis())
+                .unwrap_or(Instant::MIN),
+        };
+        let span = Self { from: first, to: end, resolution };
+        if span.points() <= Self::MOST_POINTS {
+            return Ok(span);
+        }
+        let fits = Resolution::ALL.into_iter().find(|coarser| {
+            let units = (end.millis() - first.millis()) as u64 / coarser.millis() as u64;
+            // One more at either end, where it is rounded.
+            *coarser > resolution && units + 2 <= Self::MOST_POINTS
+        });
+        Err(SpanError::TooLong { points: span.points(), fits })
+    }
+
+    /// The beginning of its first point.
+    pub fn from(self) -> Instant {
+        self.from
+    }
+
+    /// The end of its last point.
+    pub fn to(self) -> Instant {
+        self.to
+    }
+
+    /// What a point stands for.
+    pub fn resolution(self) -> Resolution {
+        self.resolution
+    }
+
+    /// How many points it has.
+    pub fn points(self) -> u64 {
+        (self.to.millis() - self.from.millis()) as u64 / self.resolution.millis() as u64
+    }
+
+    /// Which point this moment is in, if any.
+    pub fn point(self, moment: Instant) -> Option<usize> {
+        let inside = self.from <= moment && moment < self.to;
+        inside.then(|| ((moment.millis() - self.from.millis()) / self.resolution.millis()) as usize)
+    }
+
+    /// When a point begins.
+    pub fn beginning(self, point: usize) -> Instant {
+        // Cannot be out of range: it lies before the end.
+        Instant::from_millis(self.from.millis() + point as i64 * self.resolution.millis()).unwrap_or(self.to)
+    }
+}
+
+/// Why a span of time is not shown as a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpanError {
+    /// It would end before it begins.
+    Reversed,
+    /// It would end when nothing can end.
+    To(Invalid),
+    /// It would have too many points.
+    TooLong {
+        /// So many.
+        points: u64,
+        /// The finest resolution at which it has not, if there is one.
+        fits: Option<Resolution>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Instant {
+        Instant::parse_rfc3339(text).unwrap()
+    }
+
+    fn around(resolution: Resolution, from: &str, to: &str) -> (String, String) {
+        let (from, to) = resolution.around(at(from), at(to)).unwrap();
+        (from.to_string(), to.to_string())
+    }
+
+    #[test]
+    fn rounds_outward() {
+        use Resolution::{Day, Hour, Minute, Second};
+        for (resolution, from, to, first, end) in [
+            (
+                Second,
+                "2014-01-01T10:01:02.003Z",
+                "2014-01-01T10:01:02.003Z",
+                "2014-01-01T10:01:02",
+                "2014-01-01T10:01:03",
+            ),
+            (
+                Minute,
+                "2014-01-01T10:01:02Z",
+                "2014-01-01T10:02:00Z",
+                "2014-01-01T10:01:00",
+                "2014-01-01T10:02:00",
+            ),
+            (
+                Minute,
+                "2014-01-01T10:01:00Z",
+                "2014-01-01T10:01:00Z",
+                "2014-01-01T10:01:00",
+                "2014-01-01T10:01:00",
+            ),
+            (
+                Hour,
+                "1969-12-31T23:59:59Z",
+                "1970-01-01T00:00:01Z",
+                "1969-12-31T23:00:00",
+                "1970-01-01T01:00:00",
+            ),
+            (
+                Day,
+                "1969-12-31T23:59:59Z",
+                "1969-12-31T23:59:59.999Z",
+                "1969-12-31T00:00:00",
+                "1970-01-01T00:00:00",
+            ),
+            (
+                Day,
+                "0000-01-01T00:00:01Z",
+                "0000-01-01T00:00:02Z",
+                "0000-01-01T00:00:00",
+                "0000-01-02T00:00:00",
+            ),
+        ] {
+            let expected = (format!("{first}.000Z"), format!("{end}.000Z"));
+            assert_eq!(around(resolution, from, to), expected, "{resolution} {from} {to}");
+        }
+        assert!(Day.around(Instant::MIN, at("9999-12-31T00:00:00Z")).is_ok());
+        assert!(Day.around(Instant::MIN, at("9999-12-31T00:00:00.001Z")).is_err());
+        assert!(Second.around(Instant::MAX, Instant::MAX).is_err());
+    }
+
+    #[test]
+    fn a_span_is_points_one_after_the_other() {
+        let span = SeriesSpan::covering(
+            Some(at("1969-12-31T23:58:30Z")),
+            at("1970-01-01T00:01:30Z"),
+            Resolution::Minute,
+        );
+        let span = span.unwrap();
+        assert_eq!(span.points(), 4);
+        assert_eq!(span.beginning(1), at("1969-12-31T23:59:00Z"));
+        assert_eq!(span.point(at("1969-12-31T23:59:59.999Z")), Some(1));
+        assert_eq!(span.point(at("1970-01-01T00:02:00Z")), None);
+        assert_eq!(span.point(at("1969-12-31T23:57:59.999Z")), None);
+        let empty = SeriesSpan::covering(Some(Instant::MIN), Instant::MIN, Resolution::Day).unwrap();
+        assert_eq!((empty.points(), empty.point(Instant::MIN)), (0, None));
+    }
+
+    #[test]
+    fn the_usual_span_is_the_last_sixty_points() {
+        let span = SeriesSpan::covering(None, at("2014-01-01T10:01:02Z"), Resolution::Minute).unwrap();
+        assert_eq!((span.from(), span.points()), (at("2014-01-01T09:02:00Z"), 60));
+        let first = SeriesSpan::covering(None, at("0000-01-01T00:00:02Z"), Resolution::Minute).unwrap();
+        assert_eq!((first.from(), first.points()), (Instant::MIN, 1));
+    }
+
+    #[test]
+    fn a_span_that_is_too_long_says_what_fits() {
+        let covering = |hours: i64, resolution| {
+            let from = at("2014-01-01T00:00:00Z");
+            let to = Instant::from_millis(from.millis() + hours * 3_600_000).unwrap();
+            SeriesSpan::covering(Some(from), to, resolution)
+        };
+        let too_long = |points, fits| Err(SpanError::TooLong { points, fits });
+        assert!(covering(2, Resolution::Second).is_ok());
+        assert_eq!(covering(3, Resolution::Second), too_long(10_800, Some(Resolution::Minute)));
+        assert_eq!(covering(24, Resolution::Second), too_long(86_400, Some(Resolution::Minute)));
+        assert_eq!(covering(24 * 30, Resolution::Second), too_long(2_592_000, Some(Resolution::Hour)));
+        assert_eq!(covering(10_001, Resolution::Hour), too_long(10_001, Some(Resolution::Day)));
+        assert_eq!(covering(10_000, Resolution::Hour).map(SeriesSpan::points), Ok(10_000));
+        assert_eq!(covering(24 * 10_001, Resolution::Day), too_long(10_001, None));
+        assert_eq!(
+            SeriesSpan::covering(Some(Instant::MAX), Instant::MIN, Resolution::Day),
+            Err(SpanError::Reversed)
+        );
+    }
+}

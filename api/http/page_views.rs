@@ -1,0 +1,13 @@
+//! Views of pages: counting them, and what was counted.
+//!
+//! Here the name of a page is its `path`: a `page` is a number elsewhere in this API.
+
+mod body;
+pub(super) mod count;
+mod new_views;
+pub(super) mod preallocate;
+pub(super) mod reads;
+mod views;
+
+/// Where views are counted. A body of lines is no upload there: it is read whole before any of it is counted.
+pub(super) const PATH: &str = "/v1/page-views";

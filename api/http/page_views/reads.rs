@@ -1,0 +1,110 @@
+//! What was counted.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+
+use super::views::{BucketView, SeriesView, TopView};
+use crate::http::Api;
+use crate::http::params::{BucketParams, SeriesParams, TopParams};
+use crate::http::problem::{BucketProblems, Kind, Problem, ReadProblems};
+use crate::http::reading::Reading;
+
+/// Show the views of a page over time
+///
+/// A point for each second, minute, hour or day of UTC from `from` on and before `to`, those without views included;
+/// both are rounded outward to whole units, and the answer says which they are then. At most 10,000 points.
+#[utoipa::path(
+    get,
+    path = "/v1/page-views",
+    operation_id = "getPageViews",
+    tag = "Page views",
+    params(SeriesParams),
+    responses(
+        (
+            status = 200, description = "The series, its total, and its busiest point.", body = SeriesView,
+            headers(("Server-Timing" = String, description = "`db`: milliseconds at the database.")),
+            example = json!({
+                "path": "/index.htm", "resolution": "minute", "from": "2014-01-01T10:01:00.000Z", "to": "2014-01-01T10:03:00.000Z",
+                "totalViews": 17, "busiest": { "at": "2014-01-01T10:01:00.000Z", "views": 17 },
+                "points": [{ "at": "2014-01-01T10:01:00.000Z", "views": 17 }, { "at": "2014-01-01T10:02:00.000Z", "views": 0 }]
+            })
+        ),
+        ReadProblems,
+    ),
+)]
+pub async fn series(
+    State(api): State<Arc<Api>>,
+    SeriesParams { path, span }: SeriesParams,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    let series = api.store.page_views().series(&path, span, reading.deadline);
+    let series = reading.database(series).await?;
+    Ok(reading.untagged(Json(SeriesView::new(path, &series))))
+}
+
+/// Read the bucket of a minute
+///
+/// The document itself: the views of one page in one minute of UTC, by the second. Seconds without views are not in
+/// it, or 0 where the minute was preallocated.
+#[utoipa::path(
+    get,
+    path = "/v1/page-views/buckets",
+    operation_id = "getPageViewBucket",
+    tag = "Page views",
+    params(BucketParams),
+    responses(
+        (
+            status = 200, description = "The bucket.", body = BucketView,
+            headers(("Server-Timing" = String, description = "`db`: milliseconds at the database.")),
+            example = json!({
+                "path": "/index.htm", "timestamp": "2014-01-01T10:01:00.000Z", "totalViews": 17, "seconds": { "2": 14, "14": 3 }
+            })
+        ),
+        BucketProblems,
+    ),
+)]
+pub async fn bucket(
+    State(api): State<Arc<Api>>,
+    BucketParams { path, minute }: BucketParams,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    let bucket = api.store.page_views().bucket(&path, minute, reading.deadline);
+    let bucket = reading.database(bucket).await?;
+    let missing = || Problem::new(Kind::BucketNotFound, "Nothing was counted for this page in this minute.");
+    Ok(reading.untagged(Json(BucketView::new(bucket.ok_or_else(missing)?))))
+}
+
+/// List the pages with the most views
+///
+/// By their views from `from` on and before `to`, both rounded outward to whole minutes of UTC; of equals those first
+/// whose paths are, byte by byte. It costs as much as there are pages and minutes with views in that span.
+#[utoipa::path(
+    get,
+    path = "/v1/page-views/top",
+    operation_id = "listTopPages",
+    tag = "Page views",
+    params(TopParams),
+    responses(
+        (
+            status = 200, description = "The pages, those with the most views first.", body = TopView,
+            headers(("Server-Timing" = String, description = "`db`: milliseconds at the database.")),
+            example = json!({
+                "from": "2014-01-01T10:00:00.000Z", "to": "2014-01-01T11:00:00.000Z",
+                "items": [{ "path": "/index.htm", "totalViews": 17 }, { "path": "/shop", "totalViews": 1 }]
+            })
+        ),
+        ReadProblems,
+    ),
+)]
+pub async fn top(
+    State(api): State<Arc<Api>>,
+    TopParams { from, to, limit }: TopParams,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    let pages = api.store.page_views().top(from, to, limit, reading.deadline);
+    let pages = reading.database(pages).await?;
+    Ok(reading.untagged(Json(TopView::new(from, to, pages))))
+}

@@ -1,0 +1,159 @@
+//! The JSON of answers about page views, and its documentation.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, SchemaType, Type};
+
+use crate::domain::{Instant, PagePath, Preallocation, Resolution};
+use crate::http::schemas::{instant, page_path, resolution};
+use crate::store::page_views::{MinuteBucket, PageTotal, Preallocated, Series};
+
+/// The views of a page over a span of time.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PageViewSeries)]
+pub struct SeriesView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    #[schema(schema_with = resolution)]
+    resolution: Resolution,
+    /// The beginning of the first point.
+    #[schema(schema_with = instant)]
+    from: Instant,
+    /// The end of the last point.
+    #[schema(schema_with = instant)]
+    to: Instant,
+    /// The views of all points.
+    #[schema(minimum = 0)]
+    total_views: u64,
+    /// The point with the most views, of equals the first; `null` where there are no views.
+    busiest: Option<PointView>,
+    /// One for each unit of `resolution`, in order, those without views included.
+    #[schema(max_items = 10000)]
+    points: Vec<PointView>,
+}
+
+/// The views of one unit of time.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PageViewPoint)]
+pub struct PointView {
+    /// When it begins.
+    #[schema(schema_with = instant)]
+    at: Instant,
+    #[schema(minimum = 0)]
+    views: u64,
+}
+
+impl SeriesView {
+    /// Of this page.
+    pub fn new(path: PagePath, series: &Series) -> Self {
+        let point = |(at, views)| PointView { at, views };
+        let span = series.span();
+        Self {
+            path,
+            resolution: span.resolution(),
+            from: span.from(),
+            to: span.to(),
+            total_views: series.total(),
+            busiest: series.busiest().map(point),
+            points: series.points().map(point).collect(),
+        }
+    }
+}
+
+/// The views of a page in one minute.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PageViewBucket)]
+pub struct BucketView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    /// When the minute begins.
+    #[schema(schema_with = instant)]
+    timestamp: Instant,
+    /// The sum of `seconds`.
+    #[schema(minimum = 0)]
+    total_views: u64,
+    #[schema(schema_with = seconds)]
+    seconds: BTreeMap<u8, u64>,
+}
+
+impl BucketView {
+    pub fn new(bucket: MinuteBucket) -> Self {
+        let MinuteBucket { path, minute, total, seconds } = bucket;
+        Self { path, timestamp: minute.start(), total_views: total, seconds }
+    }
+}
+
+fn seconds() -> RefOr<Schema> {
+    let whole = || ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(0));
+    let name =
+        ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).pattern(Some("^([0-9]|[1-5][0-9])$"));
+    ObjectBuilder::new()
+        .description(Some("Views by the second of the minute, 0 to 59."))
+        .property_names(Some(name))
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::from(whole())))))
+        .into()
+}
+
+/// Pages by their views in a span of time.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TopPages)]
+pub struct TopView {
+    /// When the span begins.
+    #[schema(schema_with = instant)]
+    from: Instant,
+    /// When it ends.
+    #[schema(schema_with = instant)]
+    to: Instant,
+    /// Those with the most views first.
+    #[schema(max_items = 100)]
+    items: Vec<PageTotalView>,
+}
+
+/// A page and its views.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PageTotal)]
+pub struct PageTotalView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    #[schema(minimum = 1)]
+    total_views: u64,
+}
+
+impl TopView {
+    /// Those of this span.
+    pub fn new(from: Instant, to: Instant, pages: Vec<PageTotal>) -> Self {
+        let item = |PageTotal { path, total }| PageTotalView { path, total_views: total };
+        Self { from, to, items: pages.into_iter().map(item).collect() }
+    }
+}
+
+/// What became of the minutes of an hour.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Preallocated)]
+pub struct PreallocatedView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    /// When the hour begins.
+    #[schema(schema_with = instant)]
+    hour: Instant,
+    /// So many minutes were made.
+    #[schema(minimum = 0, maximum = 60)]
+    created: u32,
+    /// So many were there already, and are as they were.
+    #[schema(minimum = 0, maximum = 60)]
+    existing: u32,
+}
+
+impl PreallocatedView {
+    /// Of what was wanted.
+    pub fn new(wanted: Preallocation, done: Preallocated) -> Self {
+        let Preallocated { created, existing } = done;
+        Self { path: wanted.path, hour: wanted.hour.start(), created, existing }
+    }
+}

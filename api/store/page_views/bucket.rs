@@ -1,0 +1,29 @@
+use mongodb::bson::doc;
+
+use super::query::Work;
+use super::{COLLECTION, MinuteBucket, PageViews, document};
+use crate::domain::{Minute, PagePath};
+use crate::store::{Deadline, Error};
+
+impl PageViews {
+    /// The bucket of one page and minute, if it is there.
+    ///
+    /// # Errors
+    /// No database in time, or it is corrupt.
+    pub async fn bucket(
+        &self,
+        path: &PagePath,
+        minute: Minute,
+        deadline: Deadline,
+    ) -> Result<Option<MinuteBucket>, Error> {
+        let command = doc! {
+            "find": COLLECTION,
+            "filter": document::named(path, minute),
+            "limit": 1,
+            "singleBatch": true,
+            "hint": { "page": 1, "timestamp": 1 },
+        };
+        let found = self.query(command, Work::Little, deadline).await?;
+        Ok(found.first().map(|found| MinuteBucket::read(found)).transpose()?)
+    }
+}

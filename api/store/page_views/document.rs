@@ -1,0 +1,190 @@
+//! A bucket as a document. Reading parses everything again, and names what is corrupt: the validator keeps
+//! other hands from writing it, but not a disk from losing it.
+
+use std::collections::BTreeMap;
+
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
+use mongodb::bson::{Bson, DateTime, Document, doc};
+
+use crate::domain::{Instant, Minute, PagePath};
+use crate::store::Corruption;
+
+/// The views of one page in one minute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MinuteBucket {
+    /// Of which page.
+    pub path: PagePath,
+    /// In which minute.
+    pub minute: Minute,
+    /// How many: the sum of `seconds`.
+    pub total: u64,
+    /// How many in each second, 0 to 59; a second without views is not there, or 0.
+    pub seconds: BTreeMap<u8, u64>,
+}
+
+impl MinuteBucket {
+    /// # Errors
+    /// Anything that the validator forbids, with the field's name.
+    pub(super) fn read(document: &RawDocument) -> Result<Self, Corruption> {
+        let page = document.get_str("page").ok().and_then(|page| PagePath::parse(page).ok());
+        let seconds = document
+            .get_document("seconds")
+            .map_err(|_| corrupt(document, "seconds", "is not a document"))?;
+        let mut by_second = BTreeMap::new();
+        for item in seconds {
+            let (key, value) = item.map_err(|_| corrupt(document, "seconds", "is not readable"))?;
+            let fault = |detail| corrupt(document, &format!("seconds.{}", key.as_str()), detail);
+            let second = second(key.as_str()).ok_or_else(|| fault("is not named 0 to 59"))?;
+            let views = count(value).ok_or_else(|| fault("is not a whole number, 0 or more"))?;
+            if by_second.insert(second, views).is_some() {
+                return Err(fault("is there twice"));
+            }
+        }
+        let total = total(document)?;
+        if by_second.values().try_fold(0, |sum: u64, views| sum.checked_add(*views)) != Some(total) {
+            return Err(corrupt(document, "totalViews", "is not the sum of seconds"));
+        }
+        Ok(Self {
+            path: page.ok_or_else(|| corrupt(document, "page", "is not a path of 1 to 512 bytes"))?,
+            minute: minute(document)?,
+            total,
+            seconds: by_second,
+        })
+    }
+}
+
+/// The minute of a bucket, or of a part of one.
+pub(super) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
+    let date = document.get_datetime("timestamp").ok();
+    let minute =
+        date.and_then(|date| Minute::beginning_at(Instant::from_millis(date.timestamp_millis()).ok()?).ok());
+    minute.ok_or_else(|| corrupt(document, "timestamp", "is not a whole minute of the years 0000 to 9999"))
+}
+
+/// The total of a bucket, or of a part of one.
+pub(super) fn total(document: &RawDocument) -> Result<u64, Corruption> {
+    let total = document.get("totalViews").ok().flatten().and_then(count);
+    total.ok_or_else(|| corrupt(document, "totalViews", "is not a whole number, 0 or more"))
+}
+
+/// A corrupt bucket, as far as its `_id` can be read.
+pub(super) fn corrupt(document: &RawDocument, field: &str, detail: &str) -> Corruption {
+    let id =
+        document.get_object_id("_id").map_or_else(|_| "without a readable _id".to_owned(), |id| id.to_hex());
+    Corruption { id, field: field.to_owned(), detail: detail.to_owned() }
+}
+
+/// A number of views, which the database keeps as int32 or int64.
+pub(super) fn count(value: RawBsonRef<'_>) -> Option<u64> {
+    let number = match value {
+        RawBsonRef::Int32(number) => i64::from(number),
+        RawBsonRef::Int64(number) => number,
+        _ => return None,
+    };
+    u64::try_from(number).ok()
+}
+
+fn second(name: &str) -> Option<u8> {
+    let second = name.parse().ok().filter(|second| *second < 60)?;
+    // In one spelling.
+    (second_name(second) == name).then_some(second)
+}
+
+fn second_name(second: u8) -> String {
+    second.to_string()
+}
+
+/// As the database compares them.
+pub(super) fn date(instant: Instant) -> DateTime {
+    DateTime::from_millis(instant.millis())
+}
+
+/// What a statement looks for: the bucket's name.
+pub(super) fn named(path: &PagePath, minute: Minute) -> Document {
+    doc! { "page": path.as_str(), "timestamp": date(minute.start()) }
+}
+
+/// What a statement adds to a bucket, by the second.
+pub(super) fn increment(seconds: &BTreeMap<u8, u64>) -> Document {
+    let mut amounts = doc! { "totalViews": amount(seconds.values().sum()) };
+    for (second, views) in seconds {
+        amounts.insert(format!("seconds.{}", second_name(*second)), amount(*views));
+    }
+    doc! { "$inc": amounts }
+}
+
+/// As int32 where it fits: the server makes an int64 of a counter that outgrows it.
+fn amount(views: u64) -> Bson {
+    i32::try_from(views).map_or_else(|_| Bson::Int64(i64::try_from(views).unwrap_or(i64::MAX)), Bson::Int32)
+}
+
+/// A bucket without views, in which all seconds are there.
+pub(super) fn zeros(path: &PagePath, minute: Minute) -> Document {
+    let mut document = named(path, minute);
+    document.insert("totalViews", 0_i32);
+    document
+        .insert("seconds", (0..60).map(|second| (second_name(second), Bson::Int32(0))).collect::<Document>());
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::RawDocumentBuf;
+    use mongodb::bson::oid::ObjectId;
+
+    use super::*;
+
+    fn with(field: &str, value: impl Into<Bson>) -> Result<MinuteBucket, Corruption> {
+        let minute = Minute::of(Instant::from_millis(-60_000).unwrap());
+        let mut document = doc! { "_id": ObjectId::from_bytes([7; 12]) };
+        document.extend(named(&PagePath::parse("/index.htm").unwrap(), minute));
+        document.extend(doc! { "totalViews": 17, "seconds": { "14": 14_i64, "2": 3 } });
+        document.insert(field, value);
+        MinuteBucket::read(&RawDocumentBuf::try_from(&document).unwrap())
+    }
+
+    #[test]
+    fn a_bucket_is_read_as_it_is() {
+        let read = with("totalViews", 17).unwrap();
+        assert_eq!((read.minute.get(), read.total), (-1, 17));
+        assert_eq!(read.seconds, BTreeMap::from([(2, 3), (14, 14)]));
+        let zeros = zeros(&read.path, read.minute);
+        assert_eq!(MinuteBucket::read(&RawDocumentBuf::try_from(&zeros).unwrap()).unwrap().seconds.len(), 60);
+    }
+
+    #[test]
+    fn what_is_corrupt_is_named() {
+        let millis = |millis| Bson::from(DateTime::from_millis(millis));
+        for (field, value, named) in [
+            ("page", Bson::from("index.htm"), "page"),
+            ("page", 7.into(), "page"),
+            ("timestamp", millis(1), "timestamp"),
+            ("timestamp", millis(i64::MIN), "timestamp"),
+            ("timestamp", 0_i64.into(), "timestamp"),
+            ("totalViews", 16.into(), "totalViews"),
+            ("totalViews", 17.0.into(), "totalViews"),
+            ("totalViews", Bson::from(-17), "totalViews"),
+            ("seconds", Bson::Null, "seconds"),
+            ("seconds", doc! { "60": 17 }.into(), "seconds.60"),
+            ("seconds", doc! { "02": 17 }.into(), "seconds.02"),
+            ("seconds", doc! { "2": 17.0 }.into(), "seconds.2"),
+            ("seconds", doc! { "2": 18, "3": -1 }.into(), "seconds.3"),
+            ("seconds", doc! { "2": i64::MAX, "3": i64::MAX, "4": i64::MAX }.into(), "totalViews"),
+        ] {
+            let corruption = with(field, value.clone()).expect_err(&format!("{field}: {value}"));
+            assert_eq!(
+                (corruption.field.as_str(), corruption.id.as_str()),
+                (named, "070707070707070707070707"),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_added_fits() {
+        let added = increment(&BTreeMap::from([(2, 3), (59, 3_000_000_000)]));
+        let amounts =
+            doc! { "totalViews": 3_000_000_003_i64, "seconds.2": 3, "seconds.59": 3_000_000_000_i64 };
+        assert_eq!(added, doc! { "$inc": amounts });
+    }
+}

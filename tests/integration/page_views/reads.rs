@@ -1,0 +1,2 @@
+use crate::harness::tests;
+tests!["page_views::reads": ];
