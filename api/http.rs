@@ -31,6 +31,7 @@ mod reading;
 mod request_id;
 mod schemas;
 mod site;
+mod snapshot;
 mod trades;
 mod unread;
 mod uploads;

@@ -67,7 +67,7 @@ def company_of_parameters(ctx, response, case):
     if response.status_code != 400 or case.method != "GET" or not case.meta.generation.mode.is_positive:
         return
     for error in response.json()["errors"]:
-        company = "must not be given together with", "must not be before `from`"
+        company = "must not be given together with", "must be given together with", "must not be before `from`"
         assert error["detail"].startswith(company), error
 
 
@@ -82,7 +82,10 @@ def map_case(ctx, case):
         return case
     if "after" in query and "before" in query:
         query.pop("after" if "limit" in query else "before")
-    if "page" in query and {"after", "before", "limit", "from", "to"} & query.keys():
-        for name in ["page"] if len(query) > 3 else ["after", "before", "limit", "from", "to"]:
+    others = ["after", "before", "limit", "from", "to", "asOf"]
+    if "page" in query and set(others) & query.keys():
+        for name in ["page"] if len(query) > 3 else others:
             query.pop(name, None)
+    if not {"after", "before"} & query.keys() or {"from", "to"} & query.keys():
+        query.pop("asOf", None)
     return case

@@ -24,6 +24,12 @@ impl CustomerId {
     pub fn get(self) -> u64 {
         self.0
     }
+
+    /// A number to divide customers among places by, so that ids with a common stride spread.
+    pub fn spread(self) -> u32 {
+        // Fibonacci hashing (Knuth, TAOCP 6.4).
+        (self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
+    }
 }
 
 fn rule() -> Invalid {

@@ -27,6 +27,11 @@ impl Totals {
         self.last.map(Seq::page)
     }
 
+    /// The last page that is full, if there is one.
+    pub fn last_full_page(self) -> Option<PageNumber> {
+        PageNumber::new(self.trades() / PAGE_SIZE as u64).ok()
+    }
+
     /// The trades on a page, if there are any.
     pub fn on_page(self, page: PageNumber) -> Option<SeqRange> {
         let first = page.first_seq();

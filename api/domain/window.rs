@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::page::parse_digits;
-use super::{Invalid, MAX_SAFE_INTEGER, Seq, SeqRange, Totals};
+use super::{Invalid, MAX_SAFE_INTEGER, PAGE_SIZE, Seq, SeqRange, Totals};
 
 /// In which order a history is turned over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Limit {
 impl Default for Limit {
     /// As many as on a page.
     fn default() -> Self {
-        Self(super::PAGE_SIZE as u8)
+        Self(PAGE_SIZE as u8)
     }
 }
 
@@ -141,6 +141,17 @@ impl Window {
             Cursor::End => up_to(total),
         };
         Span { start: Position(start), end: Position(end) }
+    }
+
+    /// Whether all its trades lie on pages that were full in a history of `totals`: then it shows the same of
+    /// every history that this one may become.
+    pub fn lies_in_full_pages(self, totals: Totals) -> bool {
+        let full = totals.trades() / PAGE_SIZE as u64 * PAGE_SIZE as u64;
+        match self.cursor {
+            Cursor::After(Position(start)) => start + self.limit.get() as u64 <= full,
+            Cursor::Before(Position(end)) => end <= full,
+            Cursor::End => false,
+        }
     }
 
     /// What a search through a history of `totals` has looked at that leaves some trades out: as far as
@@ -247,6 +258,33 @@ mod tests {
                 assert_eq!(backwards, forwards, "{limit} of {trades}");
             }
         }
+    }
+
+    #[test]
+    fn in_full_pages_a_window_is_the_same_for_ever() {
+        let (after, before) = (|n| Cursor::After(Position(n)), |n| Cursor::Before(Position(n)));
+        let mut settled = 0;
+        for cursor in (0..=45).flat_map(|n| [after(n), before(n)]).chain([Cursor::End]) {
+            for limit in [1, 7, 10, 25] {
+                for trades in 0..=45 {
+                    let window = Window { cursor, limit: Limit(limit) };
+                    let now = window.span(totals(trades));
+                    let moved = (trades..=trades + 70).any(|later| window.span(totals(later)) != now);
+                    let in_tail = now.end.0 > trades / 10 * 10;
+                    assert_eq!(
+                        window.lies_in_full_pages(totals(trades)),
+                        !moved && !in_tail,
+                        "{window:?} of {trades}"
+                    );
+                    settled += usize::from(!moved && !in_tail);
+                }
+            }
+        }
+        assert!(settled > 1000, "{settled}");
+        assert!(
+            !Window { cursor: after(MAX_SAFE_INTEGER), limit: Limit::MOST }
+                .lies_in_full_pages(totals(MAX_SAFE_INTEGER))
+        );
     }
 
     #[test]

@@ -1,25 +1,26 @@
 //! What may be kept of an answer, and for how long (RFC 9111), and by which tag it is known.
 //!
-//! A full page never changes: it is kept for a year and never asked for again. Everything else
+//! A full page never changes, nor does a window that lies in full pages and has the totals of a moment that
+//! its address names: they are kept for a year and never asked for again. Everything else
 //! changes with the history's last page alone, so that its tag is that page's. Tags begin with the
 //! database's epoch: another database of the same name, with other trades, has other tags.
 
 use axum::http::{HeaderName, HeaderValue, header};
 
 use super::etag::EntityTag;
-use crate::domain::{CustomerId, PageNumber, Totals};
+use crate::domain::{CustomerId, PageNumber, Seq, Totals};
 use crate::store::Epoch;
 
 /// Raised with every change to the JSON of an answer: what clients have of the old one is then asked
 /// for anew.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A year, as long as anything is kept (RFC 2616 said so, and caches still do).
 const FINAL_PRIVATE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 const FINAL_PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const CHANGING: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Who may keep a full page.
+/// Who may keep what never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptBy {
     /// The client that asked: `private`.
@@ -41,6 +42,11 @@ impl Caching {
     /// Of a full page, or a trade on it.
     pub fn of_full(epoch: Epoch, customer: CustomerId, page: PageNumber) -> Self {
         Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.p{page}")), changing: false }
+    }
+
+    /// Of a window in full pages, with the totals of when the history ended with `last`.
+    pub fn of_snapshot(epoch: Epoch, customer: CustomerId, last: Seq) -> Self {
+        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.a{last}")), changing: false }
     }
 
     /// Of whatever changes when the history grows.

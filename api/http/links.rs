@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::{
-    Cursor, CustomerId, DateRange, Instant, Limit, Order, PageNumber, Position, Span, Totals,
+    Cursor, CustomerId, DateRange, Instant, Limit, Order, PageNumber, Position, Seq, Span, Totals,
 };
 
 /// Path-absolute addresses. Each but `self` is absent where there is nowhere to go; of a span of time,
@@ -71,11 +71,15 @@ impl Addresses<'_> {
         self.with(&format!("page={page}"))
     }
 
-    fn window(&self, cursor: Cursor, limit: Limit) -> String {
+    /// `as_of` is the last trade of a moment of the history.
+    fn window(&self, cursor: Cursor, limit: Limit, as_of: Option<Seq>) -> String {
         let limit = limit.get();
+        let as_of = as_of.map(|last| format!("&asOf={last}")).unwrap_or_default();
         match cursor {
-            Cursor::After(position) => self.with(&format!("after={}&limit={limit}", position.get())),
-            Cursor::Before(position) => self.with(&format!("before={}&limit={limit}", position.get() + 1)),
+            Cursor::After(position) => self.with(&format!("after={}&limit={limit}{as_of}", position.get())),
+            Cursor::Before(position) => {
+                self.with(&format!("before={}&limit={limit}{as_of}", position.get() + 1))
+            }
             Cursor::End => self.with(&format!("limit={limit}")),
         }
     }
@@ -91,7 +95,8 @@ impl Addresses<'_> {
         Links { own: self.own(), first, prev, next, last, newer: None }
     }
 
-    /// From a window that showed `span` of a history of `totals`.
+    /// From a window that showed `span` of a history of `totals`. Whoever goes on from it, either way, stays
+    /// with that moment as far as its pages were full; whoever asks for the ends, or for what is newer, does not.
     pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
         let some = end > Position::BEGINNING;
@@ -101,14 +106,15 @@ impl Addresses<'_> {
             _ => Cursor::Before(end),
         };
         let oldest = some.then_some(Cursor::After(Position::BEGINNING));
-        let ends = self.arranged([
-            oldest,
-            span.older(totals).map(Cursor::Before),
-            span.newer(totals).map(Cursor::After),
-            some.then_some(newest),
+        let as_of = totals.last_seq().filter(|_| self.dates.is_none());
+        let to = |cursor| self.window(cursor, limit, None);
+        let on = |cursor| self.window(cursor, limit, as_of);
+        let [first, prev, next, last] = self.arranged([
+            oldest.map(to),
+            span.older(totals).map(Cursor::Before).map(on),
+            span.newer(totals).map(Cursor::After).map(on),
+            some.then_some(newest).map(to),
         ]);
-        let to = |cursor| self.window(cursor, limit);
-        let [first, prev, next, last] = ends.map(|cursor| cursor.map(to));
         Links { own: self.own(), first, prev, next, last, newer: Some(to(Cursor::After(span.end))) }
     }
 
@@ -144,7 +150,7 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Seq, Window};
+    use crate::domain::Window;
 
     fn with<T>(order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
         let own = "/v1/customers/7/trades".parse().unwrap();
@@ -201,18 +207,19 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
             around(">10", "10", 25, None),
-            ["after=0=10", "before=11=10", "after=20=10", "before=26=10", "after=20=10"].map(some)
+            ["after=0=10", "before=11=10&asOf=25", "after=20=10&asOf=25", "before=26=10", "after=20=10"]
+                .map(some)
         );
         let newest = around("e", "10", 25, Some(Order::Descending));
         let desc = |text: &str| Some(format!("{text}&order=desc"));
         assert_eq!(
             newest,
-            [desc("limit=10"), None, desc("before=16=10"), desc("after=0=10"), desc("after=25=10")]
+            [desc("limit=10"), None, desc("before=16=10&asOf=25"), desc("after=0=10"), desc("after=25=10")]
         );
         let beyond = around(">99", "5", 25, None);
         assert_eq!(
             beyond,
-            [some("after=0=5"), some("before=26=5"), None, some("before=26=5"), some("after=99=5")]
+            [some("after=0=5"), some("before=26=5&asOf=25"), None, some("before=26=5"), some("after=99=5")]
         );
         assert_eq!(around(">0", "5", 0, None), [None, None, None, None, some("after=0=5")]);
     }

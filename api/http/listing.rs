@@ -13,14 +13,17 @@ use super::links::{Addresses, Links};
 use super::params::{ListParams, Selection};
 use super::problem::{Kind, PageProblems, Problem};
 use super::reading::Reading;
+use super::snapshot::{Moment, Snapshot};
 use super::views::{ListingView, TradeView};
-use crate::domain::{Cursor, DateRange, Order, PAGE_SIZE, PageNumber, Window};
+use crate::domain::{Cursor, DateRange, Order, PageNumber, Window};
 use crate::store::trades::History;
 
 /// List trades: a page, a window, or a span of time
 ///
 /// Any page of a history; or, with `after`, `before` or `limit`, the trades nearest a cursor, whatever
-/// pages they are on: both with exact totals. With `from` or `to` only those of a span of time, and
+/// pages they are on: both with exact totals. The links to the next and previous windows name the moment of
+/// these totals (`asOf`): a walk along them is through the history as it was when it began, as far as
+/// pages were full by then, and such windows never change. With `from` or `to` only those of a span of time, and
 /// without totals. Always with links to what is around. An unknown customer has an empty first page.
 #[utoipa::path(
     get,
@@ -33,7 +36,8 @@ use crate::store::trades::History;
             status = 200, description = "The page, or the window.", body = ListingView,
             headers(
                 ("Link" = String, description = "The links of the body but `newer`, as RFC 8288 has it."),
-                ("ETag" = String, description = "Changes when the history grows."),
+                ("ETag" = String, description = "Changes when the history grows; of a window in full pages with `asOf`, never."),
+                ("Cache-Control" = String, description = "Of a window in full pages with `asOf`, `immutable`."),
                 ("Server-Timing" = String, description = "`db`: milliseconds at the database. `cache`: whether all full pages were in memory."),
             ),
             example = json!({
@@ -56,8 +60,24 @@ pub async fn list(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let order = given.unwrap_or(Order::Ascending);
-    let history = api.store.trades().history(customer, reading.deadline);
-    let history = reading.database(history).await?;
+    let mut addresses = Addresses { own: &uri, customer, order: given, dates: None };
+    let view = |items, links| ListingView::new(customer, order, items, links);
+    let snapshot = Snapshot::of(&selection);
+    // Whoever names a snapshot's tag has seen it: nothing need be looked for.
+    if let Some(snapshot) = snapshot
+        && let Some(unchanged) = reading.named(|epoch| snapshot.caching(epoch, customer))
+    {
+        return Ok(unchanged);
+    }
+    let history = match Moment::find(&api, customer, snapshot, &mut reading).await? {
+        Moment::Now(history) => history,
+        Moment::Then(then, full) => {
+            let caching = then.caching(reading.epoch, customer);
+            let items = api.pages.settled(&full, then.span().seqs(), &mut reading).await?;
+            let links = addresses.around_window(then.span(), then.limit(), then.totals());
+            return Ok(answer(reading, &caching, view(items, links).counting(then.totals())));
+        }
+    };
     let totals = history.totals();
     let last_page = totals.last_page().unwrap_or(PageNumber::FIRST);
     if matches!(selection, Selection::Page(Some(page)) if page > last_page) {
@@ -67,42 +87,31 @@ pub async fn list(
     if let Some(unchanged) = reading.unchanged(&caching) {
         return Ok(unchanged);
     }
-    let mut addresses = Addresses { own: &uri, customer, order: given, dates: None };
-    let mut page = None;
-    let (mut items, links) = match selection {
+    let view = match selection {
         Selection::Page(number) => {
             let first = if order == Order::Descending { last_page } else { PageNumber::FIRST };
-            let number = *page.insert(number.unwrap_or(first));
+            let number = number.unwrap_or(first);
             let items = api.pages.trades(&history, totals.on_page(number), &mut reading).await?;
-            (items, addresses.around_page(number, totals))
+            view(items, addresses.around_page(number, totals)).counting(totals).of_page(number)
         }
-        Selection::Window(window) => {
+        Selection::Window(window, _) => {
             let span = window.span(totals);
             let items = api.pages.trades(&history, span.seqs(), &mut reading).await?;
-            (items, addresses.around_window(span, window.limit, totals))
+            view(items, addresses.around_window(span, window.limit, totals)).counting(totals)
         }
         Selection::Dates(dates, window) => {
             addresses.dates = Some(dates);
-            dated(&history, dates, window, &addresses, &mut reading).await?
+            let (items, links) = dated(&history, dates, window, &addresses, &mut reading).await?;
+            view(items, links)
         }
     };
-    if order == Order::Descending {
-        items.reverse();
-    }
-    let counted = Some(totals).filter(|_| addresses.dates.is_none());
-    let view = ListingView {
-        customer_id: customer,
-        order,
-        page,
-        full: page.map(|_| items.len() == PAGE_SIZE),
-        total_trades: counted.map(|totals| totals.trades()),
-        total_pages: counted.map(|totals| totals.pages()),
-        items,
-        links,
-    };
+    Ok(answer(reading, &caching, view))
+}
+
+fn answer(reading: Reading, caching: &Caching, view: ListingView) -> Response {
     let mut headers = HeaderMap::new();
     headers.extend(view.links.header().map(|links| (header::LINK, links)));
-    Ok(reading.answer(&caching, (headers, Json(view))))
+    reading.answer(caching, (headers, Json(view)))
 }
 
 /// The trades of a span of time nearest a cursor. One more than asked for tells whether there are more.

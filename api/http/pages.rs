@@ -16,7 +16,7 @@ use super::metrics::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
 use super::reading::Reading;
 use super::views::{PageView, TradeView, items};
 use crate::domain::{CustomerId, PageNumber, SeqRange, Trade};
-use crate::store::trades::{Bucket, History};
+use crate::store::trades::{Bucket, FullPages, History};
 use crate::store::{Epoch, Error, Store};
 
 /// What a page takes beside its trades, its JSON and its tag: the keys and links of the table, reference
@@ -121,36 +121,50 @@ impl Pages {
         range: Option<SeqRange>,
         reading: &mut Reading,
     ) -> Result<Vec<TradeView>, Error> {
-        let Some(range) = range else { return Ok(Vec::new()) };
-        let (first, last) = (range.first.page(), range.last.page());
-        let mut trades = Vec::with_capacity(range.count() as usize);
-        let full_until =
-            history.totals().last_page().and_then(PageNumber::previous).map(|page| page.min(last));
-        for page in self.full(history, first, full_until, reading).await? {
-            trades.extend(items(&page.bucket).filter(|trade| range.contains(trade.seq())));
-        }
-        if let Some(tail) = history.last().filter(|tail| tail.page <= last) {
+        let mut trades = self.settled(&history.full(), range, reading).await?;
+        if let Some((range, tail)) = range.zip(history.last())
+            && tail.page <= range.last.page()
+        {
             trades.extend(items(tail).filter(|trade| range.contains(trade.seq())));
         }
         Ok(trades)
     }
 
-    /// The pages from `first` to `last` of a history that has more behind them.
+    /// The same of full pages alone: those of the trades that are on these.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn settled(
+        &self,
+        full: &FullPages,
+        range: Option<SeqRange>,
+        reading: &mut Reading,
+    ) -> Result<Vec<TradeView>, Error> {
+        let Some(range) = range else { return Ok(Vec::new()) };
+        let mut trades = Vec::with_capacity(range.count() as usize);
+        for page in self.full(full, range.first.page(), range.last.page(), reading).await? {
+            trades.extend(items(&page.bucket).filter(|trade| range.contains(trade.seq())));
+        }
+        Ok(trades)
+    }
+
+    /// Of full pages those from `first` to `last`.
     async fn full(
         &self,
-        history: &History,
+        full: &FullPages,
         first: PageNumber,
-        last: Option<PageNumber>,
+        last: PageNumber,
         reading: &mut Reading,
     ) -> Result<Vec<Arc<FullPage>>, Error> {
-        let Some(last) = last.filter(|last| first <= *last) else { return Ok(Vec::new()) };
-        let (customer, deadline) = (history.customer(), reading.deadline);
-        if first == last && (self.remembers(customer, first) || self.turning(history, first, last).is_none())
-        {
-            let fetch = || async { Ok(history.pages(first, last, deadline).await?.pop()) };
+        let Some(last) = full.last().map(|end| end.min(last)).filter(|last| first <= *last) else {
+            return Ok(Vec::new());
+        };
+        let (customer, deadline) = (full.customer(), reading.deadline);
+        if first == last && (self.remembers(customer, first) || self.turning(full, first, last).is_none()) {
+            let fetch = || async { Ok(full.read(first, last, deadline).await?.pop()) };
             return match self.find(customer, first, fetch, reading).await? {
                 Found::Full(page) => Ok(vec![page]),
-                // `History::pages` gives full pages alone.
+                // `FullPages::read` gives full pages alone.
                 Found::Tail(_) | Found::Nothing => Ok(Vec::new()),
             };
         }
@@ -165,12 +179,12 @@ impl Pages {
         }
         if let Some((from, to)) = missing {
             // Those between that are there are read again: one command, whatever is missing.
-            let turning = self.turning(history, from, to);
+            let turning = self.turning(full, from, to);
             let (low, high) = turning.unwrap_or((from, to));
-            let mut read = reading.database(history.pages(low, high, deadline)).await;
+            let mut read = reading.database(full.read(low, high, deadline)).await;
             if turning.is_some() && matches!(read, Err(Error::Corrupt(_))) {
                 // It may be one that nobody has asked for.
-                read = reading.database(history.pages(from, to, deadline)).await;
+                read = reading.database(full.read(from, to, deadline)).await;
             }
             for bucket in read? {
                 let place = bucket.page.get().checked_sub(first.get());
@@ -192,14 +206,13 @@ impl Pages {
     /// a few that will be wanted next. The page on the other side, remembered, tells.
     fn turning(
         &self,
-        history: &History,
+        full: &FullPages,
         from: PageNumber,
         to: PageNumber,
     ) -> Option<(PageNumber, PageNumber)> {
-        let remembered = |page| self.remembers(history.customer(), page);
-        let full = history.totals().last_page()?.previous()?;
+        let remembered = |page| self.remembers(full.customer(), page);
         if from.previous().is_some_and(remembered) {
-            let ahead = PageNumber::new(to.get() + READ_AHEAD).ok()?.min(full);
+            let ahead = PageNumber::new(to.get() + READ_AHEAD).ok()?.min(full.last()?);
             return Some((from, ahead)).filter(|_| ahead > to);
         }
         if remembered(to.next()) {

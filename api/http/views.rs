@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 use super::links::Links;
 use super::schemas::{instant, order, ordinal, price, side, ticker};
 use crate::domain::{
-    CustomerId, Instant, Order, PageNumber, Price, Quantity, Seq, SeqRange, Side, Ticker, Totals, Trade,
+    CustomerId, Instant, Order, PAGE_SIZE, PageNumber, Price, Quantity, Seq, SeqRange, Side, Ticker, Totals,
+    Trade,
 };
 use crate::store::trades::{Appended, Bucket};
 
@@ -68,31 +69,52 @@ impl PlacedTradeView {
 #[schema(as = TradeListing)]
 pub struct ListingView {
     #[schema(schema_with = ordinal)]
-    pub customer_id: CustomerId,
+    customer_id: CustomerId,
     #[serde(serialize_with = "order_name")]
     #[schema(schema_with = order)]
-    pub order: Order,
+    order: Order,
     /// Of a page: its permanent ordinal, whatever the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = ordinal, required = false)]
-    pub page: Option<PageNumber>,
+    page: Option<PageNumber>,
     /// Of a page: whether it is final. A full page never changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub full: Option<bool>,
-    /// How many trades the history holds. Absent where dates are asked for: what of them there is was not
+    full: Option<bool>,
+    /// How many trades the history holds, or of a walk held when it began. Absent where dates are asked for: what of them there is was not
     /// counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
-    pub total_trades: Option<u64>,
+    total_trades: Option<u64>,
     /// On how many pages. Absent where `totalTrades` is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
-    pub total_pages: Option<u64>,
+    total_pages: Option<u64>,
     /// In `order`: up to ten trades of a page, up to `limit` of a window.
     #[schema(max_items = 100)]
-    pub items: Vec<TradeView>,
+    items: Vec<TradeView>,
     pub links: Links,
+}
+
+impl ListingView {
+    /// Of trades in order of their addresses.
+    pub fn new(customer_id: CustomerId, order: Order, mut items: Vec<TradeView>, links: Links) -> Self {
+        if order == Order::Descending {
+            items.reverse();
+        }
+        let (page, full, total_trades, total_pages) = Default::default();
+        Self { customer_id, order, page, full, total_trades, total_pages, items, links }
+    }
+
+    /// With totals.
+    pub fn counting(self, totals: Totals) -> Self {
+        Self { total_trades: Some(totals.trades()), total_pages: Some(totals.pages()), ..self }
+    }
+
+    /// Of this page.
+    pub fn of_page(self, page: PageNumber) -> Self {
+        Self { page: Some(page), full: Some(self.items.len() == PAGE_SIZE), ..self }
+    }
 }
 
 /// A page itself: the bucket as it is stored.

@@ -41,9 +41,9 @@
 //! # Reading
 //!
 //! Every page is one seek ([`seek`]), whatever the length of the history. What is read belongs to the
-//! moment at which the tail was: nothing before it changes ([`reads`]). Readers of one history at once
-//! share commands ([`shared`]). Spans of time are found by an
-//! index of their own ([`dates`]).
+//! moment at which the tail was: nothing before it changes ([`reads`]). Of a moment that has been seen
+//! before the tail need not be read again ([`seen`]). Readers of one history at once
+//! share commands ([`shared`]). Spans of time are found by an index of their own ([`dates`]).
 //!
 //! # Retry
 //!
@@ -69,6 +69,7 @@ mod measure;
 mod reads;
 mod secondaries;
 mod seek;
+mod seen;
 mod shared;
 mod statement;
 mod tail;
@@ -93,7 +94,7 @@ pub use document::Bucket;
 pub use export::Export;
 pub(super) use keyed::keep_for as keep_keys_for;
 pub use keyed::{AppendedLines, AppendedOnce, LineRefusal, UploadedSoFar};
-pub use reads::History;
+pub use reads::{FullPages, History};
 pub use seek::MOST_SKIPPED;
 pub use statement::{SecondsExhausted, next_second};
 pub use upload_room::Waiting;
@@ -126,6 +127,7 @@ struct Inner {
     database: Database,
     connection: Arc<commit::Connection>,
     readers: shared::Readers,
+    seen: seen::Seen,
     /// In trades.
     queue: Queue,
     upload_room: upload_room::UploadRoom,
@@ -145,8 +147,8 @@ impl Trades {
         let committers = Committers::start(ledger);
         let queue = Queue::new(capacity.queued_trades, QUEUED);
         let upload_room = upload_room::UploadRoom::of(capacity.queued_trades);
-        let readers = shared::Readers::default();
-        let inner = Inner { database, connection, readers, queue, upload_room, committers };
+        let (readers, seen) = Default::default();
+        let inner = Inner { database, connection, readers, seen, queue, upload_room, committers };
         Self(Arc::new(inner), ReadPreference::Primary)
     }
 
@@ -158,7 +160,6 @@ impl Trades {
 
     /// The committer of a customer, always the same.
     fn committer(&self, customer: CustomerId) -> &Address<Histories> {
-        // Fibonacci hashing (Knuth, TAOCP 6.4), so that ids with a common stride spread.
-        self.0.committers.by_hash(customer.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
+        self.0.committers.by_hash(customer.spread().into())
     }
 }

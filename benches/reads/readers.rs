@@ -95,6 +95,8 @@ struct Wanted {
     page: Option<u64>,
     after: Option<String>,
     order: Option<String>,
+    /// Of keyset: how many at most.
+    limit: Option<u64>,
 }
 
 impl Reader {
@@ -140,7 +142,9 @@ async fn list(
         Reader::Skipping(trades) => {
             flat(trades, customer, wanted.page.unwrap_or(1), newest_first, false).await
         }
-        Reader::Keyset(trades) => keyset(trades, customer, wanted.after, newest_first).await,
+        Reader::Keyset(trades) => {
+            keyset(trades, customer, wanted.after, wanted.limit.unwrap_or(PAGE), newest_first).await
+        }
     };
     match listing {
         Ok(listing) => Json(listing).into_response(),
@@ -212,6 +216,7 @@ async fn keyset(
     trades: Collection<FlatTrade>,
     customer: u64,
     after: Option<String>,
+    limit: u64,
     newest_first: bool,
 ) -> mongodb::error::Result<Listing> {
     let mut filter = doc! { "customerId": customer as i64 };
@@ -219,10 +224,10 @@ async fn keyset(
         let after = ObjectId::parse_str(after).map_err(mongodb::error::Error::custom)?;
         filter.insert("_id", doc! { if newest_first { "$lt" } else { "$gt" }: after });
     }
-    let found = trades.find(filter).sort(sort_by_id(newest_first)).limit(PAGE as i64).await?;
+    let found = trades.find(filter).sort(sort_by_id(newest_first)).limit(limit as i64).await?;
     let found: Vec<FlatTrade> = found.try_collect().await?;
-    let last = found.last().filter(|_| found.len() as u64 == PAGE);
-    let next = last.map(|last| format!("/v1/customers/{customer}/trades?after={}", last._id));
+    let last = found.last().filter(|_| found.len() as u64 == limit);
+    let next = last.map(|last| format!("/v1/customers/{customer}/trades?after={}&limit={limit}", last._id));
     let item = |found: FlatTrade| Item::new(found.trade, None, Some(found._id));
     Ok(Listing {
         customer_id: customer,

@@ -26,9 +26,9 @@ pub enum Reading {
     NewestAndAppends { customers: Customers },
     /// Pages as they are stored.
     Stored { customer: u64, pages: RangeInclusive<u64> },
-    /// So many pages one after the other, each by the link of the one before, from anywhere in a history. Counts as
-    /// one request.
-    Walk { customer: u64, of: u64, pages: u64, cursors: Cursors },
+    /// So many windows of so many pages one after the other, each by the link of the one before, from anywhere
+    /// in a history of so many pages. Counts as one request.
+    Walk { customer: u64, of: u64, windows: u64, pages: u64, cursors: Cursors },
     /// One page as it is stored, or listed, again and again, by who has it.
     Again { customer: u64, pages: RangeInclusive<u64>, listed: bool, known: Option<(String, String)> },
 }
@@ -96,9 +96,10 @@ impl Task for Reader {
                 let page = rng.random_range(pages.clone());
                 (stored(*customer, page), Some(page))
             }
-            Reading::Walk { customer, of, pages, cursors } => {
-                let first = rng.random_range(1..=*of - *pages);
-                return walk(client, window, block, *customer, first, *pages, *cursors).await;
+            Reading::Walk { customer, of, windows, pages, cursors } => {
+                let first = rng.random_range(1..=*of - *windows * *pages);
+                let firsts: Vec<u64> = (0..*windows).map(|nth| first + nth * *pages).collect();
+                return walk(client, window, block, *customer, &firsts, *pages, *cursors).await;
             }
             Reading::Again { customer, pages, listed, known: known @ None } => {
                 let page = rng.random_range(pages.clone());
@@ -140,27 +141,32 @@ fn look(path: &str, answer: &Answer<'_>, page: u64) -> Result<()> {
     Err(format!("{path} was answered with {} {body}", answer.status).into())
 }
 
+/// Through windows of `pages` pages each, which begin with these.
 async fn walk(
     client: &mut Client,
     window: Window,
     block: &mut Block,
     customer: u64,
-    first: u64,
+    firsts: &[u64],
     pages: u64,
     cursors: Cursors,
 ) -> Result<bool> {
-    let mut path = match cursors {
-        Cursors::Seq => trades(customer, &format!("after={}&limit=10", (first - 1) * 10)),
-        Cursors::Id if first == 1 => trades(customer, "order=asc"),
-        Cursors::Id => trades(customer, &format!("after={}", flat_id(customer, first - 1, 10))),
-    };
+    let (mut path, limit) = (None, pages * 10);
     let sent = Instant::now();
-    for page in first..first + pages {
-        let answer = client.get(&path, "").await?;
-        if page == first + pages - 1 {
-            look(&path, &answer, page)?;
+    for &page in firsts {
+        let first = || match cursors {
+            Cursors::Seq => trades(customer, &format!("after={}&limit={limit}", (page - 1) * 10)),
+            Cursors::Id if page == 1 => trades(customer, &format!("order=asc&limit={limit}")),
+            Cursors::Id => {
+                trades(customer, &format!("after={}&limit={limit}", flat_id(customer, page - 1, 10)))
+            }
+        };
+        let asked = path.unwrap_or_else(first);
+        let answer = client.get(&asked, "").await?;
+        if firsts.last() == Some(&page) {
+            look(&asked, &answer, page)?;
         }
-        path = next(&answer).ok_or_else(|| format!("{path} has no link to a next page"))?;
+        path = Some(next(&answer).ok_or_else(|| format!("{asked} has no link to a next page"))?);
     }
     block.answered(window, sent, 1, true);
     Ok(true)

@@ -52,7 +52,13 @@ fn long_histories(settings: &Settings) -> Stage {
         .zip(HISTORIES)
         .map(|(customer, history)| depth::workload(customer, history, settings))
         .collect();
-    workloads.extend([walk(settings), not_cached(settings), cached(settings), unchanged(settings)]);
+    workloads.extend([
+        walk(settings),
+        long_walk(settings),
+        not_cached(settings),
+        cached(settings),
+        unchanged(settings),
+    ]);
     Stage {
         name: "histories",
         histories: (1..)
@@ -80,9 +86,14 @@ fn long_histories(settings: &Settings) -> Stage {
     }
 }
 
-fn walk(settings: &Settings) -> Workload {
+/// Of 100 windows of so many pages each.
+fn windows(pages: u64, cursors: Cursors) -> Reading {
     let (customer, of) = DEEPEST;
-    let walk = |cursors| Reading::Walk { customer, of, pages: 100, cursors };
+    Reading::Walk { customer, of, windows: 100, pages, cursors }
+}
+
+fn walk(settings: &Settings) -> Workload {
+    let walk = |cursors| windows(1, cursors);
     let mut entries = each(&[OURS, AGAIN, UNCACHED], &walk(Cursors::Seq));
     entries.extend(each(&[KEYSET, CURSORS], &walk(Cursors::Id)));
     Workload {
@@ -100,6 +111,26 @@ fn walk(settings: &Settings) -> Workload {
             compare(CURSORS, Latency, OURS, AtLeast(1.5)),
             compare(KEYSET, Latency, UNCACHED, Nothing),
             compare(CURSORS, Latency, UNCACHED, Nothing),
+            compare(AGAIN, Latency, OURS, Same),
+        ],
+    }
+}
+
+/// Ten pages in each window.
+fn long_walk(settings: &Settings) -> Workload {
+    let mut entries = each(&[OURS, AGAIN, UNCACHED], &windows(10, Cursors::Seq));
+    entries.extend(each(&[KEYSET], &windows(10, Cursors::Id)));
+    Workload {
+        key: "walk",
+        name: "walk of 100 windows of 100 trades",
+        about: "The same with `limit=100`: 10,000 trades in 100 requests. A latency is that of a whole walk.",
+        unit: "walks",
+        connections: 1,
+        timing: settings.long_timing(),
+        entries,
+        comparisons: vec![
+            compare(KEYSET, Latency, OURS, Nothing),
+            compare(KEYSET, Latency, UNCACHED, Nothing),
             compare(AGAIN, Latency, OURS, Same),
         ],
     }

@@ -32,6 +32,7 @@ mod properties;
 mod readme;
 mod secondaries;
 mod service;
+mod snapshots;
 mod uploads;
 mod windows;
 
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
     trials.extend(readme::tests());
     trials.extend(secondaries::tests());
     trials.extend(service::tests());
+    trials.extend(snapshots::tests());
     trials.extend(uploads::tests());
     trials.extend(windows::tests());
     let conclusion = libtest_mimic::run(&arguments, trials);

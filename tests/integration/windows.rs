@@ -91,13 +91,20 @@ async fn order_only_arranges() {
 }
 
 /// From the first window of `path` along `next`; all sequence numbers in the order shown, and the
-/// link to what was newer than the first window.
+/// link to what was newer than the first window. Totals are never less than before, nor than what is shown.
 async fn walk(client: &Client, path: &str) -> (Vec<u64>, String) {
     let mut path = path.to_owned();
     let mut seen = Vec::new();
     let mut newer = None;
+    let mut total = 0;
     loop {
-        let body = client.get(&path).await.expect(200);
+        let answer = client.get(&path).await;
+        let body = answer.expect(200);
+        let now = body["totalTrades"].as_u64().expect("a number");
+        assert!(now >= total && seqs(&body).iter().all(|seq| *seq <= now), "{total} before {body}");
+        // It leaves the moment at which it began only where pages were not full.
+        assert!(total == 0 || now == total || answer.header("cache-control") == "no-cache", "{path}");
+        total = now;
         newer.get_or_insert_with(|| body["links"]["newer"].as_str().expect("always there").to_owned());
         let shown = seqs(&body);
         assert!(!shown.is_empty(), "no link leads to an empty window: {path}");
@@ -125,7 +132,7 @@ async fn links_lead_through_all_of_it() {
         *links,
         json!({
             "self": "/v1/customers/1/trades?after=50&limit=10", "first": "/v1/customers/1/trades?after=0&limit=10",
-            "prev": "/v1/customers/1/trades?before=51&limit=10", "next": "/v1/customers/1/trades?after=60&limit=10",
+            "prev": "/v1/customers/1/trades?before=51&limit=10&asOf=125", "next": "/v1/customers/1/trades?after=60&limit=10&asOf=125",
             "last": "/v1/customers/1/trades?before=126&limit=10", "newer": "/v1/customers/1/trades?after=60&limit=10"
         })
     );
@@ -133,7 +140,9 @@ async fn links_lead_through_all_of_it() {
     assert_eq!(seqs(&last), (116..=125).collect::<Vec<_>>());
     let back = service.client.get(links["prev"].as_str().unwrap()).await.expect(200);
     assert_eq!(seqs(&back), (41..=50).collect::<Vec<_>>());
-    assert!(answer.header("link").contains("</v1/customers/1/trades?after=60&limit=10>; rel=\"next\""));
+    assert!(
+        answer.header("link").contains("</v1/customers/1/trades?after=60&limit=10&asOf=125>; rel=\"next\"")
+    );
     assert!(!answer.header("link").contains("newer"), "no registered relation");
 }
 

@@ -30,8 +30,9 @@ pub struct ListParams {
 pub enum Selection {
     /// Those of a page, or of the first in the order.
     Page(Option<PageNumber>),
-    /// Those nearest a cursor.
-    Window(Window),
+    /// Those nearest a cursor, and with the totals of when the history ended with this trade, if that is
+    /// asked for.
+    Window(Window, Option<Seq>),
     /// Those of a span of time nearest a cursor.
     Dates(DateRange, Window),
 }
@@ -44,17 +45,25 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
         let customer = reader.path("customerId");
         if reader.gives("page")
             && let Some(other) =
-                ["after", "before", "limit", "from", "to"].iter().find(|name| reader.gives(name))
+                ["after", "before", "limit", "from", "to", "asOf"].iter().find(|name| reader.gives(name))
         {
             reader.refuse("page", format!("must not be given together with `{other}`"));
         }
         if reader.gives("after") && reader.gives("before") {
             reader.refuse("before", "must not be given together with `after`");
         }
+        if reader.gives("asOf") && !reader.gives("page") {
+            if let Some(date) = ["from", "to"].iter().find(|name| reader.gives(name)) {
+                reader.refuse("asOf", format!("must not be given together with `{date}`"));
+            } else if !reader.gives("after") && !reader.gives("before") {
+                reader.refuse("asOf", "must be given together with `after` or `before`");
+            }
+        }
         let page = reader.query("page", PageNumber::from_str);
         let after = reader.query("after", Position::from_str);
         let before = reader.query("before", Seq::from_str);
         let limit = reader.query("limit", Limit::from_str);
+        let as_of = reader.query("asOf", Seq::from_str);
         let dates = dates(&mut reader);
         let order = reader.query("order", |text| match text {
             "asc" => Ok(Order::Ascending),
@@ -72,7 +81,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
         let selection = match dates {
             Some(dates) => Selection::Dates(dates, window),
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
-            None => Selection::Window(window),
+            None => Selection::Window(window, as_of),
         };
         customer.map(|customer| Self { customer, order, selection }).ok_or_else(missing)
     }
@@ -142,6 +151,14 @@ impl IntoParams for ListParams {
                 "Only trades of this moment or later: RFC 3339 with an offset. Trades are in order of `seq` all the \
                  same, and there are no totals.",
                 date_time(),
+            ),
+            in_query(
+                "asOf",
+                "The history as it was when it ended with this trade, which the links to the next and previous windows \
+                 name: with the totals of that moment, where all trades of the window lie on pages that were full by then. \
+                 Such an answer never changes. A window that reaches further is as if it were not given, and so is one \
+                 beyond the end. Only together with `after` or `before`, not with `from` or `to`.",
+                ordinal(),
             ),
             in_query("to", "Only trades before this moment, which must not be before `from`.", date_time()),
             in_query("order", "`asc`: oldest first. `desc`: newest first. It arranges what is shown.", order),

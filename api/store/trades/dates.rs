@@ -113,7 +113,8 @@ impl History {
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
         let (trades, pages, deadline) = (self.trades.clone(), pages.to_vec(), deadline.or_within(COMMAND));
-        deadline.read(async move { trades.read_full(&pages, tail, deadline).await }).await
+        let customer = self.customer;
+        deadline.read(async move { trades.read_full(customer, &pages, Some(tail), deadline).await }).await
     }
 }
 

@@ -9,7 +9,7 @@ use super::Trades;
 use super::document::Bucket;
 use super::seek::Seek;
 use super::tail::Tail;
-use crate::domain::{CustomerId, PageNumber, Totals};
+use crate::domain::{CustomerId, PageNumber, Seq, Totals};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// A history as its tail showed it. Every page before the tail is full and never changes, so that
@@ -19,6 +19,16 @@ pub struct History {
     pub(super) trades: Trades,
     pub(super) customer: CustomerId,
     last: Option<Bucket>,
+}
+
+/// The pages of a history that were full at some moment. They are there for ever, as they were.
+#[derive(Debug, Clone)]
+pub struct FullPages {
+    trades: Trades,
+    customer: CustomerId,
+    last: Option<PageNumber>,
+    /// The tail behind them, where it has been read.
+    tail: Option<Tail>,
 }
 
 /// What a new primary is given to catch up with what an old one has shown.
@@ -33,9 +43,18 @@ impl Trades {
         let (trades, deadline) = (self.clone(), deadline.or_within(COMMAND));
         let read = async move {
             let last = Seek::last(customer).find(&trades.0.database, deadline).await?;
+            if let Some(tail) = last.as_ref().map(Bucket::tail) {
+                trades.0.seen.note(customer, tail.last_seq());
+            }
             Ok(History { trades, customer, last })
         };
         deadline.read(read).await
+    }
+
+    /// The full pages of a history as it was when it ended with `last`, if it is known here that it did:
+    /// nobody is asked. [`History::full_as_of`] finds it out.
+    pub fn full_as_of(&self, customer: CustomerId, last: Seq) -> Option<FullPages> {
+        self.0.seen.held(customer, last).then(|| FullPages::of(self, customer, last))
     }
 
     /// A page by its number alone.
@@ -65,20 +84,21 @@ impl Trades {
     /// These pages, which the invariants say are there and full.
     pub(super) async fn read_full(
         &self,
+        customer: CustomerId,
         pages: &[PageNumber],
-        tail: Tail,
+        tail: Option<Tail>,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
         let downwards = pages.is_sorted_by(|one, next| one > next);
-        if let Some(mut full) = self.preferred(tail.id.customer, pages, deadline).await {
+        if let Some(mut full) = self.preferred(customer, pages, deadline).await {
             if downwards {
                 full.reverse();
             }
             return Ok(full);
         }
         let seek = match pages {
-            [page] => Seek::page(tail.id.customer, *page, Some(tail)),
-            pages => Seek::pages(tail.id.customer, pages),
+            [page] => Seek::page(customer, *page, tail),
+            pages => Seek::pages(customer, pages),
         };
         let mut found = seek.find_all(&self.0.database, deadline).await?;
         if found.len() != pages.len() || !found.iter().all(Bucket::full) {
@@ -94,7 +114,10 @@ impl Trades {
         let mut full = Vec::with_capacity(pages.len());
         for &page in pages {
             let corrupt = |detail: &str| {
-                let (id, field) = (tail.id.to_string(), format!("page {page} before it"));
+                let (id, field) = match tail {
+                    Some(tail) => (tail.id.to_string(), format!("page {page} before it")),
+                    None => (format!("{customer}_"), format!("page {page}")),
+                };
                 Error::from(Corruption { id, field, detail: detail.to_owned() })
             };
             let bucket = match found.next() {
@@ -136,6 +159,18 @@ impl History {
         self.last.as_ref().map(Bucket::tail)
     }
 
+    /// Those of its pages that were full, but for the last one of all, which was read.
+    pub fn full(&self) -> FullPages {
+        let last = self.tail().and_then(|tail| tail.page.previous());
+        FullPages { trades: self.trades.clone(), customer: self.customer, last, tail: self.tail() }
+    }
+
+    /// Its full pages as it was when it ended with `last`, if it has come so far.
+    pub fn full_as_of(&self, last: Seq) -> Option<FullPages> {
+        let has_been = self.totals().last_seq().is_some_and(|end| last <= end);
+        has_been.then(|| FullPages::of(&self.trades, self.customer, last))
+    }
+
     /// The pages from `first` to `last`, both included, as far as it had them. They are full, but for
     /// the last one of all, which is as it was then. None is read anew that is already here.
     ///
@@ -147,19 +182,44 @@ impl History {
         last: PageNumber,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
-        let Some(tail) = self.tail() else { return Ok(Vec::new()) };
-        let mut pages = Vec::new();
-        if let Some(before) = tail.page.previous().map(|before| before.min(last)).filter(|end| first <= *end)
-        {
-            let (trades, deadline) = (self.trades.clone(), deadline.or_within(COMMAND));
-            let full: Vec<_> = first.up_to(before).collect();
-            let read = async move { trades.read_full(&full, tail, deadline).await };
-            pages = deadline.read(read).await?;
-        }
-        if (first..=last).contains(&tail.page) {
-            pages.extend(self.last.clone());
-        }
+        let mut pages = self.full().read(first, last, deadline).await?;
+        pages.extend(self.last.iter().filter(|tail| (first..=last).contains(&tail.page)).cloned());
         Ok(pages)
+    }
+}
+
+impl FullPages {
+    fn of(trades: &Trades, customer: CustomerId, last: Seq) -> Self {
+        let last = Totals::ending_with(Some(last)).last_full_page();
+        Self { trades: trades.clone(), customer, last, tail: None }
+    }
+
+    /// Whose they are.
+    pub fn customer(&self) -> CustomerId {
+        self.customer
+    }
+
+    /// The last of them, if there are any.
+    pub fn last(&self) -> Option<PageNumber> {
+        self.last
+    }
+
+    /// Those from `first` to `last`, both included.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn read(
+        &self,
+        first: PageNumber,
+        last: PageNumber,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
+        let Some(last) = self.last.map(|end| end.min(last)).filter(|last| first <= *last) else {
+            return Ok(Vec::new());
+        };
+        let Self { trades, customer, tail, .. } = self.clone();
+        let (pages, deadline) = (first.up_to(last).collect::<Vec<_>>(), deadline.or_within(COMMAND));
+        deadline.read(async move { trades.read_full(customer, &pages, tail, deadline).await }).await
     }
 }
 

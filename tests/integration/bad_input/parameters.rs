@@ -74,11 +74,13 @@ async fn numbers_in_the_query() {
             ("after", "must be a whole number from 0 to 9007199254740991"),
             ("before", "must be a whole number from 1 to 9007199254740991"),
             ("limit", "must be a whole number from 1 to 100"),
+            ("asOf", "must be a whole number from 1 to 9007199254740991"),
         ] {
             if (name, bad) == ("after", "0") {
                 continue;
             }
-            let path = format!("/v1/customers/1/trades?{name}={bad}");
+            let company = if name == "asOf" { "&after=0" } else { "" };
+            let path = format!("/v1/customers/1/trades?{name}={bad}{company}");
             let problem = refused(&service.client.get(&path).await, 400, "invalid-parameter", &path);
             assert_eq!(problem["errors"][0]["parameter"], name, "{path}: {problem}");
             let detail = problem["errors"][0]["detail"].as_str().expect("a text");
@@ -116,6 +118,14 @@ async fn queries() {
         ("page=1&after=0&limit=5", "page"),
         ("after=5&before=9", "before"),
         ("before=0", "before"),
+        ("asOf=1", "asOf"),
+        ("asOf=1&limit=5", "asOf"),
+        ("asOf=1&order=desc", "asOf"),
+        ("asOf=1&after=0&asOf=1", "asOf"),
+        ("asOf=1&after=0&from=2004-01-09T00:00:00Z", "asOf"),
+        ("asOf=1&to=2004-01-09T00:00:00Z", "asOf"),
+        ("asOf=1&page=1", "page"),
+        ("asof=1&after=0", "asof"),
         ("cursor=1", "cursor"),
         ("=", ""),
         ("%FF=1", "\u{fffd}"),

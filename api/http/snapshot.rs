@@ -1,0 +1,83 @@
+//! Windows of a moment that has been: what a walk along the links goes through.
+//!
+//! A walk begins with a look at the history's last page. Its links name the last trade of that moment
+//! (`asOf`), and as long as windows lie on pages that were full by then, nothing of them can change any
+//! more, the totals of that moment included: such a window is a function of its address. It needs no look
+//! at the tail, and may be kept for ever.
+//!
+//! What a client names need not have been, though. It is believed if this process has itself seen the
+//! history come so far, and is found out otherwise.
+
+use super::Api;
+use super::caching::Caching;
+use super::params::Selection;
+use super::reading::Reading;
+use crate::domain::{CustomerId, Limit, Seq, Span, Totals, Window};
+use crate::store::trades::{FullPages, History};
+use crate::store::{Epoch, Error};
+
+/// A window in full pages, of a history that ends with a certain trade.
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot {
+    window: Window,
+    last: Seq,
+}
+
+/// What a listing is of.
+pub enum Moment {
+    /// One that has been: the full pages of then.
+    Then(Snapshot, FullPages),
+    /// This one.
+    Now(History),
+}
+
+impl Snapshot {
+    /// What is asked for, if it is one.
+    pub fn of(selection: &Selection) -> Option<Self> {
+        let Selection::Window(window, Some(last)) = *selection else { return None };
+        let snapshot = Self { window, last };
+        window.lies_in_full_pages(snapshot.totals()).then_some(snapshot)
+    }
+
+    /// How it may be kept, if there was such a moment.
+    pub fn caching(self, epoch: Epoch, customer: CustomerId) -> Caching {
+        Caching::of_snapshot(epoch, customer, self.last)
+    }
+
+    /// Of that moment.
+    pub fn totals(self) -> Totals {
+        Totals::ending_with(Some(self.last))
+    }
+
+    /// The trades it shows.
+    pub fn span(self) -> Span {
+        self.window.span(self.totals())
+    }
+
+    /// How many at most.
+    pub fn limit(self) -> Limit {
+        self.window.limit
+    }
+}
+
+impl Moment {
+    /// That of the snapshot, if it has been; else this one. The tail is read unless that is known.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn find(
+        api: &Api,
+        customer: CustomerId,
+        snapshot: Option<Snapshot>,
+        reading: &mut Reading,
+    ) -> Result<Self, Error> {
+        let trades = api.store.trades();
+        let known = snapshot.and_then(|then| Some((then, trades.full_as_of(customer, then.last)?)));
+        if let Some((then, full)) = known {
+            return Ok(Self::Then(then, full));
+        }
+        let now = reading.database(trades.history(customer, reading.deadline)).await?;
+        let found = snapshot.and_then(|then| Some((then, now.full_as_of(then.last)?)));
+        Ok(found.map_or(Self::Now(now), |(then, full)| Self::Then(then, full)))
+    }
+}
