@@ -104,7 +104,7 @@ fn describe() {
     describe_gauge!("pagebucket_page_cache_pages", "Pages remembered.");
     describe_counter!(
         "pagebucket_preferred_reads_total",
-        "Reads of full pages from other servers than the primary, by result."
+        "Reads of full pages and page views from other servers than the primary, by result."
     );
     describe_counter!("pagebucket_exports_total", "Exports that are over, by how they ended.");
     describe_counter!("pagebucket_exported_trades_total", "Trades exported.");

@@ -5,6 +5,7 @@ import json
 import schemathesis
 
 NDJSON = "application/x-ndjson"
+PAGE_VIEWS = "/v1/page-views"
 
 
 @schemathesis.serializer(NDJSON)
@@ -24,7 +25,7 @@ def first_line(ctx, response):
 def upload_of_a_line(ctx, response, case):
     """A line that is valid by its schema is stored, but for a `qty` such as 419.0, or where its `Idempotency-Key`
     came before with another line."""
-    if case.media_type != NDJSON or response.status_code != 200 or not case.meta.generation.mode.is_positive:
+    if PAGE_VIEWS in case.path or case.media_type != NDJSON or response.status_code != 200 or not case.meta.generation.mode.is_positive:
         return
     summary = response.json()
     assert summary["stored"] + summary["refused"] == 1, summary
@@ -48,7 +49,7 @@ def last_row(ctx, response):
 def whole_number_spelling(ctx, response, case):
     """A trade that is valid by its schema is refused for two reasons alone: a `qty` such as 419.0, or
     an `Idempotency-Key` that came before with another body."""
-    if response.status_code != 422 or not case.meta.generation.mode.is_positive:
+    if response.status_code != 422 or not case.meta.generation.mode.is_positive or PAGE_VIEWS in case.path:
         return
     problem = response.json()
     if problem["type"].endswith("#idempotency-key-reused"):
@@ -66,15 +67,71 @@ def company_of_parameters(ctx, response, case):
     """A listing whose parameters are valid one by one is refused for their company alone."""
     if response.status_code != 400 or case.method != "GET" or not case.meta.generation.mode.is_positive:
         return
+    if PAGE_VIEWS in case.path:
+        return
     for error in response.json()["errors"]:
         company = "must not be given together with", "must be given together with", "must not be before `from`"
         assert error["detail"].startswith(company), error
+
+
+@schemathesis.check
+def page_view_bounds(ctx, response, case):
+    """Page views that are valid by their schema are refused for bounds alone that it has no words for."""
+    if response.status_code != 422 or not case.meta.generation.mode.is_positive or PAGE_VIEWS not in case.path:
+        return
+    for error in response.json()["errors"]:
+        value = case.body
+        for part in error["pointer"].split("/")[1:]:
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        if error["pointer"].endswith("/views"):
+            assert isinstance(value, float), (error, value)
+        elif error["pointer"].endswith("/path"):
+            assert "bytes" in error["detail"] and len(value.encode()) > 512, (error, value)
+        else:
+            bounds = "must be at most 24 hours ahead", "must be at most 366 days ahead", "must be on a whole hour"
+            assert error["detail"].startswith(bounds), (error, value)
+
+
+@schemathesis.check
+def page_view_spans(ctx, response, case):
+    """What was counted is not shown for spans alone that the schema has no words for, and paths that are too long."""
+    if response.status_code != 400 or case.method != "GET" or not case.meta.generation.mode.is_positive:
+        return
+    if PAGE_VIEWS not in case.path:
+        return
+    for error in response.json()["errors"]:
+        spans = "must not be before `from`", "must not be later than now", "must not be in the last", "must be on a whole minute"
+        too_long = " points, and 10000 are the most" in error["detail"]
+        long_path = "bytes" in error["detail"] and len(case.query["path"].encode()) > 512
+        assert too_long or long_path or error["detail"].startswith(spans), error
+
+
+def acceptable_page_views(case):
+    """Moments in the past, hours that begin on the hour, spans of some minutes: most of what is drawn is none."""
+    body, query = case.body, case.query
+    for item in body if isinstance(body, list) else [body]:
+        if isinstance(item, dict):
+            if isinstance(item.get("at"), str):
+                item["at"] = "2000" + item["at"][4:]
+            if isinstance(item.get("hour"), str):
+                item["hour"] = "2000" + item["hour"][4:13] + ":00:00Z"
+    if isinstance(query, dict):
+        if isinstance(query.get("timestamp"), str):
+            query["timestamp"] = query["timestamp"][:16] + ":00Z"
+        if isinstance(query.get("to"), str):
+            query["to"] = "2000" + query["to"][4:16] + ":59.999Z"
+        if isinstance(query.get("from"), str) and isinstance(query.get("to"), str):
+            query["from"] = query["to"][:16] + ":00Z"
+    return case
 
 
 @schemathesis.hook
 def map_case(ctx, case):
     """Most draws of a listing's parameters hold some that exclude each other. Of such valid ones most are
     made acceptable, so that windows and pages are tested, and not the same refusal again and again."""
+    positive = case.meta is not None and case.meta.generation.mode.is_positive
+    if positive and PAGE_VIEWS in case.path:
+        return acceptable_page_views(case)
     query = case.query
     if not isinstance(query, dict) or case.operation.label != "GET /v1/customers/{customerId}/trades":
         return case

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -46,6 +47,10 @@ async fn schemathesis_passes() {
     let mut trades: Vec<Value> = (1..=24).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
     trades.push(json!({ "type": "buy", "ticker": "BRK.B", "qty": 1, "price": "15.50" }));
     service.client.append(7, &json!(trades)).await.expect(201);
+    // And a minute of a page.
+    let views = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 17 });
+    let counted = service.client.post_text("/v1/page-views", views.to_string()).await;
+    assert_eq!(counted.status, 204);
     // It writes its notes into the current directory.
     let directory = Scratch::new();
     let judged = run(Command::new(schemathesis)
@@ -60,10 +65,13 @@ async fn schemathesis_passes() {
     let said = text(&judged);
     assert!(judged.status.success(), "{said}");
     // It must have judged something: no operation left out, and each that writes has written.
-    assert!(said.contains("11 selected / 11 total"), "{said}");
+    assert!(said.contains("16 selected / 16 total"), "{said}");
     let total = &service.client.get("/v1/customers/7").await.expect(200)["totalTrades"];
     assert!(total.as_u64().is_some_and(|total| total > 25), "schemathesis appended nothing: {total}");
     service.client.append(7, &trade(1)).await.expect(201);
+    let pages = service.database.collection::<Document>("page_views").distinct("page", doc! {}).await;
+    let pages = pages.expect("an answer").len();
+    assert!(pages > 1, "schemathesis counted nothing: {pages}");
 }
 
 /// A tool that the environment names; where it names none, a line at the end says so.

@@ -40,11 +40,20 @@ async fn fill(service: &Service, customer: i64) {
 
 /// Runs `work` with the profiler on, and returns what it saw of `trades`.
 pub async fn profiled<F: Future<Output = ()>>(service: &Service, work: F) -> Vec<Document> {
+    profiled_in(service, "trades", work).await
+}
+
+/// The same of another collection.
+pub async fn profiled_in<F: Future<Output = ()>>(
+    service: &Service,
+    collection: &str,
+    work: F,
+) -> Vec<Document> {
     service.database.run_command(doc! { "profile": 2 }).await.expect("to profile");
     work.await;
     service.database.run_command(doc! { "profile": 0 }).await.expect("to end profiling");
     let profile = service.database.collection::<Document>("system.profile");
-    let ns = format!("{}.trades", service.database.name());
+    let ns = format!("{}.{collection}", service.database.name());
     let seen: Vec<Document> =
         profile.find(doc! { "ns": ns }).await.expect("a profile").try_collect().await.expect("a profile");
     profile.drop().await.expect("to drop the profile");

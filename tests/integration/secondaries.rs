@@ -12,6 +12,7 @@ tests!["secondaries":
     full_pages_are_theirs_and_need_no_primary,
     those_that_do_not_answer_are_passed_over,
     one_that_lags_is_passed_over,
+    page_views_are_theirs_or_the_primarys,
 ];
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,12 +37,16 @@ async fn queries(mongod: &Mongod) -> i64 {
 
 /// Waits until every member shows this customer's last page to everybody who reads at majority.
 async fn until_everywhere(set: &ReplicaSet, service: &Service, customer: i64, page: i64) {
+    until_all_show(set, service, "trades", doc! { "customerId": customer, "page": page }).await;
+}
+
+/// Waits until every member shows such a document to everybody who reads at majority.
+async fn until_all_show(set: &ReplicaSet, service: &Service, collection: &str, filter: Document) {
     for member in 0..3 {
-        let trades = set.mongod(member).client().await.database(service.database.name());
+        let database = set.mongod(member).client().await.database(service.database.name());
         let there = || async {
-            let found = trades.run_command(doc! {
-                "find": "trades", "filter": { "customerId": customer, "page": page },
-                "readConcern": { "level": "majority" },
+            let found = database.run_command(doc! {
+                "find": collection, "filter": &filter, "readConcern": { "level": "majority" },
             });
             let found = found.await.expect("an answer");
             let batch = found.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
@@ -165,6 +170,53 @@ async fn one_that_lags_is_passed_over() {
     let behind =
         measured.lines().find(|line| line.starts_with("pagebucket_preferred_reads_total{result=\"behind\"}"));
     println!("{}", behind.expect("it was behind"));
+    drop(service);
+    set.remove().await;
+}
+
+/// Counted at the primary, read from secondaries; and from the primary where they do not answer.
+async fn page_views_are_theirs_or_the_primarys() {
+    const READS: i64 = 20;
+    let set = ReplicaSet::start(Wires::Harmable).await;
+    let service = start(&set, ReadPreference::SecondaryPreferred).await;
+    let views = json!({ "path": "/", "at": "2014-01-01T10:01:02Z", "views": 17 });
+    let counted = service.client.post_text("/v1/page-views", views.to_string()).await;
+    assert_eq!(counted.status, 204, "{counted:?}");
+    let hour = "from=2014-01-01T10:00:00Z&to=2014-01-01T11:00:00Z";
+    let addresses = [
+        "/v1/page-views/buckets?path=/&timestamp=2014-01-01T10:01:00Z".to_owned(),
+        format!("/v1/page-views?path=/&resolution=hour&{hour}"),
+        format!("/v1/page-views?path=/&resolution=minute&{hour}"),
+    ];
+    let shown = async |address: &str| {
+        let answer = service.client.get(address).await;
+        answer.status == 200 && answer.json()["totalViews"] == 17
+    };
+    until_all_show(&set, &service, "page_views", doc! {}).await;
+    let primary = set.primary().await;
+    let [one, other] = [0, 1].map(|nth| set.others(primary).nth(nth).expect("three members"));
+    let before = queries(set.mongod(one)).await + queries(set.mongod(other)).await;
+    for _ in 0..READS {
+        for address in &addresses {
+            assert!(shown(address).await, "{address}");
+        }
+    }
+    let asked = queries(set.mongod(one)).await + queries(set.mongod(other)).await - before;
+    // Of two `find`s each; aggregations are counted as commands.
+    assert!(asked >= READS, "page views are read from secondaries: {asked}");
+
+    let strikes = || set.proxy(one).strikes() + set.proxy(other).strikes();
+    for command in ["find", "aggregate"] {
+        let before = strikes();
+        set.proxy(one).harm(command, Way::Back, Harm::Cut, u32::MAX);
+        set.proxy(other).harm(command, Way::Back, Harm::Cut, u32::MAX);
+        for address in &addresses {
+            assert!(shown(address).await, "the primary shows what they do not: {address}");
+        }
+        assert!(strikes() > before, "they were asked");
+        set.proxy(one).relent();
+        set.proxy(other).relent();
+    }
     drop(service);
     set.remove().await;
 }
