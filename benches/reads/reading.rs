@@ -25,7 +25,7 @@ pub enum Reading {
     /// The newest page, and one request in ten appends a trade.
     NewestAndAppends { customers: Customers },
     /// Pages as they are stored.
-    Stored { customer: u64, pages: RangeInclusive<u64> },
+    Stored { customers: Customers, pages: RangeInclusive<u64> },
     /// So many windows of so many pages one after the other, each by the link of the one before, from anywhere
     /// in a history of so many pages. Counts as one request.
     Walk { customer: u64, of: u64, windows: u64, pages: u64, cursors: Cursors },
@@ -92,9 +92,10 @@ impl Task for Reader {
                 let Some(customer) = customers.pick(rng) else { return Ok(false) };
                 (trades(customer, "order=desc"), None)
             }
-            Reading::Stored { customer, pages } => {
+            Reading::Stored { customers, pages } => {
+                let Some(customer) = customers.pick(rng) else { return Ok(false) };
                 let page = rng.random_range(pages.clone());
-                (stored(*customer, page), Some(page))
+                (stored(customer, page), Some(page))
             }
             Reading::Walk { customer, of, windows, pages, cursors } => {
                 let first = rng.random_range(1..=*of - *windows * *pages);

@@ -150,7 +150,7 @@ fn pages(
 
 fn not_cached(settings: &Settings) -> Workload {
     let (customer, of) = DEEPEST;
-    let reading = Reading::Stored { customer, pages: 1..=of };
+    let reading = Reading::Stored { customers: Customers::one(customer), pages: 1..=of };
     pages(
         settings,
         "pages not in cache",
@@ -167,8 +167,25 @@ fn not_cached(settings: &Settings) -> Workload {
     )
 }
 
+fn not_cached_of_many(settings: &Settings, customers: u64, pages_each: u64) -> Workload {
+    let reading = Reading::Stored { customers: Customers::Uniform(1..=customers), pages: 1..=pages_each };
+    pages(
+        settings,
+        "pages not in cache, 10,000 histories",
+        "As \"pages not in cache\", but any page of any of 10,000 customers, each with 10 pages (2 in a quick run): next to \
+         never do two ask for pages of one history at once.",
+        each(&[MISSES, MISSES_AGAIN, UNCACHED, BY_ID, BY_ID_LAYERED], &reading),
+        vec![
+            compare(MISSES, Rate, BY_ID, AtLeast(0.9)),
+            compare(UNCACHED, Rate, BY_ID, Nothing),
+            compare(MISSES, Rate, BY_ID_LAYERED, Nothing),
+            compare(MISSES_AGAIN, Rate, MISSES, Same),
+        ],
+    )
+}
+
 fn cached(settings: &Settings) -> Workload {
-    let stored = |pages| Reading::Stored { customer: 1, pages };
+    let stored = |pages| Reading::Stored { customers: Customers::one(1), pages };
     let mut entries = each(&[OURS, AGAIN], &stored(1..=100));
     // The handler with one answer has one page.
     entries.extend(each(&[STATIC, STATIC_LAYERED], &stored(1..=1)));
@@ -234,11 +251,16 @@ fn many_customers(settings: &Settings) -> Stage {
             (OURS, Kind::Ours(Data::Ours, &[])),
             (AGAIN, Kind::Ours(Data::OursAgain, &[])),
             (UNCACHED, Kind::Ours(Data::Ours, OFF)),
+            (MISSES, Kind::Ours(Data::Ours, TINY)),
+            (MISSES_AGAIN, Kind::Ours(Data::Ours, TINY)),
             (MANUAL, Kind::Manual),
             (FLAT, Kind::Flat),
+            (BY_ID, Kind::ById { layers: false }),
+            (BY_ID_LAYERED, Kind::ById { layers: true }),
             (MONGOOSE, Kind::Npm(MONGOOSE)),
         ],
         workloads: vec![
+            not_cached_of_many(settings, u64::from(CUSTOMERS), pages),
             workload(
                 "zipf",
                 "32 connections, Zipf 0.99",
