@@ -28,7 +28,7 @@ pub(super) fn preamble() -> OpenApi {
         .description(Some(
             "Append-only histories of trades in MongoDB buckets of ten, served as pages: a page is a bucket. \
              Every acknowledged trade is stored exactly once; any page of any history is one cheap read; totals are \
-             exact. Instants are RFC 3339 in UTC; errors are problems (RFC 9457), described at `/problems`.",
+             exact. Views of pages are counted in a bucket a minute. Instants are RFC 3339 in UTC; errors are problems (RFC 9457), described at `/problems`.",
         ))
         .contact(Some(ContactBuilder::new().name(Some("The pagebucket developers")).build()))
         .license(Some(license))
@@ -44,7 +44,7 @@ pub(super) fn preamble() -> OpenApi {
         .tags(Some([
             tag("Trades", "Append trades, and turn the pages of a history."),
             tag("Customers", "A history as a whole."),
-            tag("Page views", "Count the views of pages, and show what was counted."),
+            tag("Views", "Count the views of pages, and show what was counted."),
             tag("Probes", "For whoever runs the service."),
         ]))
         .components(Some(

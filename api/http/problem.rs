@@ -261,7 +261,7 @@ fn logged(error: store::Error) -> (Kind, &'static str) {
         }
         store::Error::Corrupt(corruption) => {
             tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
-            (Kind::Internal, "A stored page is damaged. The server's log says which.")
+            (Kind::Internal, "A stored document is damaged. The server's log says which.")
         }
         store::Error::Internal(why) => {
             tracing::error!(why, "internal error");

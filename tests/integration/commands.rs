@@ -7,6 +7,7 @@ mod export;
 mod flags;
 mod migrate;
 pub mod program;
+mod retention;
 mod secrets;
 mod serve;
 mod signals;
@@ -16,6 +17,7 @@ use libtest_mimic::Trial;
 pub fn tests() -> Vec<Trial> {
     [
         flags::tests(),
+        retention::tests(),
         serve::tests(),
         signals::tests(),
         secrets::tests(),

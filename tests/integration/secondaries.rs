@@ -210,10 +210,14 @@ async fn page_views_are_theirs_or_the_primarys() {
         let before = strikes();
         set.proxy(one).harm(command, Way::Back, Harm::Cut, u32::MAX);
         set.proxy(other).harm(command, Way::Back, Harm::Cut, u32::MAX);
-        for address in &addresses {
-            assert!(shown(address).await, "the primary shows what they do not: {address}");
-        }
-        assert!(strikes() > before, "they were asked");
+        // A driver that has just lost a server asks the primary at once, until it has found the server again.
+        eventually("those that are cut off are asked", PATIENCE, async || {
+            for address in &addresses {
+                assert!(shown(address).await, "the primary shows what they do not: {address}");
+            }
+            strikes() > before
+        })
+        .await;
         set.proxy(one).relent();
         set.proxy(other).relent();
     }

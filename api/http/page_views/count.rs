@@ -26,7 +26,7 @@ use crate::store::Deadline;
     post,
     path = "/v1/page-views",
     operation_id = "countPageViews",
-    tag = "Page views",
+    tag = "Views",
     request_body(
         description = "One page view, or an array of 1 to 1,000; or one JSON object a line, where blank lines are passed over.",
         content(

@@ -23,7 +23,7 @@ use crate::store::Deadline;
     post,
     path = "/v1/page-views/preallocations",
     operation_id = "preallocatePageViews",
-    tag = "Page views",
+    tag = "Views",
     request_body(
         content = NewPreallocation, content_type = "application/json",
         example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })

@@ -20,7 +20,7 @@ use crate::http::reading::Reading;
     get,
     path = "/v1/page-views",
     operation_id = "getPageViews",
-    tag = "Page views",
+    tag = "Views",
     params(SeriesParams),
     responses(
         (
@@ -53,7 +53,7 @@ pub async fn series(
     get,
     path = "/v1/page-views/buckets",
     operation_id = "getPageViewBucket",
-    tag = "Page views",
+    tag = "Views",
     params(BucketParams),
     responses(
         (
@@ -85,7 +85,7 @@ pub async fn bucket(
     get,
     path = "/v1/page-views/top",
     operation_id = "listTopPages",
-    tag = "Page views",
+    tag = "Views",
     params(TopParams),
     responses(
         (

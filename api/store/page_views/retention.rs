@@ -9,9 +9,17 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 
 use super::COLLECTION;
-use crate::store::{Error, expiry};
+use crate::store::error::code;
+use crate::store::{COMMAND, Deadline, Error, expiry};
 
 const NAME: &str = "timestamp_1";
+
+/// Answers to an instance that another one, which starts at the same time, has been quicker than: the index is
+/// gone meanwhile, or there with other options. IndexNotFound, IndexOptionsConflict.
+const OVERTAKEN: [i32; 2] = [27, 85];
+
+/// Attempts, where others are quicker.
+const ATTEMPTS: u32 = 6;
 
 /// Lets buckets expire so long after their minute, or never.
 ///
@@ -21,24 +29,47 @@ pub(in crate::store) async fn keep_for(
     database: &Database,
     retention: Option<Duration>,
 ) -> Result<(), Error> {
-    let run = async |command: Document| {
-        database.run_command(command).await.map(|_| ()).map_err(|error| Error::of(&error))
-    };
-    let current = expiry::of_index(database, COLLECTION, NAME).await?;
     let seconds = retention.map(|retention| retention.as_secs() as i64);
-    match (current, seconds) {
-        (current, seconds) if current == seconds => return Ok(()),
-        (_, Some(seconds)) => {
-            let index = doc! { "name": NAME, "expireAfterSeconds": seconds };
-            run(doc! { "collMod": COLLECTION, "index": index }).await?;
-            tracing::info!(seconds, "page views are forgotten so long after their minute");
-        }
-        (_, None) => {
-            run(doc! { "dropIndexes": COLLECTION, "index": NAME }).await?;
-            let index = doc! { "key": { "timestamp": 1 }, "name": NAME };
-            run(doc! { "createIndexes": COLLECTION, "indexes": [index] }).await?;
-            tracing::info!("page views are kept for ever");
+    let deadline = Deadline::within(COMMAND);
+    for attempt in 0..ATTEMPTS {
+        let commands = match expiry::of_index(database, COLLECTION, NAME).await? {
+            Some(index) if index.seconds == seconds => return Ok(()),
+            Some(_) if seconds.is_some() => vec![changed(seconds)],
+            Some(_) => vec![doc! { "dropIndexes": COLLECTION, "index": NAME }, made(seconds)],
+            None => vec![made(seconds)],
+        };
+        match run(database, commands).await {
+            Ok(()) => {
+                match seconds {
+                    Some(seconds) => {
+                        tracing::info!(seconds, "page views are forgotten so long after their minute")
+                    }
+                    None => tracing::info!("page views are kept for ever"),
+                }
+                return Ok(());
+            }
+            Err(error) if code(&error).is_some_and(|code| OVERTAKEN.contains(&code)) => {
+                deadline.back_off(attempt).await
+            }
+            Err(error) => return Err(Error::of(&error)),
         }
     }
+    Err(Error::Internal("others keep changing the retention of page views".to_owned()))
+}
+
+async fn run(database: &Database, commands: Vec<Document>) -> Result<(), mongodb::error::Error> {
+    for command in commands {
+        database.run_command(command).await?;
+    }
     Ok(())
+}
+
+fn made(seconds: Option<i64>) -> Document {
+    let mut index = doc! { "key": { "timestamp": 1 }, "name": NAME };
+    index.extend(seconds.map(|seconds| ("expireAfterSeconds".to_owned(), seconds.into())));
+    doc! { "createIndexes": COLLECTION, "indexes": [index] }
+}
+
+fn changed(seconds: Option<i64>) -> Document {
+    doc! { "collMod": COLLECTION, "index": { "name": NAME, "expireAfterSeconds": seconds } }
 }

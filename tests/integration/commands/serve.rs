@@ -1,6 +1,6 @@
 //! `serve` from its first line on.
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -18,7 +18,6 @@ tests!["commands":
     trades_that_were_dropped_are_refused,
     a_json_log_has_a_line_for_each_request,
     a_standalone_server_is_warned_of,
-    keys_are_kept_as_long_as_the_last_start_says,
 ];
 
 async fn serve_prints_the_address_it_bound() {
@@ -226,35 +225,4 @@ async fn a_standalone_server_is_warned_of() {
     assert_eq!((&page["totalTrades"], &page["items"][5]["qty"]), (&json!(26), &json!(26)), "{page}");
     serving.stop().await;
     mongod.remove().await;
-}
-
-async fn keys_are_kept_as_long_as_the_last_start_says() {
-    let place = Place::new().await;
-    let expiry = async || {
-        let indexes = place.database().await.run_command(doc! { "listIndexes": "idempotency_keys" }).await;
-        let indexes = indexes.expect("an answer");
-        let batch = indexes
-            .get_document("cursor")
-            .and_then(|cursor| cursor.get_array("firstBatch"))
-            .expect("a batch");
-        let touched = batch
-            .iter()
-            .filter_map(Bson::as_document)
-            .find(|index| index.get_str("name").is_ok_and(|name| name == "touched_1"));
-        touched.and_then(|index| index.get("expireAfterSeconds")).cloned()
-    };
-    let margin = 600;
-    for (arguments, hours) in [(&[][..], 24), (&["--key-retention", "1"], 1), (&["--key-retention", "1"], 1)]
-    {
-        place.serve(arguments).await.stop().await;
-        let seconds = expiry().await.expect("a TTL index");
-        let seconds = seconds.as_i32().map(i64::from).or(seconds.as_i64());
-        assert_eq!(seconds, Some(hours * 3600 + margin), "{arguments:?}");
-    }
-    let migrated = run(&mut place.pagebucket("migrate", &["--key-retention", "48"])).await;
-    assert_eq!(migrated.status, Some(0), "{migrated:?}");
-    assert_eq!(expiry().await.and_then(|seconds| seconds.as_i32()), Some(48 * 3600 + 600));
-    let unchanged = place.serve(&["--no-migrate", "--key-retention", "2"]).await;
-    unchanged.stop().await;
-    assert_eq!(expiry().await.and_then(|seconds| seconds.as_i32()), Some(48 * 3600 + 600));
 }
