@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::Row;
-use super::pending::Pending;
+use super::pending::{Least, Pending};
 use super::report::{End, Report};
 use super::send::{Destination, Sent, send};
 use super::tally::Tally;
@@ -75,7 +75,10 @@ pub trait Watch<B> {
 }
 
 /// Appends under way at once, each of another customer.
-const MOST_UNDER_WAY: usize = 256;
+const MOST_UNDER_WAY: usize = 512;
+
+/// While rows come and come, so many appends that fill no page: what comes may fill it.
+const FEW_UNDER_WAY: usize = 16;
 
 /// Rows under way, but for the last batch: a part of what a process lets wait for its committers.
 const MOST_ROWS_UNDER_WAY: usize = 16_000;
@@ -88,6 +91,9 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// When no row has come for so long, as from a pipe, those that wait are sent.
 const IDLE: Duration = Duration::from_millis(200);
+
+/// When none has come for so long, they do not come and come.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Stores all the rows, each customer's in their order, and tells what became of them.
 ///
@@ -118,14 +124,30 @@ pub async fn run<B: Bad>(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
 
     loop {
+        if pending.len() >= options.waiting || watch.full() {
+            // Rows do not come because they are not read.
+            came = Instant::now();
+        }
         // What is there does not wait for more when nothing is under way that it could wait for.
-        let any = incoming.is_none()
-            || pending.len() >= options.waiting
-            || under_way.is_empty()
-            || came.elapsed() > IDLE;
+        let of_few_rows = if incoming.is_none() || came.elapsed() > IDLE {
+            MOST_UNDER_WAY
+        } else if pending.len() >= options.waiting {
+            MOST_UNDER_WAY / 2
+        } else if under_way.is_empty() {
+            if came.elapsed() > PAUSE { MOST_UNDER_WAY } else { FEW_UNDER_WAY }
+        } else {
+            0
+        };
         while under_way.len() < MOST_UNDER_WAY && rows_under_way < MOST_ROWS_UNDER_WAY && !stop.is_cancelled()
         {
-            let Some(batch) = pending.take(any) else { break };
+            let least = if under_way.len() < of_few_rows {
+                Least::Row
+            } else if pending.len() >= options.waiting / 2 {
+                Least::Page
+            } else {
+                Least::Batch
+            };
+            let Some(batch) = pending.take(least) else { break };
             rows_under_way += batch.rows.len();
             let so_far = keyed.remove(&batch.customer);
             under_way.push(send(to.clone(), batch, so_far, options, stop.clone(), tell.clone()));
@@ -146,7 +168,7 @@ pub async fn run<B: Bad>(
                     keyed.insert(sent.customer, so_far);
                 }
                 rows_under_way -= sent.rows.len();
-                pending.done(sent.customer);
+                pending.done(sent.customer, sent.totals.map(|totals| totals.trades()));
                 tally.sent(&sent);
                 watch.sent(&sent);
                 if let Some(cause) = sent.failed {

@@ -6,6 +6,7 @@ pub mod wire;
 
 use std::fmt::Write;
 
+use mongodb::bson::{DateTime, doc};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ mod list {
         many_customers_at_once,
         others_may_append_meanwhile,
         what_no_upload_is,
+        a_history_that_takes_no_more,
         memory_is_constant,
     ];
 }
@@ -235,6 +237,52 @@ async fn what_no_upload_is() {
     let answer = service.client.send(Method::POST, "/v1/customers/7/trades", lines_of_json).await;
     answer.problem(406, "not-acceptable");
     assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 0);
+}
+
+async fn a_history_that_takes_no_more() {
+    let service = Service::start().await;
+    // Its last page is full, and begins in the last second there is.
+    let date = DateTime::from_millis(0);
+    let trades: Vec<_> =
+        (1_i64..=10).map(|qty| doc! { "type": "buy", "ticker": "MDB", "qty": qty, "date": date }).collect();
+    let last = doc! {
+        "_id": "7_9999999999", "customerId": 7_i64, "page": 1_i64, "count": 10, "first": date, "last": date,
+        "history": trades,
+    };
+    service.database.collection("trades").insert_one(last).await.expect("a valid bucket");
+    let body = format!("{}{}{}", of(7, 11), of(8, 1), of(7, 12));
+    for key in [None, Some("k")] {
+        // One history's matter is its own lines', of many; with a key also when it is sent again.
+        let answer = match key {
+            None => upload(&service.client, "/v1/trades", body.clone()).await,
+            Some(key) => upload_with(&service.client, "/v1/trades", key, &body).await,
+        };
+        let summary = answer.expect(200);
+        assert_eq!((&summary["stored"], &summary["refused"]), (&json!(1), &json!(2)), "{summary}");
+        let problems = summary["problems"].as_array().expect("problems").iter();
+        let told = problems.map(|problem| (&problem["line"], &problem["errors"][0]["detail"]));
+        let detail = json!("its customer's history can take no more pages");
+        assert_eq!(told.collect::<Vec<_>>(), [(&json!(1), &detail), (&json!(3), &detail)]);
+    }
+    let with = |request: reqwest::RequestBuilder| {
+        request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
+    };
+    let answer = service.client.send(Method::POST, "/v1/trades", with).await;
+    let outcomes = String::from_utf8(answer.body).expect("UTF-8");
+    let outcomes: Vec<Value> =
+        outcomes.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(outcomes.len(), 3);
+    for (outcome, line) in [(&outcomes[0], 1), (&outcomes[2], 3)] {
+        assert_eq!(outcome["line"], line);
+        assert_eq!(outcome["problem"]["type"], "/problems#history-exhausted", "{outcome}");
+        assert_eq!(outcome["problem"]["status"], 409, "{outcome}");
+    }
+    assert_eq!(outcomes[1]["seq"], 3, "{outcomes:?}");
+    // Of an upload to it alone there is no more to be done.
+    let answer = upload(&service.client, "/v1/customers/7/trades", lines([11])).await;
+    let problem = answer.problem(409, "history-exhausted");
+    assert_eq!(problem["notStoredLines"], json!([{ "first": 1 }]), "{problem}");
+    assert_eq!(history(&service.database, 8).await.quantities, [1, 1, 1]);
 }
 
 /// What the kernel says of a process's memory, in MiB, at most.

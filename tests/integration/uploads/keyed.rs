@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::Bson;
+use pagebucket::domain::{Clock, CustomerId, IdempotencyKey, parse_drafts};
+use pagebucket::store::Store;
+use pagebucket::store::trades::{Capacity, LineRefusal, UploadedSoFar, Waiting};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::wire::Upload;
 use super::{NDJSON, lines, of, upload_with};
@@ -23,6 +28,7 @@ tests!["uploads::keyed":
     two_at_once_store_each_line_once,
     a_database_that_dies_and_comes_back,
     what_a_key_costs,
+    lines_beyond_the_last_number,
 ];
 
 const PATH: &str = "/v1/customers/7/trades";
@@ -275,4 +281,31 @@ async fn what_a_key_costs() {
     // It is read once: a part of up to 1,000 lines costs one look or two.
     assert_eq!(again.get("update trades"), None, "{again:?}");
     assert!(again["find trades"] <= 40, "{again:?}");
+}
+
+/// A key tells a line's number in 32 bits: nobody sends so many here, so that the store is asked itself.
+async fn lines_beyond_the_last_number() {
+    const LAST: u64 = u32::MAX as u64;
+    let connection = Setup::on(shared().await).connection;
+    let store = Store::connect(connection, Capacity::default(), Clock::system()).await.expect("a database");
+    store.migrate().await.expect("the migrations");
+    let customer = CustomerId::new(7).expect("an id");
+    let key = IdempotencyKey::parse(b"k").expect("a key");
+    let draft = parse_drafts(trade(1).to_string().as_bytes(), 1).expect("a trade").remove(0);
+    let (seq, beyond) = (Ok(1), Err(LineRefusal::BeyondNumbers));
+    for (numbers, expected) in [
+        (&[LAST, LAST + 1, LAST + 2][..], &[seq, beyond, beyond][..]),
+        // Sent again, it is found.
+        (&[LAST, LAST + 1], &[seq, beyond]),
+        (&[LAST + 1], &[beyond]),
+    ] {
+        let mut so_far = UploadedSoFar::nothing(customer, key.clone());
+        let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
+        let lines = numbers.iter().map(|number| (*number, draft.clone()));
+        let now = Clock::system().now();
+        let appended = store.trades().append_lines(&mut so_far, lines, now, &mut waiting).await;
+        assert!(appended.failed.is_none(), "{appended:?}");
+        let ends = appended.ends.into_iter().map(|end| end.map(|seq| seq.get()));
+        assert_eq!(ends.collect::<Vec<_>>(), expected);
+    }
 }
