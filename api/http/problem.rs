@@ -59,6 +59,9 @@ pub(super) struct Members {
     /// How many may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<u64>,
+    /// Which items are not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_counted_items: Vec<usize>,
     /// What became of an upload's lines.
     #[serde(flatten)]
     upload: Map<String, Value>,

@@ -12,7 +12,7 @@ impl Problem {
 
     /// A count of `all` views that were not all counted. Logged here, in other words than the client's.
     pub fn of_count(error: CountError, all: u64) -> Self {
-        let CountError { counted, unknown, cause } = error;
+        let CountError { counted, unknown, not_counted, cause } = error;
         tracing::warn!(views = all, counted, unknown, %cause, "page views were not all counted");
         let (kind, why) = why(cause);
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
@@ -27,6 +27,7 @@ impl Problem {
             return Self::new(kind, format!("{why} Nothing was counted."));
         };
         problem.members.counted = Some(counted);
+        problem.members.not_counted_items = not_counted;
         problem.members.unknown = Some(unknown).filter(|_| problem.kind == Kind::OutcomeUnknown);
         problem
     }
@@ -56,7 +57,7 @@ mod tests {
     use crate::store;
 
     fn told(cause: CountCause, counted: u64, unknown: u64) -> (Problem, Value) {
-        let problem = Problem::of_count(CountError { counted, unknown, cause }, 25);
+        let problem = Problem::of_count(CountError { counted, unknown, not_counted: vec![3, 4], cause }, 25);
         let members = serde_json::to_value(&*problem.members).unwrap();
         (problem, members)
     }
@@ -79,7 +80,10 @@ mod tests {
         }
         for (cause, _) in causes() {
             let (problem, members) = told(cause, 20, 0);
-            assert_eq!((problem.kind, members), (Kind::PartlyStored, json!({ "counted": 20 })));
+            assert_eq!(
+                (problem.kind, members),
+                (Kind::PartlyStored, json!({ "counted": 20, "notCountedItems": [3, 4] }))
+            );
             assert!(problem.detail.starts_with("Only 20 of 25 views are counted. "), "{}", problem.detail);
             assert!(!problem.detail.contains("Nothing") && !problem.detail.contains("driver"));
         }
@@ -89,7 +93,10 @@ mod tests {
             let (problem, members) = told(cause, counted, 5);
             assert_eq!(
                 (problem.kind, members),
-                (Kind::OutcomeUnknown, json!({ "counted": counted, "unknown": 5 }))
+                (
+                    Kind::OutcomeUnknown,
+                    json!({ "counted": counted, "unknown": 5, "notCountedItems": [3, 4] })
+                )
             );
             assert!(problem.detail.contains("5 may or may not be"), "{}", problem.detail);
         }

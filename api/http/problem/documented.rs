@@ -218,6 +218,12 @@ impl PartialSchema for ProblemSchema {
             )
             .property("counted", described(whole(0), "Page views that are counted."))
             .property("unknown", described(whole(0), "Page views that may or may not be counted."))
+            .property(
+                "notCountedItems",
+                ArrayBuilder::new().items(whole(0)).description(Some(
+                    "Items of the request's array (of its lines, blank ones aside), counted from 0, that are not counted.",
+                )),
+            )
             .required("type")
             .required("title")
             .required("status")

@@ -258,7 +258,7 @@ impl Kind {
                 "partly-stored",
                 UNAVAILABLE,
                 "Partly stored",
-                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again. Of an upload, `notStoredLines` are not. Of page views, `counted` says how many are counted, and all others are not.",
+                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again. Of an upload, `notStoredLines` are not. Of page views, `counted` says how many are counted; those of `notCountedItems` are not, and may be sent again.",
                 None,
             ),
             Self::NotStored => (
@@ -272,7 +272,7 @@ impl Kind {
                 "outcome-unknown",
                 UNAVAILABLE,
                 "Outcome unknown",
-                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored. Of an upload the same is said of `unknownLines` and `notStoredLines`, counted from 1. Of page views, `counted` says how many are counted and `unknown` how many may be; those would be counted twice if they were sent again and are counted already. A preallocation may be asked for again.",
+                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored. Of an upload the same is said of `unknownLines` and `notStoredLines`, counted from 1. Of page views, `counted` says how many are counted, those of `notCountedItems` are not, and `unknown` may be: they would be counted twice if they were sent again and are counted already. A preallocation may be asked for again.",
                 None,
             ),
         };

@@ -11,8 +11,7 @@ use crate::domain::{Minute, PageView};
 use crate::store::group_commit::{NoAnswer, Pending, Ticket};
 use crate::store::{Deadline, Error};
 
-/// What a count that failed has counted. Of all its views, those that are neither counted nor unknown are not
-/// counted.
+/// What a count that failed has counted.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct CountError {
@@ -20,6 +19,8 @@ pub struct CountError {
     pub counted: u64,
     /// So many may or may not be counted.
     pub unknown: u64,
+    /// Which of those it was given are not counted, by their place, ascending.
+    pub not_counted: Vec<usize>,
     /// Why it went no further.
     #[source]
     pub cause: CountCause,
@@ -39,9 +40,18 @@ pub enum CountCause {
     Database(#[from] Error),
 }
 
-/// Views of one page and minute that are on their way.
+/// What a request adds to one bucket.
+#[derive(Debug, Default)]
+struct Part {
+    seconds: BTreeMap<u8, u64>,
+    /// Which of its views, by their place in it.
+    items: Vec<usize>,
+}
+
+/// The same on its way.
 struct Sent {
     views: u64,
+    items: Vec<usize>,
     pending: Pending<Counted>,
 }
 
@@ -53,36 +63,40 @@ impl PageViews {
     /// # Errors
     /// See [`CountError`]. Where there is no room for all of them, none is counted.
     pub async fn count(&self, views: Vec<PageView>, deadline: Deadline) -> Result<(), CountError> {
+        let all = views.len();
         let mut requests = Vec::new();
-        for (name, seconds) in merged(views) {
+        for (name, Part { seconds, items }) in merged(views) {
             // Room for all before any is sent.
-            let room =
-                self.counting.queue.room(seconds.len()).ok_or_else(|| nothing(CountCause::Overloaded))?;
+            let Some(room) = self.counting.queue.room(seconds.len()) else {
+                let (not_counted, cause) = ((0..all).collect(), CountCause::Overloaded);
+                return Err(CountError { counted: 0, unknown: 0, not_counted, cause });
+            };
             let (ticket, pending) = Ticket::new(deadline, room);
-            let sent = Sent { views: seconds.values().sum(), pending };
+            let sent = Sent { views: seconds.values().sum(), items, pending };
             requests.push((Request::new(name, seconds, ticket), sent));
         }
-        let mut sent = Vec::with_capacity(requests.len());
-        let mut failed = None;
-        for (request, waiting) in requests {
-            let committer = self.counting.committers.by_hash(hash(&request.name));
-            match committer.request(request) {
-                true => sent.push(waiting),
-                false => failed = Some(Error::Internal("a committer has ended".to_owned()).into()),
-            }
-        }
-        let (mut counted, mut unknown) = (0, 0);
-        for (views, answer) in join_all(sent.into_iter().map(Sent::answer)).await {
+        let send = |(request, sent): (Request, Sent)| {
+            // A committer that has ended, by a panic, drops it, and nothing is heard of it.
+            let _ = self.counting.committers.by_hash(hash(&request.name)).request(request);
+            sent.answer()
+        };
+        let answers = join_all(requests.into_iter().map(send).collect::<Vec<_>>()).await;
+        let (mut counted, mut unknown, mut not_counted, mut failed) = (0, 0, Vec::new(), None);
+        for (views, items, answer) in answers {
             match answer {
                 Ok(()) => counted += views,
                 Err(CountCause::OutcomeUnknown) => {
                     unknown += views;
                     failed = Some(CountCause::OutcomeUnknown);
                 }
-                Err(cause) => failed = failed.or(Some(cause)),
+                Err(cause) => {
+                    not_counted.extend(items);
+                    failed = failed.or(Some(cause));
+                }
             }
         }
-        failed.map_or(Ok(()), |cause| Err(CountError { counted, unknown, cause }))
+        not_counted.sort_unstable();
+        failed.map_or(Ok(()), |cause| Err(CountError { counted, unknown, not_counted, cause }))
     }
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
@@ -93,18 +107,14 @@ impl PageViews {
 }
 
 impl Sent {
-    async fn answer(self) -> (u64, Counted) {
+    async fn answer(self) -> (u64, Vec<usize>, Counted) {
         let answer = match self.pending.answer().await {
             Ok(counted) => counted,
             Err(NoAnswer::Withdrawn) => Err(CountCause::Overloaded),
             Err(NoAnswer::Lost) => Err(CountCause::OutcomeUnknown),
         };
-        (self.views, answer)
+        (self.views, self.items, answer)
     }
-}
-
-fn nothing(cause: CountCause) -> CountError {
-    CountError { counted: 0, unknown: 0, cause }
 }
 
 fn hash(name: &Name) -> u64 {
@@ -113,13 +123,14 @@ fn hash(name: &Name) -> u64 {
     hasher.finish()
 }
 
-/// By page and minute, the views of each second.
-fn merged(views: Vec<PageView>) -> HashMap<Name, BTreeMap<u8, u64>> {
-    let mut buckets: HashMap<Name, BTreeMap<u8, u64>> = HashMap::new();
-    for view in views {
+/// By page and minute.
+fn merged(views: Vec<PageView>) -> HashMap<Name, Part> {
+    let mut parts: HashMap<Name, Part> = HashMap::new();
+    for (item, view) in views.into_iter().enumerate() {
         let name = Name { path: view.path, minute: Minute::of(view.at) };
-        let second = buckets.entry(name).or_default().entry(Minute::second_of(view.at)).or_default();
-        *second += u64::from(view.views);
+        let part = parts.entry(name).or_default();
+        *part.seconds.entry(Minute::second_of(view.at)).or_default() += u64::from(view.views);
+        part.items.push(item);
     }
-    buckets
+    parts
 }
