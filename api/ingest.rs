@@ -7,6 +7,8 @@
 //! - A customer's rows are stored in the order in which they came, up to [`BATCH`] at a time, and at
 //!   most one batch of a customer is under way. Batches of different customers are under way at once,
 //!   so that the committers merge them.
+//! - Of many customers with few rows each a batch ends where a page does, so that most pages are written once, and
+//!   hundreds of customers' share a command.
 //! - Nothing is waited for: what is there is sent as soon as nothing is under way, and what comes
 //!   meanwhile is the next batch. The slower the database, the larger the batches.
 //! - No more is read while [`Options::waiting`] rows wait, or while the one who shows is full.

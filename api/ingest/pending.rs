@@ -98,16 +98,19 @@ impl Pending {
     /// A whole batch; or, when that will do and there is none, rows that fill a page; or else those of the
     /// customer that has waited longest. Its customer has nothing more to give before [`Pending::done`].
     pub fn take(&mut self, least: Least) -> Option<Batch> {
+        let few = self.waiting.len() <= FEW;
         let customer = match self.whole.pop_front() {
             Some(customer) => customer,
             None if least == Least::Batch => return None,
+            // Of few customers, who has waited longest gives all there is, whether it fills a page or not.
+            None if few && least == Least::Row => *self.waiting.first_key_value()?.1,
             None => match self.next_filling() {
                 Some(customer) => customer,
                 None if least == Least::Page => return None,
                 None => *self.waiting.first_key_value()?.1,
             },
         };
-        let (room, few) = (self.room(customer), self.waiting.len() <= FEW);
+        let room = self.room(customer);
         let queue = self.customers.get_mut(&customer)?;
         if let Some(first) = queue.rows.front() {
             self.waiting.remove(&first.line);

@@ -124,15 +124,15 @@ pub async fn run<B: Bad>(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
 
     loop {
-        if pending.len() >= options.waiting || watch.full() {
+        // What is there does not wait for more when nothing is under way that it could wait for.
+        let of_few_rows = if incoming.is_none() {
+            MOST_UNDER_WAY
+        } else if pending.len() >= options.waiting || watch.full() {
             // Rows do not come because they are not read.
             came = Instant::now();
-        }
-        // What is there does not wait for more when nothing is under way that it could wait for.
-        let of_few_rows = if incoming.is_none() || came.elapsed() > IDLE {
-            MOST_UNDER_WAY
-        } else if pending.len() >= options.waiting {
             MOST_UNDER_WAY / 2
+        } else if came.elapsed() > IDLE {
+            MOST_UNDER_WAY
         } else if under_way.is_empty() {
             if came.elapsed() > PAUSE { MOST_UNDER_WAY } else { FEW_UNDER_WAY }
         } else {

@@ -100,7 +100,7 @@ pub async fn run(
     settings: &Settings,
 ) -> Result<Outcome> {
     let Workload { key, name, about, customers } = workload;
-    let count = if settings.quick { 50_000 } else { 200_000 };
+    let count = if settings.quick { 50_000 } else { 150_000 };
     let many = (customers > 1).then_some(Customers::Uniform(1..=customers));
     let path = directory.file(&format!("{key}.ndjson"));
     let trades = Trades::write(path, many.as_ref(), count, &mut StdRng::seed_from_u64(settings.seed))?;
