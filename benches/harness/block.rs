@@ -103,6 +103,12 @@ impl Block {
         }
     }
 
+    /// Of load that has looked at its own window.
+    pub fn of(measured: u64, measured_failed: u64, mut latencies: Vec<u32>, length: Duration) -> Self {
+        latencies.sort_unstable();
+        Self { measured, measured_failed, latencies, length, ..Self::default() }
+    }
+
     /// Notes what became of trades.
     pub fn appended(&mut self, trades: &Range<u64>, stored: bool) {
         if stored {

@@ -71,3 +71,13 @@ pub async fn judge(database: &Database, shape: Shape, first: u64, block: &Block)
         unacknowledged: more.min(block.failed),
     })
 }
+
+/// A number that a server tells of itself, of whichever type the server chose for its greatness.
+pub fn number(stats: &Document, field: &str) -> Result<f64> {
+    match stats.get(field) {
+        Some(Bson::Int32(number)) => Ok(f64::from(*number)),
+        Some(Bson::Int64(number)) => Ok(*number as f64),
+        Some(Bson::Double(number)) => Ok(*number),
+        other => Err(format!("a {field} of {other:?}").into()),
+    }
+}

@@ -17,6 +17,10 @@ pub enum Metric {
     Rate,
     /// Median latency of a request.
     Latency,
+    /// Mean latency.
+    Mean,
+    /// The latency that one request in a hundred exceeds.
+    P99,
 }
 
 /// What a ratio should be.
@@ -45,6 +49,8 @@ impl Comparison {
         let of = |block: &Summary| match self.metric {
             Metric::Rate => block.rate,
             Metric::Latency => block.p50,
+            Metric::Mean => block.mean,
+            Metric::P99 => block.p99,
         };
         let values =
             |label: &str| outcome.of(label).map(|series| series.blocks.iter().map(of).collect::<Vec<f64>>());
@@ -56,6 +62,8 @@ impl Comparison {
         let metric = match self.metric {
             Metric::Rate => format!("{unit}/s"),
             Metric::Latency => "median latency".to_owned(),
+            Metric::Mean => "mean latency".to_owned(),
+            Metric::P99 => "p99".to_owned(),
         };
         format!("{metric}, {} / {}", self.subject, self.against)
     }

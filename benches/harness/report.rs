@@ -9,7 +9,7 @@ use super::stats::Spread;
 use super::turns::{Outcome, Summary};
 
 /// Head of the table of expectations, and a row for each of the workloads'.
-pub fn write_expectations(text: &mut String, outcomes: &[Outcome]) -> Result {
+pub fn write_expectations<'a>(text: &mut String, outcomes: impl IntoIterator<Item = &'a Outcome>) -> Result {
     writeln!(
         text,
         "\n| Work | Compared | Expected | Measured: median [quartiles] | Holds | Ours again / ours |"

@@ -30,6 +30,11 @@ impl Spread {
     }
 }
 
+/// 0 of nothing.
+pub fn mean(values: &[u32]) -> f64 {
+    values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len().max(1) as f64
+}
+
 /// The value that so large a share of sorted values does not exceed; 0 of nothing.
 pub fn percentile(sorted: &[u32], share: f64) -> f64 {
     let place = (share * sorted.len() as f64).ceil() as usize;

@@ -9,7 +9,7 @@ use super::block::Block;
 use super::check::Verdict;
 use super::comparison::Comparison;
 use super::settings::Settings;
-use super::stats::percentile;
+use super::stats::{mean, percentile};
 
 /// A workload that has been run.
 pub struct Outcome {
@@ -37,6 +37,7 @@ pub struct Summary {
     pub p50: f64,
     pub p95: f64,
     pub p99: f64,
+    pub mean: f64,
     /// Share of what was measured.
     pub failed: f64,
     pub verdict: Verdict,
@@ -51,6 +52,7 @@ impl Summary {
             p50: latency(0.5),
             p95: latency(0.95),
             p99: latency(0.99),
+            mean: mean(&block.latencies) / 1000.0,
             failed: block.measured_failed as f64 / (block.measured + block.measured_failed).max(1) as f64,
             verdict,
         }

@@ -2,10 +2,10 @@
 
 use axum::Router;
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::doc;
 
 use crate::harness::Result;
-use crate::harness::check::COLLECTION;
+use crate::harness::check::{COLLECTION, number};
 use crate::harness::customers::Customers;
 use crate::harness::load::{self, Append, Load};
 use crate::harness::mongod::Mongod;
@@ -105,14 +105,4 @@ async fn look(
     };
     database.drop().await?;
     Ok(disk)
-}
-
-/// Of whichever type the server chose for its greatness.
-fn number(stats: &Document, field: &str) -> Result<f64> {
-    match stats.get(field) {
-        Some(Bson::Int32(number)) => Ok(f64::from(*number)),
-        Some(Bson::Int64(number)) => Ok(*number as f64),
-        Some(Bson::Double(number)) => Ok(*number),
-        other => Err(format!("a {field} of {other:?}").into()),
-    }
 }
