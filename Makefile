@@ -12,7 +12,7 @@ PROFILE ?= dev
 # The program that writes the OpenAPI document is for that reason the one that the tests use, not that of `cargo run`.
 openapi = cargo build --quiet --locked --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
 
-BENCH ?= appends reads streams
+BENCH ?= appends reads streams views
 # Two peers of the benchmark of reads are libraries from npm; without Node.js it goes without them, and says so.
 npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
 
@@ -25,7 +25,7 @@ run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS
 test: ## set up what the tests need, and run them all (ARGS: more for `cargo test`)
 	scripts/test $(ARGS)
 
-bench: ## measure appends, reads and streams beside other ways, into benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
+bench: ## measure appends, reads, streams and page views beside other ways, into benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked $(addprefix --bench ,$(BENCH))
 
 check: ## formatting, lints, documentation, licences, the OpenAPI document
