@@ -241,7 +241,7 @@ async fn clients_that_hang_up_change_nothing() {
 /// However large they are and however many: they wait for each other, and nobody else does.
 async fn uploads_leave_room_for_others() {
     const UPLOADS: u64 = 8;
-    const LINES: u64 = 20_000;
+    const LINES: u64 = 8_000;
     let mut setup = Setup::on(shared().await);
     // Less than the uploads have waiting.
     setup.capacity.queued_trades = 2_000;
