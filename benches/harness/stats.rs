@@ -32,7 +32,7 @@ impl Spread {
 
 /// 0 of nothing.
 pub fn mean(values: &[u32]) -> f64 {
-    values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len().max(1) as f64
+    values.iter().fold(0.0, |sum, value| sum + f64::from(*value)) / values.len().max(1) as f64
 }
 
 /// The value that so large a share of sorted values does not exceed; 0 of nothing.
