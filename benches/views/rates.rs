@@ -192,7 +192,7 @@ impl Seeker<'_> {
         self.verdict.wrong += verdict.wrong;
         let shown = match summary.p99 {
             p99 if p99 < LIMIT && block.measured_failed == 0 => Shown::Holds,
-            p99 if p99 < 4.0 * LIMIT && block.measured_failed == 0 => Shown::Fails,
+            p99 if p99 < 10.0 * LIMIT && block.measured_failed == 0 => Shown::Fails,
             _ => Shown::Breaks,
         };
         let (who, p99, failed) = (self.contender.setup, summary.p99, block.measured_failed);

@@ -10,7 +10,7 @@ const LEAST: f64 = 50.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Holds,
-    /// By so little that one slow moment, such as a checkpoint, may have done it: it is tried a second time.
+    /// Not by so much that one slow moment, such as a checkpoint, could not have done it: it is tried a second time.
     Fails,
     /// By far.
     Breaks,
