@@ -10,14 +10,15 @@ mod connection;
 mod deadline;
 mod epoch;
 mod error;
-mod expiry;
 mod group_commit;
+mod indexes;
 mod majority;
 mod measure;
 mod migrations;
 pub mod page_views;
 mod read_preference;
 pub mod trades;
+mod whole;
 
 use std::sync::Arc;
 use std::time::Duration;

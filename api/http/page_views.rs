@@ -8,6 +8,3 @@ mod new_views;
 pub(super) mod preallocate;
 pub(super) mod reads;
 mod views;
-
-/// Where views are counted. A body of lines is no upload there: it is read whole before any of it is counted.
-pub(super) const PATH: &str = "/v1/page-views";

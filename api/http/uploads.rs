@@ -40,7 +40,7 @@ use super::limits::LongPlace;
 use super::new_trades::NewTradeLine;
 use super::problem::{Kind, ManyProblems, Problem};
 use super::unread::StillRead;
-use super::{Api, accept, page_views, site};
+use super::{Api, accept, site};
 use crate::domain::{CustomerId, IdempotencyKey};
 use crate::ingest::{self, Destination, Options, Report, Watch};
 use crate::store;
@@ -79,6 +79,9 @@ const WAITING_OF_MANY: usize = 50_000;
 /// Customers told apart in a summary.
 const MOST_CUSTOMERS: usize = 100_000;
 
+/// Where uploads go. Elsewhere a body of lines is read whole, as page views are, or is none.
+const ROUTES: [&str; 2] = ["/v1/trades", "/v1/customers/{customerId}/trades"];
+
 /// Whether a request is an upload.
 pub(super) fn is_one(request: &Request) -> bool {
     let given = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -86,7 +89,7 @@ pub(super) fn is_one(request: &Request) -> bool {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     request.method() == Method::POST
         && essence.eq_ignore_ascii_case(MEDIA_TYPE)
-        && route != Some(page_views::PATH)
+        && route.is_some_and(|route| ROUTES.contains(&route))
 }
 
 /// An upload that is about to begin.

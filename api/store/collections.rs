@@ -11,7 +11,7 @@ use mongodb::error::Error as DriverError;
 
 use super::connection::{ConnectError, describe};
 use super::error::code;
-use super::{page_views, trades};
+use super::{indexes, page_views, trades};
 
 /// `listIndexes` of a collection that is not there.
 const NAMESPACE_NOT_FOUND: i32 = 26;
@@ -56,7 +56,7 @@ pub(super) async fn check_guards(database: &Database) -> Result<(), ConnectError
         if !has_validator(&options) {
             return unguarded("validator");
         }
-        if !indexes(database, collection).await?.iter().any(|index| is_unique(index, &guarded.unique)) {
+        if !indexes_of(database, collection).await?.iter().any(|index| is_unique(index, &guarded.unique)) {
             return unguarded(guarded.words);
         }
     }
@@ -72,13 +72,11 @@ async fn options(database: &Database, collection: &str) -> Result<Option<Documen
     Ok(found.map(|collection| collection.get_document("options").cloned().unwrap_or_default()))
 }
 
-async fn indexes(database: &Database, collection: &'static str) -> Result<Vec<Document>, ConnectError> {
-    let found = database.run_cursor_command(doc! { "listIndexes": collection }).await;
-    match found {
-        Ok(found) => found.try_collect().await.map_err(|error| unexpected(&error)),
-        Err(error) if code(&error) == Some(NAMESPACE_NOT_FOUND) => Err(ConnectError::Missing(collection)),
-        Err(error) => Err(unexpected(&error)),
-    }
+async fn indexes_of(database: &Database, collection: &'static str) -> Result<Vec<Document>, ConnectError> {
+    indexes::list(database, collection).await.map_err(|error| match code(&error) {
+        Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection),
+        _ => unexpected(&error),
+    })
 }
 
 fn has_validator(options: &Document) -> bool {

@@ -15,7 +15,7 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::{Error, Store, error};
+use super::{Error, Store, error, indexes};
 pub use files::Migration;
 
 pub(super) const COLLECTION: &str = "migrations";
@@ -198,10 +198,8 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
 /// Whether all indexes that this command asks for are there, as it asks for them, and perhaps with more: with
 /// a time after which documents expire, which is the operator's to choose.
 async fn has_indexes(database: &Database, command: &Document) -> Result<bool, Error> {
-    let error = |error: mongodb::error::Error| Error::of(&error);
-    let list = doc! { "listIndexes": command.get_str("createIndexes").unwrap_or_default() };
-    let there: Vec<Document> =
-        database.run_cursor_command(list).await.map_err(error)?.try_collect().await.map_err(error)?;
+    let collection = command.get_str("createIndexes").unwrap_or_default();
+    let there = indexes::list(database, collection).await.map_err(|error| Error::of(&error))?;
     let mut asked = command.get_array("indexes").into_iter().flatten().filter_map(Bson::as_document);
     Ok(asked.all(|asked| {
         there.iter().any(|index| asked.iter().all(|(option, value)| index.get(option) == Some(value)))

@@ -106,7 +106,7 @@ pub const COLLECTION: &str = "trades";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Trades that wait to be committed, or are being committed. A trade is of a fixed size, and so is
-    /// its part of a command, so that this bounds bytes, too.
+    /// its part of a command, so that this bounds bytes, too. Apart from them as many counters of page views.
     pub queued_trades: usize,
     /// Customers whose tails are remembered, at less than 256 bytes each.
     pub catalog_customers: usize,

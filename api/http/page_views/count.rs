@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 
 use super::body::ViewsBody;
 use super::new_views::{NewPageView, NewPageViews};
+use crate::http::Api;
 use crate::http::params::CountParams;
 use crate::http::problem::{CountProblems, Problem};
-use crate::http::{ANSWER, Api, REQUEST};
 use crate::store::Deadline;
 
 /// Count page views
@@ -48,11 +48,9 @@ use crate::store::Deadline;
 pub async fn count(
     State(api): State<Arc<Api>>,
     CountParams: CountParams,
-    deadline: Option<Extension<Deadline>>,
+    Extension(deadline): Extension<Deadline>,
     ViewsBody(views): ViewsBody,
 ) -> Result<StatusCode, Problem> {
-    let deadline =
-        deadline.map_or_else(|| Deadline::within(REQUEST - ANSWER), |Extension(deadline)| deadline);
     let all = views.iter().map(|view| u64::from(view.views)).sum();
     let counted = api.store.page_views().count(views, deadline).await;
     counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))

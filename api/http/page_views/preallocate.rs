@@ -9,9 +9,9 @@ use axum::{Extension, Json};
 use super::body::PreallocationBody;
 use super::new_views::NewPreallocation;
 use super::views::PreallocatedView;
+use crate::http::Api;
 use crate::http::params::NoParams;
 use crate::http::problem::{PreallocationProblems, Problem};
-use crate::http::{ANSWER, Api, REQUEST};
 use crate::store::Deadline;
 
 /// Preallocate an hour of a page
@@ -43,11 +43,9 @@ use crate::store::Deadline;
 pub async fn preallocate(
     State(api): State<Arc<Api>>,
     _: NoParams,
-    deadline: Option<Extension<Deadline>>,
+    Extension(deadline): Extension<Deadline>,
     PreallocationBody(wanted): PreallocationBody,
 ) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
-    let deadline =
-        deadline.map_or_else(|| Deadline::within(REQUEST - ANSWER), |Extension(deadline)| deadline);
     let done = api.store.page_views().preallocate(&wanted, deadline).await;
     let done = done.map_err(Problem::of_preallocation)?;
     let status = if done.created > 0 { StatusCode::CREATED } else { StatusCode::OK };

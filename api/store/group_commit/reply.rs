@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, Timestamp};
 
+use crate::store::whole;
+
 /// What an answer says.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::store) enum Answer {
@@ -107,12 +109,8 @@ fn only_the_count_is_wrong(error: &Document) -> bool {
     })
 }
 
-/// A count in a reply, which servers give as int32, int64 or double.
 fn number(value: Option<&Bson>) -> Option<usize> {
-    let value = value?;
-    let number =
-        value.as_i32().map(i64::from).or(value.as_i64()).or(value.as_f64().map(|number| number as i64));
-    number.and_then(|number| usize::try_from(number).ok())
+    value.and_then(whole::read).and_then(|number| usize::try_from(number).ok())
 }
 
 #[cfg(test)]

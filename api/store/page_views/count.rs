@@ -80,7 +80,7 @@ impl PageViews {
             let _ = self.counting.committers.by_hash(hash(&request.name)).request(request);
             sent.answer()
         };
-        let answers = join_all(requests.into_iter().map(send).collect::<Vec<_>>()).await;
+        let answers = join_all(requests.into_iter().map(send)).await;
         let (mut counted, mut unknown, mut not_counted, mut failed) = (0, 0, Vec::new(), None);
         for (views, items, answer) in answers {
             match answer {

@@ -10,7 +10,7 @@ use mongodb::bson::{Document, doc};
 
 use super::COLLECTION;
 use crate::store::error::code;
-use crate::store::{COMMAND, Deadline, Error, expiry};
+use crate::store::{COMMAND, Deadline, Error, indexes};
 
 const NAME: &str = "timestamp_1";
 
@@ -32,7 +32,7 @@ pub(in crate::store) async fn keep_for(
     let seconds = retention.map(|retention| retention.as_secs() as i64);
     let deadline = Deadline::within(COMMAND);
     for attempt in 0..ATTEMPTS {
-        let commands = match expiry::of_index(database, COLLECTION, NAME).await? {
+        let commands = match indexes::named(database, COLLECTION, NAME).await? {
             Some(index) if index.seconds == seconds => return Ok(()),
             Some(_) if seconds.is_some() => vec![changed(seconds)],
             Some(_) => vec![doc! { "dropIndexes": COLLECTION, "index": NAME }, made(seconds)],

@@ -8,7 +8,7 @@ use mongodb::Database;
 use mongodb::bson::doc;
 
 use super::COLLECTION;
-use crate::store::{Error, expiry};
+use crate::store::{Error, indexes};
 
 const NAME: &str = "touched_1";
 
@@ -23,7 +23,7 @@ const MARGIN: Duration = Duration::from_secs(600);
 /// No database, or the user may not.
 pub(in crate::store) async fn keep_for(database: &Database, retention: Duration) -> Result<(), Error> {
     let seconds = (retention + MARGIN).as_secs() as i64;
-    let command = match expiry::of_index(database, COLLECTION, NAME).await?.and_then(|index| index.seconds) {
+    let command = match indexes::named(database, COLLECTION, NAME).await?.and_then(|index| index.seconds) {
         Some(current) if current == seconds => return Ok(()),
         Some(_) => doc! { "collMod": COLLECTION, "index": { "name": NAME, "expireAfterSeconds": seconds } },
         None => {
