@@ -32,7 +32,8 @@ pub struct DatabaseArgs {
     #[arg(long, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "CUSTOMERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub catalog_size: u32,
 
-    /// Where the private mongod keeps its data.
+    /// Where the private mongod keeps its data and its password. A directory that another user owns or can write to
+    /// is refused.
     #[arg(long, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
     pub data_dir: PathBuf,
 

@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `lock` | locked (`flock`) by the process that owns the directory; says its pid, role and mongod's port |
 //! | `port` | the port of the last start, used again by the next one |
+//! | `password` | of the user `pagebucket`, who may do everything |
+//! | `key` | mongod's key file |
 //! | `db/` | mongod's own files, with a `mongod.lock` that a running mongod locks in the same way |
 //! | `mongod.log` | what mongod says; an earlier one is kept as `mongod.log.1` |
 //!
@@ -22,7 +24,14 @@
 //! the next one. Until [`start`] returns, and whenever an [`Embedded`] is dropped without
 //! [`Embedded::stop`], the child is killed: its journal makes that safe, and nothing is left running.
 //!
-//! There is no authentication: as with any mongod on a desk, users of the same machine can reach it.
+//! **Who may reach it.** Every user of the machine reaches the port, so mongod asks for a password. Password and
+//! key are random. The first start makes them, also on data from a version that had none, and only their owner can
+//! read the files. This process controls mongod by the key, which is not part of the data; clients use the password,
+//! which each start sets. So the next start replaces either file when it is lost.
+//!
+//! A data directory that another user owns or can write to is refused, because that user could put any file there.
+//! The directory itself and `db` may be symbolic links, to directories for which the same holds. Files in the data
+//! directory are opened without following links.
 
 mod binary;
 mod claim;
@@ -32,6 +41,7 @@ mod orphan;
 mod port;
 mod process;
 mod replica;
+mod secret;
 mod supervisor;
 
 use std::path::{Path, PathBuf};
@@ -48,6 +58,7 @@ use self::claim::{Claim, Claimed};
 use self::layout::Layout;
 use self::process::Mongod;
 use self::replica::Replica;
+use self::secret::{Secret, Secrets};
 use self::supervisor::Supervisor;
 
 /// How long a start may take until its mongod is primary, all steps together. An ordinary start takes
@@ -79,7 +90,7 @@ pub struct Options {
 #[derive(Debug)]
 #[must_use = "dropping it kills the mongod"]
 pub struct Embedded {
-    uri: String,
+    uri: Secret,
     supervisor: Option<Supervisor>,
 }
 
@@ -104,11 +115,14 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
         };
         match (role, &holder) {
             (Role::Tool, Some(Holder { role: Role::Server, port, .. })) => {
-                if let Some(port) = port
-                    && Replica::at(*port)?.is_primary_of(&layout.db()).await
-                {
-                    info!(port, "joined the mongod of the running server");
-                    return Ok(Embedded { uri: uri(*port), supervisor: None });
+                if let Some(port) = port {
+                    let Some(secrets) = Secrets::kept(&layout)? else {
+                        return Err(Error::NoPassword { data_dir: layout.root().to_owned(), holder });
+                    };
+                    if Replica::at(*port, Some(&secrets.key))?.is_primary_of(layout.db()).await {
+                        info!(port, "joined the mongod of the running server");
+                        return Ok(Embedded { uri: uri(*port, &secrets.password), supervisor: None });
+                    }
                 }
             }
             // It has been locked this instant and says next by whom.
@@ -124,10 +138,10 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
 }
 
 impl Embedded {
-    /// `mongodb://127.0.0.1:PORT/?directConnection=true`; the same for as long as this lives.
+    /// `mongodb://pagebucket:PASSWORD@127.0.0.1:PORT/?directConnection=true`; the same for as long as this lives.
     #[must_use]
     pub fn uri(&self) -> &str {
-        &self.uri
+        self.uri.expose()
     }
 
     /// Shuts an own mongod down, cleanly within 20 s and by force after that; leaves a joined one alone.
@@ -139,13 +153,14 @@ impl Embedded {
 }
 
 async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> Result<Embedded, Error> {
+    let secrets = Secrets::kept_or_new(&layout)?;
     let mut tries = 1;
     let (port, (mongod, replica)) = loop {
-        orphan::end(&layout).await?;
+        orphan::end(&layout, &secrets.key).await?;
         let port = port::kept_or_new(&layout).await?;
         port::keep(&layout, port)?;
         let mongod = Mongod::spawn(binary, &layout, port)?;
-        match until_primary(mongod, port, &layout, deadline).await {
+        match until_primary(mongod, port, &layout, &secrets, deadline).await {
             // Somebody has the port since; or the child of a start that was killed right after the spawn
             // has come to life and has the data.
             Err(error)
@@ -158,9 +173,10 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
         }
     };
     claim.announce(port)?;
-    info!(port, data_dir = %layout.root().display(), mongod = %binary.display(), "the private mongod is primary");
+    let password = layout.password();
+    info!(port, password_file = %password.display(), mongod = %binary.display(), "the private mongod is primary");
     let supervisor = Supervisor::watch(binary.to_owned(), layout, claim, mongod, replica);
-    Ok(Embedded { uri: uri(port), supervisor: Some(supervisor) })
+    Ok(Embedded { uri: uri(port, &secrets.password), supervisor: Some(supervisor) })
 }
 
 /// Takes the child, so that it is killed with every way out but the good one.
@@ -168,12 +184,17 @@ async fn until_primary(
     mut mongod: Mongod,
     port: u16,
     layout: &Layout,
+    secrets: &Secrets,
     deadline: Instant,
 ) -> Result<(Mongod, Replica), Error> {
-    let (replica, db) = (Replica::at(port)?, layout.db());
+    let replica = Replica::at(port, Some(&secrets.key))?;
+    let ready = async {
+        replica.until_primary(layout.db()).await;
+        replica.admit(&secrets.password).await;
+    };
     let outcome = tokio::select! {
         status = mongod.exited() => Err(mongod.why_it_ended(status?, port)),
-        ready = timeout_at(deadline, replica.until_primary(&db)) => {
+        ready = timeout_at(deadline, ready) => {
             ready.map_err(|_| Error::NotPrimary { seconds: START.as_secs(), log: layout.log() })
         }
     };
@@ -187,6 +208,7 @@ async fn until_primary(
     }
 }
 
-fn uri(port: u16) -> String {
-    format!("mongodb://127.0.0.1:{port}/?directConnection=true")
+fn uri(port: u16, password: &Secret) -> Secret {
+    let (user, password) = (replica::USER, password.expose());
+    Secret::new(format!("mongodb://{user}:{password}@127.0.0.1:{port}/?directConnection=true"))
 }

@@ -18,6 +18,7 @@ mod migrations;
 pub mod page_views;
 mod read_preference;
 pub mod trades;
+mod ttl_index;
 mod whole;
 
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! Who owns a data directory: a lock of the kernel's, and a line that says whose it is.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::str::FromStr;
 
 use super::Error;
-use super::layout::Layout;
+use super::layout::{self, Layout};
 
 /// What the caller of [`start`](super::start) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,14 +47,8 @@ pub(super) struct Claim {
 pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, Error> {
     let path = layout.lock();
     let failed = |source| Error::io("lock", &path, source);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(failed)?;
+    let file =
+        layout::file().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {
             let claim = Claim { file, role, layout: layout.clone() };

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use rustix::io::Errno;
+
 use super::claim::Holder;
 
 /// Why there is no private mongod. Every message is meant for the user as it stands.
@@ -65,6 +67,79 @@ pub enum Error {
         seconds: u64,
         /// The server.
         holder: Option<Holder>,
+    },
+
+    /// A server owns the data directory, but without the files that open its mongod.
+    #[error(
+        "{} uses the data directory {} without a password file there: restart that server",
+        Holder::name(holder.as_ref()),
+        data_dir.display()
+    )]
+    NoPassword {
+        /// The directory.
+        data_dir: PathBuf,
+        /// The server.
+        holder: Option<Holder>,
+    },
+
+    /// A directory of another user's.
+    #[error(
+        "{} belongs to user id {owner}, and this process runs as user id {user}: run it as that user, hand the \
+         directory over with `chown -R {user} {}`, or name another one by --data-dir",
+        path.display(),
+        path.display()
+    )]
+    NotOwned {
+        /// The data directory, or `db` in it.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// The user of this process.
+        user: u32,
+    },
+
+    /// A directory in which another user may replace any file.
+    #[error(
+        "{0} can be written to by other users: run `chmod go-w {0}`, or name another directory by --data-dir",
+        path.display()
+    )]
+    WritableByOthers {
+        /// The data directory, or `db` in it.
+        path: PathBuf,
+    },
+
+    /// A directory that is a symbolic link to nothing.
+    #[error(
+        "{} is a symbolic link to {}, which does not exist: make that directory, or remove the link",
+        path.display(),
+        target.display()
+    )]
+    BrokenLink {
+        /// The data directory, or `db` in it.
+        path: PathBuf,
+        /// As the link has it.
+        target: PathBuf,
+    },
+
+    /// A link in the place of a file.
+    #[error(
+        "{} is a symbolic link, and files of a data directory are opened without following links: put the file itself \
+         there, or remove the link",
+        path.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+
+    /// A password or key that another user may have read or chosen.
+    #[error(
+        "{} can be read by other users, or belongs to one: remove it, and the next start of the server makes another",
+        path.display()
+    )]
+    NotSecret {
+        /// The file.
+        path: PathBuf,
     },
 
     /// A mongod of an earlier run is still on the data and cannot be shut down.
@@ -131,6 +206,11 @@ pub enum Error {
 
 impl Error {
     pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
+        let path = path.to_owned();
+        match Errno::from_io_error(&source) {
+            // The answer to a caller that does not follow links, for a path that ends in one.
+            Some(Errno::LOOP) => Self::Link { path },
+            _ => Self::Io { action, path, source },
+        }
     }
 }

@@ -1,24 +1,32 @@
-//! Where things are in a data directory.
+//! Where things are in a data directory, and who may touch them.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use super::Error;
 
-/// The absolute paths of a data directory that exists.
+/// Write permission for the group or for everyone.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The absolute paths of a data directory that exists, and that no other user can write to.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     root: PathBuf,
+    db: PathBuf,
 }
 
 impl Layout {
-    /// Makes the directory where it is missing, readable by this user alone.
+    /// Makes the directory where it is missing, for this user alone.
+    ///
+    /// # Errors
+    /// It, or `db` in it, belongs to another user, can be written to by one, or cannot be made.
     pub(super) fn open(data_dir: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::io("make the data directory", data_dir, source);
-        DirBuilder::new().recursive(true).mode(0o700).create(data_dir.join("db")).map_err(failed)?;
-        // Without links and dots, because mongod's own word for its dbPath is compared with ours.
-        Ok(Self { root: fs::canonicalize(data_dir).map_err(failed)? })
+        let root = directory(data_dir)?;
+        let db = directory(&root.join("db"))?;
+        Ok(Self { root, db })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -33,13 +41,21 @@ impl Layout {
         self.root.join("port")
     }
 
-    pub(super) fn db(&self) -> PathBuf {
-        self.root.join("db")
+    pub(super) fn password(&self) -> PathBuf {
+        self.root.join("password")
+    }
+
+    pub(super) fn key(&self) -> PathBuf {
+        self.root.join("key")
+    }
+
+    pub(super) fn db(&self) -> &Path {
+        &self.db
     }
 
     /// The file that a running mongod keeps locked, with its pid inside.
     pub(super) fn mongod_lock(&self) -> PathBuf {
-        self.db().join("mongod.lock")
+        self.db.join("mongod.lock")
     }
 
     pub(super) fn log(&self) -> PathBuf {
@@ -49,4 +65,38 @@ impl Layout {
     pub(super) fn former_log(&self) -> PathBuf {
         self.root.join("mongod.log.1")
     }
+}
+
+/// Makes the directory where it is missing. Returns its path without links and dots, because mongod's own
+/// `dbPath` is compared with it.
+fn directory(path: &Path) -> Result<PathBuf, Error> {
+    let failed = |source| Error::io("make the directory", path, source);
+    if let Ok(target) = fs::read_link(path)
+        && !path.exists()
+    {
+        return Err(Error::BrokenLink { path: path.to_owned(), target });
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let path = fs::canonicalize(path).map_err(failed)?;
+    let found = fs::metadata(&path).map_err(failed)?;
+    let (owner, user) = (found.uid(), user());
+    if owner != user {
+        return Err(Error::NotOwned { path, owner, user });
+    }
+    if found.mode() & OTHERS_WRITE != 0 {
+        return Err(Error::WritableByOthers { path });
+    }
+    Ok(path)
+}
+
+/// Options to open a file of a data directory: never through a symbolic link, and made for this user alone.
+pub(super) fn file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options
+}
+
+/// The id of the user whose rights this process has.
+pub(super) fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }

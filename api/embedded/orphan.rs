@@ -1,15 +1,18 @@
 //! A mongod left behind by a server that died without a chance to stop it.
 
-use std::fs::{self, File, TryLockError};
+use std::convert::Infallible;
+use std::fs::TryLockError;
 use std::future::pending;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::layout::Layout;
+use super::layout::{self, Layout};
 use super::replica::Replica;
+use super::secret::Secret;
 use super::{Error, POLL, port};
 
 /// How long it has to answer and to end. An idle mongod takes a second, one with a cache full of changes
@@ -22,31 +25,37 @@ const END: Duration = Duration::from_secs(20);
 ///
 /// [`Error::LeftBehind`] when there is one that cannot be shut down. It is not killed by its pid, because
 /// across containers that share a directory a pid can be somebody else's.
-pub(super) async fn end(layout: &Layout) -> Result<(), Error> {
+pub(super) async fn end(layout: &Layout, key: &Secret) -> Result<(), Error> {
     if !is_there(layout)? {
         return Ok(());
     }
     warn!("a mongod of an earlier run is still on the data; it is shut down and replaced");
-    let replica = port::kept(layout)?.map(Replica::at).transpose()?;
-    let db = layout.db();
     let ask = async {
-        match &replica {
-            Some(replica) => replica.shut_down(&db).await,
+        match port::kept(layout)? {
+            Some(port) => shut_down(port, layout.db(), key).await,
             None => pending().await,
         }
     };
     let ended = timeout(END, async {
         tokio::select! {
             gone = gone(layout) => gone,
-            never = ask => match never {},
+            failed = ask => failed.map(|never| match never {}),
         }
     });
     if let Ok(gone) = ended.await {
         return gone;
     }
-    let pid = fs::read_to_string(layout.mongod_lock()).unwrap_or_default();
+    let lock = layout::file().read(true).open(layout.mongod_lock());
+    let pid = lock.and_then(io::read_to_string).unwrap_or_default();
     let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
     Err(Error::LeftBehind { data_dir: layout.root().to_owned(), pid })
+}
+
+/// An earlier version ran mongod without authentication: which of the two left it is not known.
+async fn shut_down(port: u16, db: &Path, key: &Secret) -> Result<Infallible, Error> {
+    let (ours, former) = (Replica::at(port, Some(key))?, Replica::at(port, None)?);
+    let (never, _) = tokio::join!(ours.shut_down(db), former.shut_down(db));
+    Ok(never)
 }
 
 async fn gone(layout: &Layout) -> Result<(), Error> {
@@ -60,7 +69,7 @@ async fn gone(layout: &Layout) -> Result<(), Error> {
 pub(super) fn is_there(layout: &Layout) -> Result<bool, Error> {
     let path = layout.mongod_lock();
     let failed = |source| Error::io("look at", &path, source);
-    let file = match File::open(&path) {
+    let file = match layout::file().read(true).open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(failed(error)),

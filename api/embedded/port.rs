@@ -1,7 +1,6 @@
 //! The port of the private mongod: kept from start to start, new only when somebody else has it.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use rand::Rng;
 use tokio::time::{sleep, timeout};
 use tracing::info;
 
-use super::layout::Layout;
+use super::layout::{self, Layout};
 use super::{Error, POLL};
 
 /// Below the range from which systems lend ports to outgoing connections (Linux from 32768, others from
@@ -43,7 +42,7 @@ pub(super) async fn kept_or_new(layout: &Layout) -> Result<u16, Error> {
 /// is led to the new port, whatever the former one was.
 pub(super) fn kept(layout: &Layout) -> Result<Option<u16>, Error> {
     let path = layout.port();
-    match fs::read_to_string(&path) {
+    match layout::file().read(true).open(&path).and_then(io::read_to_string) {
         Ok(text) => Ok(text.trim().parse().ok().filter(|port| *port != 0)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("read", &path, error)),
@@ -52,7 +51,8 @@ pub(super) fn kept(layout: &Layout) -> Result<Option<u16>, Error> {
 
 pub(super) fn keep(layout: &Layout, port: u16) -> Result<(), Error> {
     let path = layout.port();
-    fs::write(&path, format!("{port}\n")).map_err(|error| Error::io("write", &path, error))
+    let file = layout::file().write(true).create(true).truncate(true).open(&path);
+    file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", &path, error))
 }
 
 /// A port that nobody listens on.

@@ -1,8 +1,7 @@
 //! The child itself: how it is run, and what it said last.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
@@ -11,7 +10,7 @@ use tokio::process::{Child, Command};
 use tracing::warn;
 
 use super::Error;
-use super::layout::Layout;
+use super::layout::{self, Layout};
 
 /// mongod's exit status when it cannot listen.
 const EXIT_NET_ERROR: i32 = 48;
@@ -43,6 +42,13 @@ impl Mongod {
             .arg(layout.db())
             .args(["--port", &port.to_string(), "--bind_ip", "127.0.0.1"])
             .args(["--replSet", super::replica::NAME])
+            // Turns authorization on.
+            .arg("--keyFile")
+            .arg(layout.key())
+            // It would let any local user create the first user, in the moment before this process does.
+            .args(["--setParameter", "enableLocalhostAuthBypass=false"])
+            // Nothing here runs JavaScript in the server.
+            .arg("--noscripting")
             // A socket file in /tmp would outlive a `kill -9`.
             .arg("--nounixsocket")
             // The default is half of the memory, taken from the server beside it and from everything else
@@ -103,16 +109,16 @@ impl Mongod {
 fn open_log(layout: &Layout) -> Result<(File, u64), Error> {
     let path = layout.log();
     let failed = |error| Error::io("write", &path, error);
-    if fs::metadata(&path).is_ok_and(|log| log.len() > LOG_LIMIT) {
+    if fs::symlink_metadata(&path).is_ok_and(|log| log.len() > LOG_LIMIT) {
         fs::rename(&path, layout.former_log()).map_err(failed)?;
     }
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(failed)?;
+    let log = layout::file().append(true).create(true).open(&path).map_err(failed)?;
     let length = log.metadata().map_err(failed)?.len();
     Ok((log, length))
 }
 
 fn read_tail(path: &Path, from: u64) -> io::Result<String> {
-    let mut log = File::open(path)?;
+    let mut log = layout::file().read(true).open(path)?;
     let from = from.max(log.metadata()?.len().saturating_sub(TAIL));
     log.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();

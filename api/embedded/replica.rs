@@ -9,11 +9,12 @@ use std::time::Duration;
 use bson::{Document, doc};
 use mongodb::Client;
 use mongodb::error::ErrorKind;
-use mongodb::options::{ClientOptions, ServerAddress};
+use mongodb::options::{AuthMechanism, ClientOptions, Credential, ServerAddress};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
+use super::secret::Secret;
 use super::{Error, POLL};
 
 /// The set's name. It is stored in the data, so it can never change.
@@ -22,10 +23,18 @@ pub(super) const NAME: &str = "rs0";
 /// Within this a mongod on the same machine answers a command about itself, or is frozen.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// The server's code for a member without a configuration.
+/// The server's codes for a member without a configuration, and for an update of a user who does not exist.
 const NOT_YET_INITIALIZED: i32 = 94;
+const USER_NOT_FOUND: i32 = 11;
 
-/// A direct connection to whatever listens on a port of this machine.
+/// The user whom clients are, in the database `admin`.
+pub(super) const USER: &str = "pagebucket";
+
+/// A direct connection to whatever listens on a port of this machine, as a member of its replica set.
+///
+/// A member (the user `__system`) needs no stored user, so that it can control a mongod that is not primary, or has
+/// none yet. Either side of SCRAM proves to the other that it knows the key, and a stranger on the port learns
+/// nothing of it.
 #[derive(Debug, Clone)]
 pub(super) struct Replica {
     client: Client,
@@ -43,11 +52,12 @@ enum Failure {
 
 impl Replica {
     /// Makes a client for it; nothing is sent before the first question. Has to be called, and used, inside
-    /// one tokio runtime.
-    pub(super) fn at(port: u16) -> Result<Self, Error> {
+    /// one tokio runtime. Without a key it speaks to a mongod that has no authentication.
+    pub(super) fn at(port: u16, key: Option<&Secret>) -> Result<Self, Error> {
         let address = ServerAddress::Tcp { host: Ipv4Addr::LOCALHOST.to_string(), port: Some(port) };
         let options = ClientOptions::builder()
             .hosts(vec![address])
+            .credential(key.map(member))
             .direct_connection(true)
             .app_name("pagebucket embedded".to_owned())
             .connect_timeout(ANSWER)
@@ -108,6 +118,30 @@ impl Replica {
         }
     }
 
+    /// Lets clients in with this password, whatever it was before. Retries until this is dropped.
+    pub(super) async fn admit(&self, password: &Secret) {
+        let user = |command: &str| {
+            doc! {
+                command: USER,
+                "pwd": password.expose(),
+                // The password lies beside the key, which opens everything: less would protect nothing.
+                "roles": ["root"],
+                "mechanisms": ["SCRAM-SHA-256"],
+                "writeConcern": { "w": "majority" },
+            }
+        };
+        loop {
+            let updated = match self.run(user("updateUser")).await {
+                Err(Failure::Refused(USER_NOT_FOUND)) => self.run(user("createUser")).await,
+                updated => updated,
+            };
+            if updated.is_ok() {
+                return;
+            }
+            sleep(POLL).await;
+        }
+    }
+
     async fn state(&self) -> State {
         let Ok(hello) = self.run(doc! { "hello": 1 }).await else {
             return State::Pending;
@@ -162,6 +196,15 @@ impl Replica {
             }
         }
     }
+}
+
+fn member(key: &Secret) -> Credential {
+    Credential::builder()
+        .username("__system".to_owned())
+        .password(key.expose().to_owned())
+        .source("local".to_owned())
+        .mechanism(AuthMechanism::ScramSha256)
+        .build()
 }
 
 /// What `hello` tells of the way to a primary.

@@ -68,10 +68,9 @@ impl Watch {
         let mut is_primary = true;
         let mut since = Instant::now();
         loop {
-            let db = self.layout.db();
             tokio::select! {
                 () = stop.cancelled() => return self.end().await,
-                () = self.replica.until_primary(&db), if !is_primary => {
+                () = self.replica.until_primary(self.layout.db()), if !is_primary => {
                     info!("the private mongod is primary again");
                     is_primary = true;
                     continue;
@@ -109,11 +108,10 @@ impl Watch {
     }
 
     async fn end(&mut self) {
-        let db = self.layout.db();
         let ended = timeout(STOP, async {
             tokio::select! {
                 ended = self.mongod.exited() => ended,
-                never = self.replica.shut_down(&db) => match never {},
+                never = self.replica.shut_down(self.layout.db()) => match never {},
             }
         });
         match ended.await {

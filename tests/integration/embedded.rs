@@ -2,6 +2,8 @@
 //!
 //! Each test owns a data directory and the processes on it. Without any mongod to run they are skipped.
 
+pub mod access;
+
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use bson::{Document, doc};
 use libtest_mimic::Trial;
 use mongodb::Client;
 use pagebucket::embedded::{self, Embedded, Error, Options, Role};
+use pagebucket::store::Connection;
 use tokio::time::{sleep, timeout};
 
 use crate::harness::trial;
@@ -47,7 +50,12 @@ pub async fn starts_in_an_empty_directory() {
     assert_eq!(hello.get_bool("isWritablePrimary").ok(), Some(true), "{hello}");
     assert_eq!(hello.get_str("setName").ok(), Some("rs0"), "{hello}");
     assert_eq!(hello.get_str("me").ok(), Some(&*format!("127.0.0.1:{}", place.port())), "{hello}");
-    assert_eq!(mongod.uri(), format!("mongodb://127.0.0.1:{}/?directConnection=true", place.port()));
+    let password = fs::read_to_string(place.path().join("password")).expect("a password");
+    let (password, port) = (password.trim(), place.port());
+    assert_eq!(
+        mongod.uri(),
+        format!("mongodb://pagebucket:{password}@127.0.0.1:{port}/?directConnection=true")
+    );
 
     mongod.stop().await;
     assert!(place.mongod_is_gone());
@@ -120,7 +128,7 @@ pub async fn replaces_a_mongod_left_behind() {
     let uri = mongod.uri().to_owned();
     store(&uri, 1).await;
     mongod.stop().await;
-    let orphan = Orphan::run(&place).await;
+    let orphan = Orphan::run(&place, Access::Password).await;
     store(&uri, 2).await;
 
     let mongod = place.serve().await;
@@ -133,7 +141,7 @@ pub async fn replaces_a_mongod_left_behind() {
 pub async fn names_a_frozen_mongod_left_behind() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
-    let orphan = Orphan::run(&place).await;
+    let orphan = Orphan::run(&place, Access::Password).await;
     signal("STOP", orphan.pid());
 
     let error = place.start(Role::Server).await.expect_err("the data are in use");
@@ -298,6 +306,11 @@ impl Place {
         &self.options.data_dir
     }
 
+    /// Its path without links, as messages have it.
+    fn real(&self) -> PathBuf {
+        fs::canonicalize(self.path()).expect("it exists")
+    }
+
     fn clear(&self) {
         fs::remove_dir_all(self.path()).expect("it can be removed");
     }
@@ -305,6 +318,11 @@ impl Place {
     fn port(&self) -> u16 {
         let port = fs::read_to_string(self.path().join("port")).expect("the port is kept");
         port.trim().parse().expect("the port is a number")
+    }
+
+    /// Without a password.
+    fn open_uri(&self) -> String {
+        format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port())
     }
 
     /// As the mongod on the data has written it; 0 while there is none that has.
@@ -331,19 +349,35 @@ impl Drop for Place {
 /// A mongod on a place's data without an owner, as a killed server leaves one behind.
 struct Orphan(Child);
 
+/// How a mongod left behind is reached.
+enum Access {
+    /// As this version's.
+    Password,
+    /// As that of a version that had no authentication.
+    Open,
+}
+
 impl Orphan {
-    async fn run(place: &Place) -> Self {
+    async fn run(place: &Place, access: Access) -> Self {
         let mongod = place.options.mongod.as_ref().expect("a place has one");
-        let child = Command::new(mongod)
+        let mut command = Command::new(mongod);
+        command
             .arg("--dbpath")
             .arg(place.path().join("db"))
             .args(["--port", &place.port().to_string(), "--bind_ip", "127.0.0.1"])
             .args(["--replSet", "rs0", "--nounixsocket"])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it runs");
-        let orphan = Self(child);
-        let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", place.port());
+            .stdout(Stdio::null());
+        if let Access::Password = access {
+            command.arg("--keyFile").arg(place.path().join("key"));
+        }
+        let orphan = Self(command.spawn().expect("it runs"));
+        let uri = place.open_uri();
+        until("the orphan listens", || async { TcpStream::connect(address(&uri)).is_ok() }).await;
+        if let Access::Open = access {
+            let database = "admin".to_owned();
+            let connection = Connection { uri: uri.clone(), database, pool_size: 2, observer: None };
+            connection.initiate().await.expect("a set of one");
+        }
         until("the orphan is primary", || is_primary(&uri)).await;
         orphan
     }
@@ -374,9 +408,13 @@ async fn command(uri: &str, command: Document) -> mongodb::error::Result<Documen
     client(uri).await.database("admin").run_command(command).await
 }
 
+fn address(uri: &str) -> &str {
+    let hosts = uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default();
+    hosts.rsplit('@').next().unwrap_or_default()
+}
+
 async fn is_primary(uri: &str) -> bool {
-    let address = uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default();
-    TcpStream::connect(address).is_ok()
+    TcpStream::connect(address(uri)).is_ok()
         && command(uri, doc! { "hello": 1 })
             .await
             .is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or(false))

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
     trials.extend(customers::tests());
     trials.extend(dates::tests());
     trials.extend(embedded::tests());
+    trials.extend(embedded::access::tests());
     trials.extend(exactly_once::tests());
     trials.extend(export::tests());
     trials.extend(faults::tests());

@@ -1,6 +1,7 @@
 //! Commands without a `MONGODB_URI`: a private mongod, below a directory of the test's own.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,10 +15,14 @@ use crate::harness::{eventually, skip, tests, trade};
 tests!["commands":
     serve_alone_keeps_its_data,
     a_data_directory_has_one_server,
+    commands_beside_a_server_tell_no_password,
+    a_data_directory_that_others_may_change_is_one_sentence,
     killed_serve_starts_again,
     an_early_signal_leaves_nothing_running,
     no_mongod_is_one_sentence,
 ];
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
 
 /// Where a user has gone to run the command, with the mongod to run there.
 struct Here {
@@ -144,6 +149,67 @@ async fn a_data_directory_has_one_server() {
     serving.stop().await;
 }
 
+async fn commands_beside_a_server_tell_no_password() {
+    let Some(here) = Here::new() else { return };
+    let mut serving = here.pagebucket(&["serve", "--listen", "127.0.0.1:0", "--log", "trace"]);
+    let serving = Serving::start(&mut serving).await;
+    let mongod = here.mongod_pid();
+    let secrets = ["password", "key"]
+        .map(|file| fs::read_to_string(here.data().join(file)).expect("a secret").trim().to_owned());
+    let check = |text: &str, of: &str| {
+        for secret in &secrets {
+            assert!(!text.contains(secret), "{of} tells a secret: {text}");
+        }
+    };
+    for command in [
+        &["import", EXAMPLE, "--customer", "7"][..],
+        &["export", "--customer", "7"],
+        &["preallocate", "--path", "/index.htm", "--hour", "2014-01-01T10:00:00Z"],
+        &["migrate"],
+        &["migrate", "--check"],
+    ] {
+        let ended = run(&mut here.pagebucket(&[command, &["--log", "trace"]].concat())).await;
+        assert_eq!(ended.status, Some(0), "{command:?}: {ended:?}");
+        assert!(ended.err.contains("joined the mongod of the running server"), "{command:?}: {ended:?}");
+        check(&ended.out, command[0]);
+        check(&ended.err, command[0]);
+    }
+    assert_eq!(here.mongod_pid(), mongod, "it is the server's own all along");
+    let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
+    assert_eq!(page["totalTrades"], 25, "{page}");
+    for process in [serving.pid(), mongod] {
+        for file in ["cmdline", "environ"] {
+            let text = fs::read(format!("/proc/{process}/{file}")).expect("it runs");
+            check(&String::from_utf8_lossy(&text), file);
+        }
+    }
+    let ended = serving.stop().await;
+    let file = fs::canonicalize(here.data().join("password")).expect("it is there");
+    assert!(ended.err.contains(file.to_str().expect("UTF-8")), "it says where the password is: {ended:?}");
+    check(&ended.out, "serve");
+    check(&ended.err, "serve");
+    check(&fs::read_to_string(here.data().join("mongod.log")).expect("a log"), "mongod");
+}
+
+async fn a_data_directory_that_others_may_change_is_one_sentence() {
+    let Some(here) = Here::new() else { return };
+    fs::create_dir(here.data()).expect("a directory");
+    fs::set_permissions(here.data(), fs::Permissions::from_mode(0o777)).expect("our own");
+    let data = fs::canonicalize(here.data()).expect("it is there");
+    for arguments in [&["serve", "--listen", "127.0.0.1:0"][..], &["import", EXAMPLE, "--customer", "7"]] {
+        let ended = run(&mut here.pagebucket(&[arguments, &["--log", "warn"]].concat())).await;
+        assert_eq!(
+            ended.sentence(3),
+            format!(
+                "{0} can be written to by other users: run `chmod go-w {0}`, or name another directory by --data-dir",
+                data.display()
+            )
+        );
+        assert_eq!((ended.err.lines().count(), ended.out.as_str()), (1, ""), "{ended:?}");
+        assert_eq!(fs::read_dir(&data).expect("it is there").count(), 0, "nothing is made there");
+    }
+}
+
 async fn killed_serve_starts_again() {
     let Some(here) = Here::new() else { return };
     for round in 1..=2 {
@@ -172,7 +238,6 @@ async fn killed_serve_starts_again() {
 }
 
 async fn an_early_signal_leaves_nothing_running() {
-    const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
     let Some(here) = Here::new() else { return };
     for (arguments, name, expected) in [
         (&["serve", "--listen", "127.0.0.1:0"][..], "TERM", 0),

@@ -6,6 +6,7 @@ use mongodb::bson::{Bson, Document, doc};
 use pagebucket::domain::Clock;
 use pagebucket::store::trades::Capacity;
 use pagebucket::store::{Connection, Store};
+use tokio::task::JoinSet;
 
 use super::program::{Place, run};
 use crate::harness::tests;
@@ -14,6 +15,7 @@ tests!["commands":
     keys_are_kept_as_long_as_the_last_start_says,
     views_are_kept_as_long_as_the_last_start_says,
     instances_starting_together_agree,
+    instances_with_different_key_retentions_start_together,
 ];
 
 /// After how many seconds documents expire by an index, which must be there.
@@ -65,26 +67,22 @@ async fn views_are_kept_as_long_as_the_last_start_says() {
     assert_eq!(expiry().await, Some(DAY));
 }
 
-/// Whoever is overtaken while it changes the index looks again: none fails, and what is there is what one said.
+/// An instance that is overtaken while it changes an index looks again: none fails, and the index is what one
+/// of them asked for.
 async fn instances_starting_together_agree() {
     let place = Place::new().await;
-    let connection =
-        Connection { uri: place.uri.clone(), database: place.name.clone(), pool_size: 4, observer: None };
-    let store = async || {
-        Store::connect(connection.clone(), Capacity::default(), Clock::system()).await.expect("a server")
-    };
-    store().await.migrate().await.expect("an empty database");
+    store(&place).await.migrate().await.expect("an empty database");
     for turn in 0..10_u32 {
-        let mut instances = tokio::task::JoinSet::new();
+        let mut instances = JoinSet::new();
         for number in 0..4_u32 {
-            let store = store().await;
-            // On and off in turns, as one mind; and in the last turns each as it likes.
+            let store = store(&place).await;
+            // All with the same, on and off in turns; in the last turns with different ones.
             let days = if turn < 6 { turn % 2 } else { number % 3 };
             let retention = Some(Duration::from_secs(u64::from(days) * 86_400)).filter(|_| days > 0);
             instances.spawn(async move { store.keep_views_for(retention).await });
         }
         for kept in instances.join_all().await {
-            kept.expect("whoever is overtaken looks again");
+            kept.expect("an instance that is overtaken looks again");
         }
         let seconds = expiry(&place, "page_views", "timestamp_1").await;
         match turn {
@@ -93,4 +91,35 @@ async fn instances_starting_together_agree() {
             _ => assert!([None, Some(86_400), Some(172_800)].contains(&seconds), "{seconds:?}"),
         }
     }
+}
+
+/// On a new database each instance finds no index, and creates one with its own retention.
+async fn instances_with_different_key_retentions_start_together() {
+    const HOURS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+    let place = Place::new().await;
+    store(&place).await.migrate().await.expect("an empty database");
+    let collection = place.database().await.collection::<Document>("idempotency_keys");
+    for turn in 0..10 {
+        // Each connects before the first begins.
+        let mut stores = Vec::new();
+        for hours in HOURS {
+            stores.push((store(&place).await, Duration::from_secs(hours * 3600)));
+        }
+        let starts: JoinSet<_> = stores
+            .into_iter()
+            .map(|(store, retention)| async move { store.keep_keys_for(retention).await })
+            .collect();
+        for kept in starts.join_all().await {
+            kept.unwrap_or_else(|error| panic!("each instance starts, in turn {turn}: {error}"));
+        }
+        let seconds = expiry(&place, "idempotency_keys", "touched_1").await.expect("a TTL index");
+        assert!(HOURS.contains(&((seconds as u64 - 600) / 3600)), "{seconds}");
+        collection.drop_index("touched_1").await.expect("as on a new database");
+    }
+}
+
+async fn store(place: &Place) -> Store {
+    let connection =
+        Connection { uri: place.uri.clone(), database: place.name.clone(), pool_size: 4, observer: None };
+    Store::connect(connection, Capacity::default(), Clock::system()).await.expect("a server")
 }

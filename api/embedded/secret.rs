@@ -1,0 +1,98 @@
+//! What opens the private mongod: random, made once, in files that only this user can read.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use super::Error;
+use super::layout::{self, Layout};
+
+/// Random bytes in a secret, written as hexadecimal digits: mongod takes these as a key, and a URI as a password.
+const BYTES: usize = 32;
+
+/// Every permission of the group and of everyone.
+const OTHERS: u32 = 0o077;
+
+/// A text that `Debug` does not show.
+#[derive(Clone)]
+pub(super) struct Secret(String);
+
+/// The secrets of a data directory.
+#[derive(Debug, Clone)]
+pub(super) struct Secrets {
+    /// Of the user whom clients are.
+    pub(super) password: Secret,
+    /// Of the members of the replica set, and so of the process that controls this one.
+    pub(super) key: Secret,
+}
+
+impl Secrets {
+    /// Makes those that are missing. Only for the owner of the data directory.
+    pub(super) fn kept_or_new(layout: &Layout) -> Result<Self, Error> {
+        Ok(Self { password: kept_or_new(&layout.password())?, key: kept_or_new(&layout.key())? })
+    }
+
+    /// `None` unless both are there.
+    pub(super) fn kept(layout: &Layout) -> Result<Option<Self>, Error> {
+        let (password, key) = (kept(&layout.password())?, kept(&layout.key())?);
+        Ok(password.zip(key).map(|(password, key)| Self { password, key }))
+    }
+}
+
+impl Secret {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    fn random() -> Self {
+        Self(rand::random::<[u8; BYTES]>().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+fn kept(path: &Path) -> Result<Option<Secret>, Error> {
+    match layout::file().read(true).open(path) {
+        Ok(file) => read(&file, path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("read", path, error)),
+    }
+}
+
+fn kept_or_new(path: &Path) -> Result<Secret, Error> {
+    let failed = |source| Error::io("write", path, source);
+    let file =
+        layout::file().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    if let Some(secret) = read(&file, path)? {
+        return Ok(secret);
+    }
+    let secret = Secret::random();
+    file.set_len(0)
+        .and_then(|()| file.write_all_at(format!("{}\n", secret.0).as_bytes(), 0))
+        .and_then(|()| file.sync_all())
+        .map_err(failed)?;
+    Ok(secret)
+}
+
+/// `None` for a file that holds no whole secret, as a crash may leave one behind.
+fn read(file: &File, path: &Path) -> Result<Option<Secret>, Error> {
+    let failed = |source| Error::io("read", path, source);
+    let found = file.metadata().map_err(failed)?;
+    if found.uid() != layout::user() || found.mode() & OTHERS != 0 {
+        return Err(Error::NotSecret { path: path.to_owned() });
+    }
+    let text = io::read_to_string(file).map_err(failed)?;
+    let text = text.trim_end();
+    let whole = text.len() == 2 * BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Ok(whole.then(|| Secret(text.to_owned())))
+}
