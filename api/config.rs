@@ -1,7 +1,7 @@
 //! The settings of a server as typed fields; their doc comments are `--help`, and each flag has an
 //! environment twin.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -144,6 +144,12 @@ pub struct ServerArgs {
     )]
     pub cors_origins: Vec<CorsOrigin>,
 
+    /// Hosts that requests may name beside localhost, 127.0.0.1 and [::1], comma-separated, without ports:
+    /// `api.example`. Requests that name another get 421. Without it any host may be named, unless --listen is an
+    /// address of this machine alone.
+    #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',')]
+    pub allowed_hosts: Vec<AllowedHost>,
+
     /// Most requests under way at once; beyond them clients get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
@@ -226,6 +232,32 @@ impl std::str::FromStr for CorsOrigin {
     }
 }
 
+/// A host that requests may name, as they write it: a name, an IPv4 address, or an IPv6 address in brackets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedHost(pub String);
+
+impl std::str::FromStr for AllowedHost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let address = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        if let Ok(address) = address.parse::<Ipv6Addr>() {
+            return Ok(Self(format!("[{address}]")));
+        }
+        let name = text.strip_suffix('.').unwrap_or(text);
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        if name.len() <= 253 && name.split('.').all(is_label) {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err("must be a host such as api.example, 192.0.2.1 or [2001:db8::1], without a scheme, a port, a path or a wildcard".to_owned())
+        }
+    }
+}
+
 /// How the log is written, to standard error.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -286,5 +318,37 @@ mod tests {
         assert!("https://app.example".parse::<CorsOrigin>().is_ok());
         assert!("https://app.example/".parse::<CorsOrigin>().is_err());
         assert!("app.example".parse::<CorsOrigin>().is_err());
+    }
+
+    #[test]
+    fn hosts_are_hosts() {
+        for (text, host) in [
+            ("api.example", "api.example"),
+            (" API.example. ", "API.example"),
+            ("my_service-1", "my_service-1"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("::1", "[::1]"),
+            ("[2001:DB8:0::1]", "[2001:db8::1]"),
+        ] {
+            assert_eq!(text.parse(), Ok(AllowedHost(host.to_owned())), "{text}");
+        }
+        let long = "a".repeat(254);
+        for text in [
+            "",
+            ".",
+            "*",
+            "*.example",
+            "http://a",
+            "a:80",
+            "a/b",
+            "a..b",
+            "[a]",
+            "[::1]:80",
+            "a b",
+            "ä",
+            &long,
+        ] {
+            assert!(text.parse::<AllowedHost>().is_err(), "{text}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`router`] is the map: one expression mounts a route *and* documents it. From the outside in, a
 //! request passes its id, the access log and the draining of its body ([`entry`]), CORS, compression,
-//! the rendering of problems and panics ([`problem`]), and, under `/v1`, the cap on requests under
-//! way, what the client accepts, and the request's deadline ([`limits`]).
+//! the rendering of problems and panics ([`problem`]), the check of the host that it names ([`hosts`]),
+//! and, under `/v1`, the cap on requests under way, what the client accepts, and the request's deadline ([`limits`]).
 
 mod accept;
 mod access_log;
@@ -16,6 +16,7 @@ mod entry;
 mod etag;
 mod export;
 mod health;
+mod hosts;
 mod idempotency;
 mod limits;
 mod links;
@@ -50,6 +51,7 @@ use utoipa_axum::routes;
 pub use caching::KeptBy;
 pub use cors::Origins;
 pub use export::Exports;
+pub use hosts::Hosts;
 pub use metrics::Metrics;
 pub use openapi::document;
 pub use pages::Pages;
@@ -84,6 +86,8 @@ pub struct Api {
     pub limits: Limits,
     /// Who may call from a page elsewhere.
     pub origins: Origins,
+    /// Which hosts a request may name.
+    pub hosts: Hosts,
     /// Whether new requests should be sent here.
     pub ready: Ready,
     /// What `/metrics` shows.
@@ -154,14 +158,14 @@ pub fn router(api: Api) -> Router {
         .merge(probes)
         .merge(site::router().layer(middleware::from_fn_with_state(places, limits::under_way)))
         .fallback(site::nothing_here);
-    surrounded(all, api.limits, api.origins.clone()).with_state(Arc::new(api))
+    surrounded(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }
 
 /// Puts around other routes all that is around those of `/v1`: for benchmarks, which compare what is
 /// inside.
 pub fn as_ours(routes: Router, limits: Limits, origins: Origins) -> Router {
     let admission = Admission { ready: Ready::default(), places: Places::new(limits.requests) };
-    surrounded(routes.layer(admission), limits, origins)
+    surrounded(routes.layer(admission), limits, origins, Hosts::only([]))
 }
 
 /// Puts around routes what is around every request.
@@ -169,6 +173,7 @@ fn surrounded<S: Clone + Send + Sync + 'static>(
     routes: Router<S>,
     limits: Limits,
     origins: Origins,
+    hosts: Hosts,
 ) -> Router<S> {
     // Together, because a request copies whatever one `layer` after another is wrapped around.
     routes.layer((
@@ -176,5 +181,6 @@ fn surrounded<S: Clone + Send + Sync + 'static>(
         cors::layer(origins),
         CompressionLayer::new().compress_when(DefaultPredicate::new().and(site::may_be_compressed)),
         problem::Render,
+        hosts,
     ))
 }

@@ -19,9 +19,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use self::reader::MustRead;
-use crate::config::{CorsOrigin, ServerArgs};
+use crate::config::{AllowedHost, CorsOrigin, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, Exports, KeptBy, Limits, Metrics, Origins, Pages, Ready};
+use crate::http::{self, Api, Exports, Hosts, KeptBy, Limits, Metrics, Origins, Pages, Ready};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -58,6 +58,7 @@ impl Server {
     /// The address cannot be bound.
     pub async fn bind(args: &ServerArgs, store: Store, clock: Clock) -> std::io::Result<Self> {
         let listener = TcpListener::bind(args.listen).await?;
+        let address = listener.local_addr()?;
         let ready = Ready::default();
         let api = Api {
             store: store.clone(),
@@ -67,11 +68,12 @@ impl Server {
             clock,
             limits: limits(args),
             origins: origins(&args.cors_origins),
+            hosts: hosts(&args.allowed_hosts, address),
             ready: ready.clone(),
             metrics: Metrics::new(telemetry::exposition),
         };
         Ok(Self {
-            address: listener.local_addr()?,
+            address,
             listener,
             router: http::router(api),
             store,
@@ -166,6 +168,20 @@ fn limits(args: &ServerArgs) -> Limits {
         requests: args.max_requests as usize,
         body: args.max_body as usize,
         body_timeout: Duration::from_secs(args.body_timeout),
+    }
+}
+
+/// A listener that only this machine reaches trusts its clients, and is what a page with a rebound name attacks.
+fn hosts(given: &[AllowedHost], address: SocketAddr) -> Hosts {
+    let names = given.iter().map(|AllowedHost(name)| name.clone());
+    let ip = address.ip().to_canonical();
+    if ip.is_loopback() {
+        // Which need not be 127.0.0.1.
+        Hosts::only(names.chain([ip.to_string()]))
+    } else if given.is_empty() {
+        Hosts::any()
+    } else {
+        Hosts::only(names)
     }
 }
 

@@ -1,9 +1,17 @@
 //! What a client is ready to take. There is one answer but of an export, JSON, or for an upload a JSON
 //! text a line, and it is said before anything is done that it will not be taken: an append is not
 //! stored then.
+//!
+//! A streamed answer takes HTTP/1.1: its length is not known beforehand, so that it is sent in chunks, and lacks the
+//! last one when it breaks off (RFC 9112, 6.3). In HTTP/1.0 it would end with its connection, and one that breaks off
+//! would look whole. To reset the connection then is not enough: the system closes the connections of a killed
+//! process in order, and what forwards connections may turn a reset into an ordinary end.
+//!
+//! The status is 505, although RFC 9110 speaks of the *major* version there. 426 must name a protocol in `Upgrade`:
+//! HTTP/1.0 does not know that header, and a proxy that passes it on to a client of HTTP/2 makes the answer malformed.
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
 use super::export;
 use super::problem::{Kind, Problem};
@@ -13,12 +21,12 @@ use super::uploads;
 /// its media type itself.
 pub(super) fn json_or_nothing(request: &Request) -> Result<(), Problem> {
     let refuse = |detail: &str| Err(Problem::new(Kind::NotAcceptable, detail));
+    if request.version() < Version::HTTP_11 && is_streamed(request) {
+        let why = "This answer is streamed, which takes HTTP/1.1 or later; the request, or a proxy on its way, speaks HTTP/1.0. Nothing was done.";
+        return Err(Problem::new(Kind::HttpVersionNotSupported, why));
+    }
     let headers = request.headers();
-    let other = || {
-        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        route == Some(export::PATH) || (uploads::is_one(request) && takes_lines(headers))
-    };
-    if !takes_json(headers) && !other() {
+    if !takes_json(headers) && !is_streamed(request) {
         return refuse("The answer is `application/json`, which `Accept` excludes.");
     }
     if !takes_encoding(headers) {
@@ -27,6 +35,12 @@ pub(super) fn json_or_nothing(request: &Request) -> Result<(), Problem> {
         );
     }
     Ok(())
+}
+
+/// Whether the answer is streamed, row by row: an export, or an upload's outcomes line by line.
+fn is_streamed(request: &Request) -> bool {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    route == Some(export::PATH) || (uploads::is_one(request) && takes_lines(request.headers()))
 }
 
 /// Whether it takes the answer of all routes but one.
@@ -61,13 +75,24 @@ pub(super) fn takes_lines(headers: &HeaderMap) -> bool {
 
 /// Whether it takes the bytes as they are, or compressed in a way that they are compressed here.
 fn takes_encoding(headers: &HeaderMap) -> bool {
-    let codings: Vec<_> = listed(headers, header::ACCEPT_ENCODING).collect();
-    let weight = |named: &str| {
-        codings.iter().find(|(coding, _)| coding.eq_ignore_ascii_case(named)).map(|(_, weight)| *weight > 0.0)
+    weight_of_coding(headers, "identity").unwrap_or(1.0) > 0.0
+        || ["gzip", "zstd"].iter().any(|coding| weight_of_coding(headers, coding).unwrap_or(0.0) > 0.0)
+}
+
+/// Whether it takes gzip, and would not rather have the bytes as they are.
+pub(super) fn prefers_gzip(headers: &HeaderMap) -> bool {
+    let gzip = weight_of_coding(headers, "gzip").unwrap_or(0.0);
+    gzip > 0.0 && gzip >= weight_of_coding(headers, "identity").unwrap_or(0.0)
+}
+
+/// The weight that the client gives a content coding, by its name or with all others; `None` where it says nothing.
+fn weight_of_coding(headers: &HeaderMap, coding: &str) -> Option<f32> {
+    let named = |named: &str| {
+        listed(headers, header::ACCEPT_ENCODING)
+            .find(|(listed, _)| listed.eq_ignore_ascii_case(named))
+            .map(|(_, weight)| weight)
     };
-    let any_other = weight("*");
-    weight("identity").or(any_other).unwrap_or(true)
-        || ["gzip", "zstd"].iter().any(|coding| weight(coding).or(any_other).unwrap_or(false))
+    named(coding).or_else(|| named("*"))
 }
 
 /// The elements of a header, each without its parameters, and its weight. One that is none is taken
@@ -167,5 +192,24 @@ mod tests {
         for accept in ["identity;q=0", "*;q=0", "br, identity;q=0", "gzip;q=0, zstd;q=0, identity;q=0, *"] {
             assert!(!takes_encoding(&with(header::ACCEPT_ENCODING, accept)), "{accept:?}");
         }
+    }
+
+    #[test]
+    fn gzip_is_preferred_where_it_is_taken() {
+        for (accept, gzip) in [
+            ("gzip", true),
+            ("gzip, deflate, br, zstd", true),
+            ("identity, GZIP", true),
+            ("gzip;q=0.1", true),
+            ("*", true),
+            ("", false),
+            ("br, zstd", false),
+            ("gzip;q=0, *", false),
+            ("identity, gzip;q=0.5", false),
+            ("*;q=0", false),
+        ] {
+            assert_eq!(prefers_gzip(&with(header::ACCEPT_ENCODING, accept)), gzip, "{accept:?}");
+        }
+        assert!(!prefers_gzip(&HeaderMap::new()));
     }
 }

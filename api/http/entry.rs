@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderValue, Response, Version, header};
 use futures_util::future::BoxFuture;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -69,6 +69,10 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let started = Instant::now();
+        if request.version() < Version::HTTP_11 {
+            // Compression takes an answer's length away, and in HTTP/1.0 nothing else says where its end is.
+            request.headers_mut().remove(header::ACCEPT_ENCODING);
+        }
         let id = RequestId::of(request.headers());
         let (id_header, line) = (id.header(), Line::of(id.clone(), &request));
         request.extensions_mut().insert(id);

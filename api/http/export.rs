@@ -4,7 +4,7 @@
 //! gone out. A client that stops reading stops that, too, and is cut off by its connection, which waits
 //! only so long to write. The deadline of other requests is met by the head of the answer, and does not
 //! touch the body. A body that cannot go on ends its connection without the end that chunked coding has:
-//! what came is incomplete, and every client can tell.
+//! what came is incomplete, and every client can tell, because clients of HTTP/1.0 are refused ([`super::accept`]).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use super::Api;
 use super::metrics::{EXPORTED, EXPORTS};
 use super::params::ExportParams;
-use super::problem::{Kind, Problem, ReadProblems};
+use super::problem::{ExportProblems, Kind, Problem};
 use super::views::TradeView;
 use super::{accept, schemas};
 use crate::domain::CustomerId;
@@ -62,7 +62,7 @@ pub struct ExportedTradeView {
 /// All its trades, or those behind `after`, or of a span of time, in order of `seq`: one JSON object a line,
 /// or CSV, as `pagebucket import` takes them. What it held at the beginning is exported; what is
 /// appended meanwhile is not. An unknown customer has no rows. When the export cannot go on, the connection is
-/// closed before the end of the body: go on with `after` the last whole row.
+/// closed before the end of the body: go on with `after` the last whole row. Needs HTTP/1.1 or later.
 #[utoipa::path(
     get,
     path = "/v1/customers/{customerId}/trades/export",
@@ -82,7 +82,7 @@ pub struct ExportedTradeView {
                 )),
             ),
         ),
-        ReadProblems,
+        ExportProblems,
     ),
 )]
 pub async fn export(

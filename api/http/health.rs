@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Api;
-use super::problem::{Problem, ReadyProblems};
+use super::problem::{ProbeProblems, Problem, ReadyProblems};
 
 /// In which the database must answer for the service to be ready.
 const PING: Duration = Duration::from_secs(2);
@@ -32,7 +32,10 @@ const OK: Json<Health> = Json(Health { status: "ok" });
     path = "/livez",
     operation_id = "livez",
     tag = "Probes",
-    responses((status = 200, description = "It is.", body = Health, example = json!({ "status": "ok" }))),
+    responses(
+        (status = 200, description = "It is.", body = Health, example = json!({ "status": "ok" })),
+        ProbeProblems,
+    ),
 )]
 pub async fn livez() -> Json<Health> {
     OK

@@ -10,6 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, Method, StatusCode, header};
 
 use super::Api;
+use super::problem::ProbeProblems;
 
 /// Requests answered, by method, route and status.
 pub const REQUESTS: &str = "pagebucket_http_requests_total";
@@ -70,6 +71,7 @@ impl fmt::Debug for Metrics {
             status = 200, description = "The measurements.", body = String, content_type = "text/plain",
             example = json!("pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n")
         ),
+        ProbeProblems,
     ),
 )]
 pub async fn expose(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {

@@ -18,8 +18,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use documented::{
-    AppendProblems, BucketProblems, CountProblems, ManyProblems, PageProblems, PreallocationProblems,
-    ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
+    AppendProblems, BucketProblems, CountProblems, ExportProblems, ManyProblems, PageProblems,
+    PreallocationProblems, ProbeProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
 };
 pub use kind::Kind;
 pub use render::Render;

@@ -1,28 +1,62 @@
 //! What a person sees in a browser: a first page, the problems, the document, Swagger UI. All from
-//! files inside the binary.
+//! files inside the binary, each kept as it is and compressed, with a tag.
 
-use std::fmt::Write;
-use std::sync::{Arc, OnceLock};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Request, State};
-use axum::http::{Extensions, HeaderMap, StatusCode, Version, header};
-use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
-use utoipa_swagger_ui::{Config, SwaggerUi};
+use utoipa_swagger_ui::Config;
 
-use super::Api;
 use super::etag::{EntityTag, IfNoneMatch};
 use super::problem::{Kind, Problem};
+use super::{Api, accept};
 
-const HOME: &str = include_str!("../../web/index.html");
-const PROBLEMS: &str = include_str!("../../web/problems.html");
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// On an answer that is sent as it is, as all from here are. Compressing Swagger UI's 1.5 MB anew for everybody who asks
-/// would keep a core busy for each; a tag keeps it from being sent twice instead.
+/// Swagger UI's own files, those that its page names.
+const SWAGGER_UI: [(&str, &str, &str); 8] = [
+    ("/docs/", "index.html", HTML),
+    ("/docs/index.css", "index.css", CSS),
+    ("/docs/swagger-ui.css", "swagger-ui.css", CSS),
+    ("/docs/swagger-ui-bundle.js", "swagger-ui-bundle.js", JAVASCRIPT),
+    ("/docs/swagger-ui-standalone-preset.js", "swagger-ui-standalone-preset.js", JAVASCRIPT),
+    ("/docs/swagger-initializer.js", "swagger-initializer.js", JAVASCRIPT),
+    ("/docs/favicon-16x16.png", "favicon-16x16.png", "image/png"),
+    ("/docs/favicon-32x32.png", "favicon-32x32.png", "image/png"),
+];
+
+/// What a page may load and do: scripts, styles, images and answers of this server, and nothing else. Two exceptions,
+/// both for Swagger UI; neither lets a script run:
+///
+/// - The hash in `style-src` is of the one `<style>` that it writes, for its logo.
+/// - `data:` in `img-src`: its style sheet holds its icons.
+///
+/// What another version of Swagger UI would need, the browser test says.
+const POLICY: &str = "default-src 'none'; script-src 'self'; \
+                      style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w='; \
+                      img-src 'self' data:; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// On every answer from here. `nosniff` is on every answer there is.
+const HEADERS: [(HeaderName, HeaderValue); 3] = [
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::VARY, HeaderValue::from_static("accept-encoding")),
+];
+
+/// On an answer that is not compressed on its way out: it is compressed already, or must not be.
 #[derive(Clone, Copy)]
 pub(super) struct Whole;
 
@@ -32,53 +66,96 @@ pub(super) fn may_be_compressed(_: StatusCode, _: Version, _: &HeaderMap, extens
 }
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    // Rendered once: neither changes while the process lives.
-    let document = Bytes::from(super::document());
-    let problems = Bytes::from(PROBLEMS.replace("<!-- problems -->", &problem_table()));
+    let to_docs = get(async || Redirect::to("/docs/"));
+    FILES.iter().fold(Router::new().route("/docs", to_docs), |router, file| {
+        router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
+    })
+}
+
+/// All that is served here. None of it changes while the process lives.
+static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+    let own = [
+        ("/", HTML, include_str!("../../web/index.html").into()),
+        ("/site.css", CSS, include_str!("../../web/site.css").into()),
+        ("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into()),
+        ("/problems", HTML, problem_page().into()),
+        ("/openapi.json", "application/json", super::document().into()),
+    ];
+    let own = own.into_iter().map(|(path, media_type, bytes)| File::new(path, media_type, bytes, false));
     // The validator is a service elsewhere.
-    let config = Config::from("/openapi.json").validator_url("none");
-    let tag = tag(&[HOME.as_bytes(), &document, &problems], &config);
-    let swagger = SwaggerUi::new("/docs").config(config);
-    Router::new()
-        .route("/", get(|| async { Html(HOME) }))
-        .route("/problems", get(move || async move { Html(problems) }))
-        .route(
-            "/openapi.json",
-            get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
-        )
-        .merge(swagger)
-        .layer(middleware::from_fn_with_state(tag, only_if_changed))
-}
-
-/// One for all that is served here, made of all that it is made of.
-fn tag(pages: &[&[u8]], swagger: &Config<'static>) -> EntityTag {
-    /// The files that come with `utoipa-swagger-ui`, which change only with its version.
-    static SWAGGER: OnceLock<Sha256> = OnceLock::new();
-    let digest = SWAGGER.get_or_init(|| {
-        let config = Arc::new(swagger.clone());
-        ["index.html", "swagger-initializer.js", "swagger-ui-bundle.js", "swagger-ui.css"]
-            .into_iter()
-            .filter_map(|name| utoipa_swagger_ui::serve(name, Arc::clone(&config)).ok().flatten())
-            .fold(Sha256::new(), |digest, file| digest.chain_update(&file.bytes))
+    let config = Arc::new(Config::from("/openapi.json").validator_url("none"));
+    let swagger_ui = SWAGGER_UI.into_iter().map(|(path, name, media_type)| {
+        let file = utoipa_swagger_ui::serve(name, Arc::clone(&config)).ok().flatten();
+        let file = file.expect("one of the files that this program is built with");
+        let bytes = match file.bytes {
+            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+            Cow::Owned(bytes) => bytes.into(),
+        };
+        File::new(path, media_type, bytes, file.gzpipped)
     });
-    let digest = pages.iter().fold(digest.clone(), |digest, page| digest.chain_update(page)).finalize();
-    let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    EntityTag::new(hex)
+    own.chain(swagger_ui).collect()
+});
+
+/// A file in the form that it came in, and in the other one from when it is first asked for.
+struct File {
+    path: &'static str,
+    media_type: &'static str,
+    /// Of its bytes; of the compressed ones the same, weak.
+    tag: EntityTag,
+    came: Bytes,
+    came_compressed: bool,
+    other: OnceLock<Bytes>,
 }
 
-/// Answers 304 to whoever has it already.
-async fn only_if_changed(State(tag): State<EntityTag>, request: Request, next: Next) -> Response {
-    let known = IfNoneMatch::of(request.headers()).met_by(&tag);
-    let mut response = next.run(request).await;
-    if response.status() != StatusCode::OK {
-        return response;
+impl File {
+    fn new(path: &'static str, media_type: &'static str, came: Bytes, came_compressed: bool) -> Self {
+        let digest = Sha256::digest(&came);
+        let tag = EntityTag::new(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        Self { path, media_type, tag, came, came_compressed, other: OnceLock::new() }
     }
-    if known.is_some() {
-        response = StatusCode::NOT_MODIFIED.into_response();
+
+    /// The file in a form that the client takes, or 304 when it has it.
+    fn answer(&self, headers: &HeaderMap) -> Response {
+        let mut response = match IfNoneMatch::of(headers).met_by(&self.tag) {
+            Some(tag) => (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response(),
+            None => {
+                let gzip = accept::prefers_gzip(headers);
+                let content_type = HeaderValue::from_static(self.media_type);
+                let head = [(header::CONTENT_TYPE, content_type), (header::ETAG, self.tag.header())];
+                let mut response = (head, self.bytes(gzip)).into_response();
+                if gzip {
+                    let gzip = HeaderValue::from_static("gzip");
+                    response.headers_mut().insert(header::CONTENT_ENCODING, gzip);
+                }
+                response
+            }
+        };
+        response.headers_mut().extend(HEADERS);
+        response.extensions_mut().insert(Whole);
+        response
     }
-    response.headers_mut().insert(header::ETAG, tag.header());
-    response.extensions_mut().insert(Whole);
-    response
+
+    fn bytes(&self, compressed: bool) -> Bytes {
+        if compressed == self.came_compressed {
+            return self.came.clone();
+        }
+        let recoded = || if compressed { gzipped(&self.came) } else { gunzipped(&self.came) };
+        self.other
+            .get_or_init(|| recoded().expect("bytes in memory, compressed by us or by the build"))
+            .clone()
+    }
+}
+
+fn gzipped(bytes: &[u8]) -> std::io::Result<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?.into())
+}
+
+fn gunzipped(bytes: &[u8]) -> std::io::Result<Bytes> {
+    let mut plain = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut plain)?;
+    Ok(plain.into())
 }
 
 pub(super) async fn nothing_here() -> impl IntoResponse {
@@ -88,7 +165,7 @@ pub(super) async fn nothing_here() -> impl IntoResponse {
     )
 }
 
-fn problem_table() -> String {
+fn problem_page() -> String {
     let mut rows = String::new();
     for kind in Kind::ALL {
         let spec = kind.spec();
@@ -106,5 +183,5 @@ fn problem_table() -> String {
             status = spec.status.as_u16(),
         );
     }
-    rows
+    include_str!("../../web/problems.html").replace("<!-- problems -->", &rows)
 }

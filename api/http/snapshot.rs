@@ -1,12 +1,14 @@
-//! Windows of a moment that has been: what a walk along the links goes through.
+//! Windows of a history as it was: what a walk along the links goes through.
 //!
 //! A walk begins with a look at the history's last page. Its links name the last trade of that moment
 //! (`asOf`), and as long as windows lie on pages that were full by then, nothing of them can change any
 //! more, the totals of that moment included: such a window is a function of its address. It needs no look
 //! at the tail, and may be kept for ever.
 //!
-//! What a client names need not have been, though. It is believed if this process has itself seen the
-//! history come so far, and is found out otherwise.
+//! A client may name any trade. As long as the history holds it, it ends a beginning of the history, and the totals are
+//! those of this beginning, whether or not there was a moment when the history held no more: 25 trades in one command
+//! are visible at once, and `asOf=24` gives 24 all the same. A trade beyond the end names nothing. This process
+//! remembers how far it has seen histories come, and looks at the tail otherwise.
 
 use super::Api;
 use super::caching::Caching;
@@ -25,7 +27,7 @@ pub struct Snapshot {
 
 /// What a listing is of.
 pub enum Moment {
-    /// One that has been: the full pages of then.
+    /// An earlier one: the full pages of then.
     Then(Snapshot, FullPages),
     /// This one.
     Now(History),
@@ -39,7 +41,7 @@ impl Snapshot {
         window.lies_in_full_pages(snapshot.totals()).then_some(snapshot)
     }
 
-    /// How it may be kept, if there was such a moment.
+    /// How it may be kept, if the history has come so far.
     pub fn caching(self, epoch: Epoch, customer: CustomerId) -> Caching {
         Caching::of_snapshot(epoch, customer, self.last)
     }
@@ -61,7 +63,7 @@ impl Snapshot {
 }
 
 impl Moment {
-    /// That of the snapshot, if it has been; else this one. The tail is read unless that is known.
+    /// That of the snapshot, if the history has come so far; else this one. The tail is read unless that is known.
     ///
     /// # Errors
     /// No database in time, or a corrupt bucket.

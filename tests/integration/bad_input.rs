@@ -3,18 +3,28 @@
 mod bodies;
 mod connections;
 mod headers;
+mod hosts;
 mod parameters;
 mod values;
+mod versions;
 
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Client};
 
 pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [bodies::tests(), connections::tests(), headers::tests(), parameters::tests(), values::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        bodies::tests(),
+        connections::tests(),
+        headers::tests(),
+        hosts::tests(),
+        parameters::tests(),
+        values::tests(),
+        versions::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Words of the driver, the database, the framework and the machine: none of a client's business.

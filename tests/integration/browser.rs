@@ -1,49 +1,158 @@
-//! What a person sees, in a real browser without any network but this machine's.
+//! What a person sees, in a real browser without any network but this machine's, and under the policy that the pages
+//! are sent with.
 
+use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::process::Command;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, timeout};
 
 use crate::harness::{Service, skip, tests};
 
-tests!["browser": swagger_ui_shows_every_operation, the_first_page_names_its_own_address];
+tests!["browser":
+    swagger_ui_shows_every_operation,
+    a_request_is_tried_out,
+    the_first_page_names_its_own_address,
+    every_problem_has_its_place,
+];
 
-/// The page after its scripts have run, or `None` where there is no browser.
-async fn rendered(url: &str) -> Option<String> {
-    let Ok(browser) = std::env::var("CHROMIUM") else {
-        skip(&format!("{} in a browser", url.rsplit('/').next().unwrap_or(url)), "CHROMIUM is not set");
-        return None;
-    };
-    let profile = std::env::temp_dir().join(format!(
-        "pagebucket-browser-{}-{:x}",
-        std::process::id(),
-        rand::random::<u64>()
-    ));
-    let browser = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-sync",
-        ])
-        .args(["--disable-background-networking", "--disable-component-update"])
-        // Whatever it asks for elsewhere, it does not get.
-        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-        .arg(format!("--user-data-dir={}", profile.display()))
-        // Timers and requests of the page run to their end before it is printed.
-        .args(["--virtual-time-budget=20000", "--dump-dom", url])
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(Duration::from_secs(90), browser).await.expect("the browser to end");
-    std::fs::remove_dir_all(&profile).ok();
-    Some(String::from_utf8(output.expect("the browser to run").stdout).expect("text"))
+/// Longer than anything takes on a slow machine; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Notes what the policy of a page refuses, from before the page's first byte.
+const WATCH: &str = "window.refused = []; document.addEventListener('securitypolicyviolation', event =>
+    refused.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));";
+
+/// A browser with one page, driven by the DevTools protocol over pipes. Ends with this value.
+struct Browser {
+    _child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    calls: u64,
+    session: Option<String>,
+    /// What the page's console and the browser's log say.
+    said: Vec<String>,
+    profile: PathBuf,
+}
+
+impl Browser {
+    /// At this address, or `None` where there is no browser.
+    async fn open(url: &str) -> Option<Self> {
+        let Ok(program) = std::env::var("CHROMIUM") else {
+            skip(&format!("{url} in a browser"), "CHROMIUM is not set");
+            return None;
+        };
+        let name = format!("pagebucket-browser-{}-{:x}", std::process::id(), rand::random::<u64>());
+        let profile = std::env::temp_dir().join(name);
+        // The browser's ends of the pipes are its descriptors 3 and 4.
+        let mut child = Command::new("sh")
+            .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh", &program])
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+            .args(["--disable-sync", "--disable-background-networking", "--disable-component-update"])
+            // Whatever it asks for elsewhere, it does not get.
+            .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg("--remote-debugging-pipe")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the browser to start");
+        let (to, from) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        let from = BufReader::new(from);
+        let mut browser =
+            Self { _child: child, to, from, calls: 0, session: None, said: Vec::new(), profile };
+        let page = browser.call("Target.createTarget", json!({ "url": "about:blank" })).await;
+        let page = json!({ "targetId": page["targetId"], "flatten": true });
+        let session = browser.call("Target.attachToTarget", page).await;
+        browser.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            browser.call(domain, json!({})).await;
+        }
+        browser.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": WATCH })).await;
+        browser.call("Page.navigate", json!({ "url": url })).await;
+        browser.until("document.readyState == 'complete'").await;
+        Some(browser)
+    }
+
+    /// The result of a call. What comes meanwhile is noted.
+    async fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.calls += 1;
+        let mut call = json!({ "id": self.calls, "method": method, "params": parameters });
+        if let Some(session) = &self.session {
+            call["sessionId"] = json!(session);
+        }
+        self.to.write_all(format!("{call}\0").as_bytes()).await.expect("to call");
+        loop {
+            let mut message = Vec::new();
+            let read = timeout(PATIENCE, self.from.read_until(0, &mut message)).await;
+            read.expect("the browser to answer in time").expect("to read");
+            assert_eq!(message.pop(), Some(0), "the browser ended");
+            let mut message: Value = serde_json::from_slice(&message).expect("JSON");
+            if message["id"] == self.calls {
+                assert!(message.get("error").is_none(), "{method}: {message}");
+                return message["result"].take();
+            }
+            let method = message["method"].as_str().unwrap_or_default();
+            if ["Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"].contains(&method) {
+                self.said.push(message["params"].to_string());
+            }
+        }
+    }
+
+    /// The value of an expression in the page.
+    async fn value(&mut self, expression: &str) -> Value {
+        let parameters = json!({ "expression": expression, "returnByValue": true });
+        let mut result = self.call("Runtime.evaluate", parameters).await;
+        assert!(result.get("exceptionDetails").is_none(), "{expression}: {result}");
+        result["result"]["value"].take()
+    }
+
+    /// Waits until an expression is true.
+    async fn until(&mut self, expression: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.value(expression).await != true {
+            assert!(Instant::now() < deadline, "not in time: {expression}; {:?}", self.said);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits for an element, and clicks it.
+    async fn click(&mut self, selector: &str) {
+        self.until(&format!("document.querySelector({selector:?}) != null")).await;
+        self.value(&format!("document.querySelector({selector:?}).click()")).await;
+    }
+
+    /// The page as it is now.
+    async fn html(&mut self) -> String {
+        let html = self.value("document.documentElement.outerHTML").await;
+        html.as_str().expect("a text").to_owned()
+    }
+
+    /// Checks that the policy has refused nothing, and that no script has failed.
+    async fn expect_nothing_refused(mut self) {
+        assert_eq!(self.value("refused").await, json!([]));
+        let bad =
+            |said: &&String| said.contains("Content Security Policy") || said.contains("exceptionDetails");
+        assert_eq!(self.said.iter().find(bad), None);
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // What cannot be removed is in the system's own directory for such things.
+        std::fs::remove_dir_all(&self.profile).ok();
+    }
 }
 
 async fn swagger_ui_shows_every_operation() {
     let service = Service::start().await;
-    let Some(page) = rendered(&service.client.url("/docs/")).await else { return };
+    let Some(mut browser) = Browser::open(&service.client.url("/docs/")).await else { return };
+    browser.until("document.querySelector('.opblock') != null").await;
+    let page = browser.html().await;
     let document = service.client.get("/openapi.json").await.expect(200);
     let mut operations = 0;
     for methods in document["paths"].as_object().expect("paths").values() {
@@ -59,11 +168,43 @@ async fn swagger_ui_shows_every_operation() {
     }
     assert!(operations >= 7, "{operations}");
     assert!(!page.contains("Failed to load"), "Swagger UI shows an error");
+    browser.expect_nothing_refused().await;
+}
+
+async fn a_request_is_tried_out() {
+    let service = Service::start().await;
+    let Some(mut browser) = Browser::open(&service.client.url("/docs/")).await else { return };
+    for operation in ["#operations-Probes-livez", "#operations-Customers-listCustomers"] {
+        for button in [".opblock-summary-control", ".try-out__btn", ".execute"] {
+            browser.click(&format!("{operation} {button}")).await;
+        }
+        let status = format!("{operation} .live-responses-table tbody .response-col_status");
+        browser.until(&format!("document.querySelector({status:?})?.innerText.trim() == '200'")).await;
+    }
+    // Everything there is, so that what a policy may refuse is shown.
+    let all = "document.querySelectorAll('.opblock:not(.is-open) .opblock-summary-control, .model-toggle.collapsed')";
+    browser.value(&format!("{all}.forEach(toggle => toggle.click())")).await;
+    browser.until("document.querySelector('.opblock:not(.is-open)') == null").await;
+    browser.expect_nothing_refused().await;
 }
 
 async fn the_first_page_names_its_own_address() {
     let service = Service::start().await;
-    let Some(page) = rendered(&service.client.url("/")).await else { return };
+    let Some(mut browser) = Browser::open(&service.client.url("/")).await else { return };
+    let page = browser.html().await;
     let address = service.client.url("");
     assert!(page.contains(&format!(">{address}</span>/v1/customers/7/trades")), "{page}");
+    let width = browser.value("getComputedStyle(document.body).maxWidth").await;
+    assert_eq!(width, "672px", "the style sheet is in use");
+    browser.expect_nothing_refused().await;
+}
+
+async fn every_problem_has_its_place() {
+    let service = Service::start().await;
+    let Some(mut browser) = Browser::open(&service.client.url("/problems#misdirected-request")).await else {
+        return;
+    };
+    let border = "getComputedStyle(document.getElementById('misdirected-request')).borderLeftColor";
+    assert_ne!(browser.value(border).await, "rgba(0, 0, 0, 0)", "the place that was asked for is marked");
+    browser.expect_nothing_refused().await;
 }

@@ -1,11 +1,11 @@
-//! The README's session with curl, run as printed.
+//! The README's session with curl, run as printed; and what it says of `compose.yaml`.
 
 use serde_json::Value;
 use tokio::process::Command;
 
 use crate::harness::{Service, skip, tests};
 
-tests!["readme": the_session_answers_as_printed];
+tests!["readme": the_session_answers_as_printed, compose_publishes_on_this_machine_alone];
 
 /// Each `$ curl …` line of the README's first `console` block that has one, with what is printed
 /// below it.
@@ -54,4 +54,13 @@ fn comparable(answer: &str) -> Value {
         object.remove("requestId");
     }
     value
+}
+
+async fn compose_publishes_on_this_machine_alone() {
+    let compose =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compose.yaml")).expect("a file");
+    let ports = compose.split("ports:\n").skip(1).flat_map(|rest| {
+        rest.lines().map(str::trim).take_while(|line| line.starts_with("- ")).collect::<Vec<_>>()
+    });
+    assert_eq!(ports.collect::<Vec<_>>(), ["- \"127.0.0.1:8080:8080\""]);
 }

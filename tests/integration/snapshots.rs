@@ -12,7 +12,7 @@ tests!["snapshots":
     only_what_is_in_full_pages_is_of_that_moment,
     a_walk_over_remembered_pages_asks_nobody,
     a_known_snapshot_asks_nobody,
-    what_never_was_is_never_shown,
+    what_is_beyond_the_end_is_never_shown,
     another_instance_finds_out_once,
     many_customers_do_not_mix,
     nothing_remembered_is_needed,
@@ -232,7 +232,7 @@ async fn a_known_snapshot_asks_nobody() {
 }
 
 /// Totals beyond what there is are not believed, whoever had them.
-async fn what_never_was_is_never_shown() {
+async fn what_is_beyond_the_end_is_never_shown() {
     let (service, seen) = observed(MIB).await;
     append(&service.client, 1, 1, 1000).await;
     append(&service.client, 2, 1, 55).await;

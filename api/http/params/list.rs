@@ -154,8 +154,8 @@ impl IntoParams for ListParams {
             ),
             in_query(
                 "asOf",
-                "The history as it was when it ended with this trade, which the links to the next and previous windows \
-                 name: with the totals of that moment, where all trades of the window lie on pages that were full by then. \
+                "The beginning of the history that ends with this trade, as the links to the next and previous windows \
+                 name it: with its totals, where all trades of the window lie on pages that are full up to there. \
                  Such an answer never changes. A window that reaches further is as if it were not given, and so is one \
                  beyond the end. Only together with `after` or `before`, not with `from` or `to`.",
                 ordinal(),

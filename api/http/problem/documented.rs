@@ -33,11 +33,16 @@ documented! {
     AppendProblems: [
         InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
         InvalidTrade, IdempotencyKeyReused, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
+        HttpVersionNotSupported,
     ];
     /// Those of an upload to many histories.
     ManyProblems: [
         InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, UnsupportedMediaType, Internal, Overloaded,
-        DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
+        DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown, HttpVersionNotSupported,
+    ];
+    /// Those of an export.
+    ExportProblems: [
+        InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, HttpVersionNotSupported,
     ];
     /// Those of a read that always finds something.
     ReadProblems: [InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
@@ -59,12 +64,14 @@ documented! {
     ];
     /// Those of the readiness probe.
     ReadyProblems: [DatabaseUnavailable, ShuttingDown];
+    /// Those of a probe that asks nothing of the database.
+    ProbeProblems: [];
 }
 
-/// One response a status, with an example a kind.
+/// One response a status, with an example a kind. Every operation is behind the check of the host.
 fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-    for kind in kinds {
+    for kind in kinds.iter().chain(&[Kind::MisdirectedRequest]) {
         by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
     }
     by_status

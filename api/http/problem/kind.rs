@@ -27,6 +27,8 @@ pub enum Kind {
     BodyTooLarge,
     /// A body that says it is not JSON.
     UnsupportedMediaType,
+    /// A host that this server does not answer for.
+    MisdirectedRequest,
     /// JSON that is not a trade.
     InvalidTrade,
     /// JSON that is not a page view.
@@ -53,6 +55,8 @@ pub enum Kind {
     OutcomeUnknown,
     /// A line of an upload that ended before it.
     NotStored,
+    /// A streamed answer, asked for in HTTP/1.0.
+    HttpVersionNotSupported,
 }
 
 /// What the table says of a kind.
@@ -72,7 +76,7 @@ pub struct Spec {
 
 impl Kind {
     /// All of them, by status.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::InvalidParameter,
         Self::MalformedJson,
         Self::NotFound,
@@ -85,6 +89,7 @@ impl Kind {
         Self::HistoryExhausted,
         Self::BodyTooLarge,
         Self::UnsupportedMediaType,
+        Self::MisdirectedRequest,
         Self::InvalidTrade,
         Self::InvalidPageView,
         Self::IdempotencyKeyReused,
@@ -98,6 +103,7 @@ impl Kind {
         Self::PartlyStored,
         Self::OutcomeUnknown,
         Self::NotStored,
+        Self::HttpVersionNotSupported,
     ];
 
     /// The table.
@@ -184,6 +190,13 @@ impl Kind {
                 "The body must be `application/json`, or where many trades are sent `application/x-ndjson`, in UTF-8, not compressed, and its `Content-Type` must say so.",
                 None,
             ),
+            Self::MisdirectedRequest => (
+                "misdirected-request",
+                StatusCode::MISDIRECTED_REQUEST,
+                "Misdirected request",
+                "The request names no host, or more than one, or one that this server does not answer for. A server that listens on this machine alone answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done.",
+                None,
+            ),
             Self::InvalidTrade => (
                 "invalid-trade",
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -266,6 +279,13 @@ impl Kind {
                 UNAVAILABLE,
                 "Not stored",
                 "A line of an upload that ended early. The last line of the answer says why; this one may be sent again.",
+                None,
+            ),
+            Self::HttpVersionNotSupported => (
+                "http-version-not-supported",
+                StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+                "HTTP version not supported",
+                "Exports, and outcomes of uploads line by line, are streamed. They need HTTP/1.1 or later, because in HTTP/1.0 an answer that breaks off looks whole. A proxy on the way may be what speaks HTTP/1.0: nginx needs `proxy_http_version 1.1`. Nothing was done.",
                 None,
             ),
             Self::OutcomeUnknown => (

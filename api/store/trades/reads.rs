@@ -51,8 +51,8 @@ impl Trades {
         deadline.read(read).await
     }
 
-    /// The full pages of a history as it was when it ended with `last`, if it is known here that it did:
-    /// nobody is asked. [`History::full_as_of`] finds it out.
+    /// The full pages of the history up to `last`, if this process knows without a look at the database that the
+    /// history has come so far. Otherwise [`History::full_as_of`] finds out.
     pub fn full_as_of(&self, customer: CustomerId, last: Seq) -> Option<FullPages> {
         self.0.seen.held(customer, last).then(|| FullPages::of(self, customer, last))
     }
@@ -165,7 +165,7 @@ impl History {
         FullPages { trades: self.trades.clone(), customer: self.customer, last, tail: self.tail() }
     }
 
-    /// Its full pages as it was when it ended with `last`, if it has come so far.
+    /// Its full pages up to `last`, if it has come so far.
     pub fn full_as_of(&self, last: Seq) -> Option<FullPages> {
         let has_been = self.totals().last_seq().is_some_and(|end| last <= end);
         has_been.then(|| FullPages::of(&self.trades, self.customer, last))

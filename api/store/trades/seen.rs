@@ -1,8 +1,8 @@
-//! What histories have been seen to hold, so that of a moment named by its last trade it is known without
-//! asking that it has been.
+//! How far histories have been seen to come, so that no look at the database is needed for a part of a history that is
+//! named by its last trade.
 //!
-//! A history only grows: one that held a trade, held each before it at some moment, and every page that was
-//! full by then is full for ever. Only what was read at majority is remembered, because nothing takes
+//! A history only grows: one that holds a trade holds each before it, and every page that is full up to there stays
+//! as it is. Only what was read at majority is remembered, because nothing takes
 //! that back; and only in this process, so that after a restart the first to ask looks again.
 
 use std::sync::{Mutex, PoisonError};

@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(8);
 /// The head of an append with a body of `length` bytes.
 fn head(length: usize) -> String {
     format!(
-        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     )
 }
 
@@ -71,7 +71,7 @@ async fn slow_head() {
     let mut setup = Setup::on(shared().await);
     setup.args.header_timeout = 1;
     let service = setup.start().await;
-    for sent in ["", "GET /livez HTTP/1.1\r\nHost: a\r\n", "GET /li"] {
+    for sent in ["", "GET /livez HTTP/1.1\r\nHost: localhost\r\n", "GET /li"] {
         let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
         stream.write_all(sent.as_bytes()).await.expect("to write");
         let answer = until_closed(&mut stream).await;
@@ -79,7 +79,7 @@ async fn slow_head() {
     }
     // A whole head in time is answered; then the idle connection is closed too.
     let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
-    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("to write");
+    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("to write");
     assert!(until_closed(&mut stream).await.starts_with("HTTP/1.1 200 OK"));
 }
 
@@ -127,7 +127,7 @@ async fn waiting_to_send() {
     let service = Service::start().await;
     let ask = async |head: String| {
         let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
-        let head = head.replace("Host: a", "Host: a\r\nExpect: 100-continue");
+        let head = head.replace("Host: localhost", "Host: localhost\r\nExpect: 100-continue");
         stream.write_all(head.as_bytes()).await.expect("to write");
         let mut answer = [0; 12];
         let read = tokio::time::timeout(SOON, stream.read_exact(&mut answer)).await;
@@ -145,17 +145,17 @@ async fn waiting_to_send() {
 async fn not_http() {
     let service = Service::start().await;
     let (long_path, long_header) = ("a".repeat(70_000), "b".repeat(500_000));
-    let long_path = format!("GET /{long_path} HTTP/1.1\r\nHost: a\r\n\r\n");
-    let long_header = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {long_header}\r\n\r\n");
+    let long_path = format!("GET /{long_path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let long_header = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long_header}\r\n\r\n");
     for sent in [
         "\0\0\0\0\r\n\r\n",
         "hello\r\n\r\n",
         "GET / HTTP/9.9\r\n\r\n",
-        "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n",
-        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
-        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
+        "GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n",
+        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "POST /v1/customers/1/trades HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: x\r\n\r\n",
         &long_path,
         &long_header,
     ] {

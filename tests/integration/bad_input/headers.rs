@@ -1,12 +1,14 @@
 //! Headers in and out: request ids, CORS, compression, HEAD.
 
+use std::io::Read;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::refused;
 use crate::harness::{Answer, Service, tests, trade};
 
-tests!["bad_input::headers": request_ids, sniffing, preflight, origins, compression, site_is_sent_once, head];
+tests!["bad_input::headers": request_ids, sniffing, preflight, origins, compression, the_site_is_compressed, the_site_has_a_policy, head];
 
 async fn request_ids() {
     let service = Service::start().await;
@@ -179,36 +181,108 @@ async fn compression() {
     }
 }
 
-/// Swagger UI is large: compressing it for everybody who asks kept all others waiting.
-async fn site_is_sent_once() {
+/// All that `/docs/` loads, and the other pages.
+const SITE: [&str; 13] = [
+    "/",
+    "/site.css",
+    "/home.js",
+    "/problems",
+    "/openapi.json",
+    "/docs/",
+    "/docs/index.css",
+    "/docs/swagger-ui.css",
+    "/docs/swagger-ui-bundle.js",
+    "/docs/swagger-ui-standalone-preset.js",
+    "/docs/swagger-initializer.js",
+    "/docs/favicon-16x16.png",
+    "/docs/favicon-32x32.png",
+];
+
+/// Swagger UI is large: it is compressed once, and sent once.
+async fn the_site_is_compressed() {
     let service = Service::start().await;
-    let mut tags = Vec::new();
-    for path in ["/", "/problems", "/openapi.json", "/docs/", "/docs/swagger-ui-bundle.js"] {
-        let with = |name: &'static str, value: String| {
-            service.client.send(Method::GET, path, move |request| request.header(name, value))
+    let (mut all, mut compressed, mut tags) = (0, 0, Vec::new());
+    for path in SITE {
+        let with = |headers: &[(&'static str, &str)]| {
+            let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+            service.client.send(Method::GET, path, move |request| {
+                headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+            })
         };
-        let plain = with("accept-encoding", "gzip, zstd".to_owned()).await;
-        assert_eq!(plain.status, 200, "{path}");
-        assert!(!plain.headers.contains_key("content-encoding"), "{path}");
+        let plain = with(&[]).await;
         let tag = plain.header("etag").to_owned();
-        assert!(tag.len() > 10 && tag.starts_with('"') && tag.ends_with('"'), "{tag}");
-        assert_eq!(plain.header("cache-control"), "no-cache", "asked for anew each time: {path}");
-        for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
-            let answer = with("if-none-match", known).await;
-            assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{path}");
-            assert_eq!(answer.header("etag"), tag, "{path}");
+        assert!(tag.len() > 10 && tag.starts_with('"') && tag.ends_with('"'), "{path}: {tag}");
+        let weak = format!("W/{tag}");
+        for (accepted, encoded) in [
+            ("gzip, deflate, br, zstd", true),
+            ("gzip;q=0.5", true),
+            ("*", true),
+            ("zstd", false),
+            ("identity", false),
+            ("gzip;q=0", false),
+        ] {
+            let answer = with(&[("accept-encoding", accepted)]).await;
+            assert_eq!(answer.status, 200, "{path}");
+            assert_eq!(answer.headers.contains_key("content-encoding"), encoded, "{path}: {accepted}");
+            assert_eq!(answer.header("etag"), if encoded { &weak } else { &tag }, "{path}: {accepted}");
+            assert_eq!(answer.header("content-length"), answer.body.len().to_string(), "{path}");
+            assert_eq!(answer.header("cache-control"), "no-cache", "asked for anew each time: {path}");
+            assert_eq!(answer.header("content-type"), plain.header("content-type"), "{path}");
+            assert!(varies_by(&answer, "accept-encoding"), "{path}: {answer:?}");
+            let mut body = answer.body;
+            if encoded {
+                (all, compressed) = (all + plain.body.len(), compressed + body.len());
+                let mut unpacked = Vec::new();
+                flate2::read::GzDecoder::new(&body[..]).read_to_end(&mut unpacked).expect("gzip");
+                body = unpacked;
+            }
+            assert!(body == plain.body, "{path}: {accepted}");
         }
-        for other in ["\"other\"".to_owned(), tag.trim_matches('"').to_owned()] {
-            let answer = with("if-none-match", other).await;
+        // In the form that was asked about, whatever is accepted now.
+        let (both, star) = (format!("\"other\", {tag}"), "*".to_owned());
+        for (known, kept) in [(&tag, &tag), (&weak, &weak), (&both, &tag), (&star, &tag)] {
+            for accepted in ["gzip", "identity"] {
+                let answer = with(&[("if-none-match", known), ("accept-encoding", accepted)]).await;
+                assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{path}");
+                assert_eq!(answer.header("etag"), kept, "{path}");
+                assert!(varies_by(&answer, "accept-encoding"), "{path}: {answer:?}");
+            }
+        }
+        for other in ["\"other\"", tag.trim_matches('"')] {
+            let answer = with(&[("if-none-match", other)]).await;
             assert_eq!((answer.status.as_u16(), answer.body), (200, plain.body.clone()), "{path}");
         }
         tags.push(tag);
     }
+    assert!(compressed < all / 3, "{compressed} of {all} bytes");
+    tags.sort_unstable();
     tags.dedup();
-    assert_eq!(tags.len(), 1, "one for each version of the program");
+    assert_eq!(tags.len(), SITE.len(), "one for each file");
     let none =
         service.client.send(Method::GET, "/docs/none.js", |request| request.header("if-none-match", "*"));
     none.await.problem(404, "not-found");
+}
+
+/// What a browser does under it, `browser` shows.
+async fn the_site_has_a_policy() {
+    let service = Service::start().await;
+    for path in SITE {
+        let answer = service.client.get(path).await;
+        let policy: Vec<_> = answer.header("content-security-policy").split(';').map(str::trim).collect();
+        for directive in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(policy.contains(&directive), "{path}: {directive} in {policy:?}");
+        }
+        assert!(!policy.iter().any(|directive| directive.contains("unsafe")), "{path}: {policy:?}");
+        assert_eq!(answer.header("referrer-policy"), "no-referrer", "{path}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+    }
 }
 
 async fn head() {

@@ -34,6 +34,7 @@ const DATABASE: &[Flag] = &[
 const SERVER: &[Flag] = &[
     ("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"),
     ("--cors-origins", "PAGEBUCKET_CORS_ORIGINS", "localhost"),
+    ("--allowed-hosts", "PAGEBUCKET_ALLOWED_HOSTS", ""),
     ("--max-requests", "PAGEBUCKET_MAX_REQUESTS", "1024"),
     ("--max-connections", "PAGEBUCKET_MAX_CONNECTIONS", "4096"),
     ("--max-body", "PAGEBUCKET_MAX_BODY", "1048576"),
@@ -168,6 +169,9 @@ async fn wrong_flags_are_usage() {
         &["serve", "--body-timeout", "21"],
         &["serve", "--cors-origins", "app.example"],
         &["serve", "--cors-origins", "https://app.example/path"],
+        &["serve", "--allowed-hosts", "http://api.example"],
+        &["serve", "--allowed-hosts", "api.example,*"],
+        &["serve", "--allowed-hosts", ""],
         &["serve", "--log-format", "xml"],
         &["serve", "--log", "pagebucket=loud"],
         &["serve", "--mongodb-uri", "localhost:27017"],
@@ -237,6 +241,13 @@ async fn healthcheck_says_whether_it_is_ready() {
     // A server that listens everywhere is asked on this machine.
     let ended = healthcheck(&format!("0.0.0.0:{}", serving.address.port())).await;
     assert_eq!(ended.status, Some(0), "{ended:?}");
+
+    // One that answers for certain hosts alone answers for this machine, too.
+    let arguments = ["--listen", "0.0.0.0:0", "--allowed-hosts", "api.example"];
+    let guarded = Serving::start(&mut place.pagebucket("serve", &arguments)).await;
+    let ended = healthcheck(&guarded.address.to_string()).await;
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    guarded.stop().await;
 
     mongod.stop().await;
     let ended = healthcheck(&address).await;

@@ -256,10 +256,15 @@ impl Raw {
     }
 
     /// All that comes until the server closes the connection, in order or not.
-    pub async fn rest(mut self) -> String {
+    pub async fn rest(self) -> String {
+        String::from_utf8(self.bytes().await).expect("UTF-8")
+    }
+
+    /// The same, whatever it is.
+    pub async fn bytes(mut self) -> Vec<u8> {
         let ended = timeout(PATIENCE, self.stream.read_to_end(&mut self.read)).await;
         // A reset is an end, too.
         drop(ended.expect("the connection to end"));
-        String::from_utf8(self.read).expect("UTF-8")
+        self.read
     }
 }

@@ -54,6 +54,7 @@ impl Setup {
         let args = ServerArgs {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             cors_origins: vec![CorsOrigin::Localhost],
+            allowed_hosts: Vec::new(),
             max_requests: 1024,
             max_connections: 4096,
             max_body: 1024 * 1024,

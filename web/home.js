@@ -1,0 +1,1 @@
+for (const node of document.querySelectorAll(".origin")) node.textContent = location.origin;
