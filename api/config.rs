@@ -24,7 +24,8 @@ pub struct DatabaseArgs {
     pub pool_size: u32,
 
     /// Most trades that wait to be committed, and apart from them most counters of page views; beyond them clients get
-    /// 503 at once. Uploads wait instead, and have at most half of it.
+    /// 503 at once. One customer has at most a quarter of it, unless a single request has more. Uploads wait instead,
+    /// and have at most half of it.
     #[arg(long, env = "PAGEBUCKET_MAX_QUEUE", value_name = "TRADES", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     pub max_queue: u32,
 

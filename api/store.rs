@@ -29,7 +29,7 @@ use mongodb::{Client, Database};
 use tokio::sync::OnceCell;
 
 pub use connection::{CommandObserver, ConnectError, Connection, Topology};
-pub use deadline::{COMMAND, Deadline, NO_PRIMARY};
+pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
 pub use epoch::Epoch;
 pub use error::{Corruption, Error};
 pub use migrations::{Migration, MigrationError, Plan};

@@ -42,7 +42,11 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
 }
 
 fn capacity(args: &DatabaseArgs) -> Capacity {
-    Capacity { queued_trades: args.max_queue as usize, catalog_customers: args.catalog_size as usize }
+    Capacity {
+        queued_trades: args.max_queue as usize,
+        catalog_customers: args.catalog_size as usize,
+        ..Capacity::default()
+    }
 }
 
 async fn connect(connection: Connection, capacity: Capacity, initiate: bool) -> Result<Store, Failure> {

@@ -246,6 +246,7 @@ pub fn why(cause: Cause) -> (Kind, &'static str) {
     match cause {
         Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
         Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
+        Cause::Late => (Kind::Overloaded, "It could not be committed in time."),
         Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
         Cause::SecondsExhausted(_) => {
             (Kind::HistoryExhausted, "The next bucket of this history would begin later than a bucket can.")
@@ -304,6 +305,7 @@ mod tests {
         let driver = || "driver's words".to_owned();
         vec![
             (Cause::Overloaded, Kind::Overloaded),
+            (Cause::Late, Kind::Overloaded),
             (Cause::Contended, Kind::Overloaded),
             (Cause::KeyReused, Kind::IdempotencyKeyReused),
             (Cause::SecondsExhausted(crate::store::trades::SecondsExhausted), Kind::HistoryExhausted),

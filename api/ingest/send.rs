@@ -189,7 +189,9 @@ fn refusal(cause: &Cause) -> Option<Refusal> {
     match cause {
         Cause::SecondsExhausted(_) => Some(Refusal::HistoryExhausted),
         Cause::KeyReused => Some(Refusal::KeyReused),
-        Cause::OutcomeUnknown | Cause::Overloaded | Cause::Contended | Cause::Database(_) => None,
+        Cause::OutcomeUnknown | Cause::Overloaded | Cause::Late | Cause::Contended | Cause::Database(_) => {
+            None
+        }
     }
 }
 
@@ -199,7 +201,7 @@ fn passing(cause: &Cause, keyed: bool) -> Option<&'static str> {
     match cause {
         Cause::OutcomeUnknown if keyed => Some("it gave no answer to trust"),
         Cause::Contended => Some("too many others append to the same history"),
-        Cause::Overloaded => Some("too many appends are waiting"),
+        Cause::Overloaded | Cause::Late => Some("too many appends are waiting"),
         Cause::Database(Error::Unavailable(_)) => Some("it does not answer"),
         Cause::OutcomeUnknown
         | Cause::SecondsExhausted(_)

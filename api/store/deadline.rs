@@ -12,6 +12,10 @@ pub const NO_PRIMARY: Duration = Duration::from_secs(5);
 /// One database command, replays included.
 pub const COMMAND: Duration = Duration::from_secs(30);
 
+/// The least that a request has left when a commit takes it: enough to replay a command until another
+/// primary is elected, 10 s by default, and has answered.
+pub const COMMIT: Duration = Duration::from_secs(15);
+
 /// The moment at which somebody stops waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
@@ -28,9 +32,9 @@ impl Deadline {
         Self(self.0.min(Instant::now() + limit))
     }
 
-    /// The earliest of them, or one command's time.
-    pub(super) fn earliest(deadlines: impl IntoIterator<Item = Self>) -> Self {
-        deadlines.into_iter().fold(Self::within(COMMAND), Self::min)
+    /// The latest of them; without any, one command's time.
+    pub(super) fn latest(deadlines: impl IntoIterator<Item = Self>) -> Self {
+        deadlines.into_iter().max().unwrap_or_else(|| Self::within(COMMAND))
     }
 
     /// How much is left, zero when it has passed.

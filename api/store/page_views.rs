@@ -97,17 +97,18 @@ struct Counting {
 }
 
 impl Counting {
-    fn start(connection: Connection, queued: usize) -> Arc<Self> {
+    fn start(connection: Connection, capacity: Capacity) -> Arc<Self> {
         let connection = Arc::new(connection);
         let committers = Committers::start(|_number| Counters(Arc::clone(&connection)));
-        Arc::new(Self { connection, queue: Queue::new(queued, measure::QUEUED), committers })
+        let queue = Queue::new(capacity.queued_trades, capacity.commit_time, measure::QUEUED);
+        Arc::new(Self { connection, queue, committers })
     }
 }
 
 impl PageViews {
     pub(super) fn new(database: Database, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
         let connection = Connection { database: database.clone(), sessions, concern: durable };
-        let counting = Counting::start(connection, capacity.queued_trades);
+        let counting = Counting::start(connection, capacity);
         Self { database, preference: ReadPreference::Primary, counting }
     }
 
@@ -117,7 +118,7 @@ impl PageViews {
         let Connection { database, sessions, .. } = &*self.counting.connection;
         let concern = |_| doc! { "w": 1 };
         let connection = Connection { database: database.clone(), sessions: Arc::clone(sessions), concern };
-        Self { counting: Counting::start(connection, capacity.queued_trades), ..self }
+        Self { counting: Counting::start(connection, capacity), ..self }
     }
 
     /// The same views, read by preference. They are counted at the primary in any case.

@@ -36,7 +36,8 @@
 //!
 //! Appends queue at a few committers, by customer ([`group_commit`](super::group_commit), [`ledger`]).
 //! What has queued while the last commit was under way is merged ([`batch`]) and sent as one command or
-//! few ([`commit`]). What is queued is bounded; uploads have a part of it ([`upload_room`]).
+//! few ([`commit`]). What is queued is bounded, in all and for each customer; uploads have a part of it
+//! ([`upload_room`]).
 //!
 //! # Reading
 //!
@@ -47,8 +48,8 @@
 //!
 //! # Retry
 //!
-//! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append reads the tail
-//! again, from after the refusing write, and is placed anew. An unknown one is replayed as the same
+//! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append pauses for a
+//! short random time, reads the tail again, from after the refusing write, and is placed again. An unknown one is replayed as the same
 //! command under the same number, which the server applies at most once ([`session`](super::group_commit)), until it is
 //! answered or its deadline passes; it is never placed anew. A standalone server has no numbers: there
 //! the first lost answer is already an unknown outcome.
@@ -77,11 +78,12 @@ mod tails;
 mod upload_room;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mongodb::Database;
 
-use super::ReadPreference;
 use super::group_commit::{Address, Committers, Queue, Sessions};
+use super::{COMMIT, ReadPreference};
 use crate::domain::{Clock, CustomerId};
 use catalog::Catalog;
 use ledger::Histories;
@@ -102,19 +104,22 @@ pub use upload_room::Waiting;
 /// Name of the collection.
 pub const COLLECTION: &str = "trades";
 
-/// How much may be held in memory.
+/// How much may be held in memory, and what may wait for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Trades that wait to be committed, or are being committed. A trade is of a fixed size, and so is
     /// its part of a command, so that this bounds bytes, too. Apart from them as many counters of page views.
+    /// One customer, or one page's minute, may hold a quarter.
     pub queued_trades: usize,
+    /// The least that a request must have left to be committed. Only tests have another than [`COMMIT`].
+    pub commit_time: Duration,
     /// Customers whose tails are remembered, at less than 256 bytes each.
     pub catalog_customers: usize,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { queued_trades: 100_000, catalog_customers: 100_000 }
+        Self { queued_trades: 100_000, commit_time: COMMIT, catalog_customers: 100_000 }
     }
 }
 
@@ -145,7 +150,7 @@ impl Trades {
         let customers = capacity.catalog_customers.div_ceil(Committers::<Histories>::COUNT);
         let ledger = |number| Histories::new(Arc::clone(&connection), Catalog::new(customers), number);
         let committers = Committers::start(ledger);
-        let queue = Queue::new(capacity.queued_trades, QUEUED);
+        let queue = Queue::new(capacity.queued_trades, capacity.commit_time, QUEUED);
         let upload_room = upload_room::UploadRoom::of(capacity.queued_trades);
         let (readers, seen) = Default::default();
         let inner = Inner { database, connection, readers, seen, queue, upload_room, committers };

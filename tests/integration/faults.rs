@@ -6,6 +6,7 @@
 //! said to be; and a replay is the same command under the same number.
 
 mod lost_answers;
+mod merged;
 mod neighbours;
 mod partly_stored;
 mod rig;
@@ -20,6 +21,7 @@ pub fn tests() -> Vec<libtest_mimic::Trial> {
         tail_reads::tests(),
         partly_stored::tests(),
         neighbours::tests(),
+        merged::tests(),
         standalone::tests(),
     ]
     .into_iter()

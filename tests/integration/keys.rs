@@ -8,7 +8,9 @@ use mongodb::bson::{Bson, Document, doc};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Client, Service, Setup, eventually, history, shared, tests, trade, trade_at};
+use crate::harness::{
+    Answer, Client, Harm, Proxy, Service, Setup, Way, eventually, history, shared, tests, trade, trade_at,
+};
 
 tests!["keys":
     sent_again_it_is_answered_the_same,
@@ -20,6 +22,7 @@ tests!["keys":
     eight_at_once_through_two_instances,
     a_request_cut_off_after_its_record_is_completed,
     a_request_cut_off_between_two_pages_is_completed,
+    a_repeat_with_too_little_time_left_stores_nothing,
     what_a_key_costs,
     a_record_lives_from_its_last_use,
 ];
@@ -188,6 +191,33 @@ async fn a_request_cut_off_between_two_pages_is_completed() {
     let again = send(&service.client, 1, "k", &many(100, 12)).await;
     assert_eq!((again.expect(201), again.header(REPLAYED)), (body, "true"));
     history(&service.database, 1).await.holds_exactly((1..=6).chain(100..112));
+}
+
+/// Its look-up has used up the time that a commit needs.
+async fn a_repeat_with_too_little_time_left_stores_nothing() {
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::on(shared().await);
+    setup.connection.uri = proxy.uri();
+    setup.capacity.commit_time = Duration::from_secs(28);
+    let service = setup.start().await;
+    service.client.append(1, &many(1, 10)).await.expect(201);
+    let_trades_fail(&service, true).await;
+    send(&service.client, 1, "k", &trade(77)).await.problem(500, "internal");
+    let_trades_fail(&service, false).await;
+    proxy.harm("find trades", Way::There, Harm::Hold, 1);
+    let trade = trade(77);
+    let (late, ()) = tokio::join!(send(&service.client, 1, "k", &trade), async {
+        proxy.struck(1).await;
+        // The look-up itself, which is to take long: nothing is waited for.
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        proxy.relent();
+    });
+    let problem = late.problem(503, "overloaded");
+    assert!(problem["detail"].as_str().unwrap().contains("This request stored nothing."), "{problem}");
+    assert_eq!(late.header("retry-after"), "1");
+    assert_eq!(history(&service.database, 1).await.quantities.len(), 10);
+    send(&service.client, 1, "k", &trade).await.expect(201);
+    history(&service.database, 1).await.holds_exactly((1..=10).chain([77]));
 }
 
 /// Commands by name and collection.

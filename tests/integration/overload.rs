@@ -17,6 +17,7 @@ use crate::uploads::{lines, of, upload};
 tests!["overload":
     ten_times_more_clients_than_the_queue_holds,
     a_full_queue_refuses_at_once,
+    a_customer_whose_commit_takes_long_leaves_room_for_others,
     clients_that_hang_up_change_nothing,
     uploads_leave_room_for_others,
 ];
@@ -173,6 +174,54 @@ async fn a_full_queue_refuses_at_once() {
     }
     found.sort_unstable();
     assert_eq!(found, stored.into_iter().collect::<Vec<_>>(), "and nothing of {refused:?}");
+}
+
+async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
+    const PART: u64 = 25;
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::on(shared().await);
+    setup.connection.uri = proxy.uri();
+    setup.capacity.queued_trades = 100;
+    let service = setup.start().await;
+    let client = &service.client;
+    proxy.harm("update trades", Way::There, Harm::Hold, 1);
+    let mut clients = JoinSet::new();
+    let mut append = |number: u64| {
+        let client = client.clone();
+        clients.spawn(async move { (number, client.append(1, &trade(number)).await) });
+    };
+    append(1);
+    proxy.struck(1).await;
+    (2..=PART + 15).for_each(append);
+    for _ in 0..15 {
+        let (_, answer) = clients.join_next().await.expect("some").expect("no panic");
+        overloaded(&answer);
+        let problem = answer.json();
+        assert!(problem["detail"].as_str().expect("a detail").contains("this history"), "{problem}");
+    }
+    // An upload to the same history waits, and not in the way of another.
+    let (of_it, of_others) = (client.clone(), client.clone());
+    let of_it = tokio::spawn(async move { upload(&of_it, "/v1/customers/1/trades", lines(101..=140)).await });
+    for customer in 2..=10 {
+        // More than a quarter of the queue, where the customer holds nothing.
+        client.append(customer, &trades(1, 60)).await.expect(201);
+        let path = format!("/v1/customers/{customer}/trades");
+        assert_eq!(upload(&of_others, &path, lines(61..=90)).await.expect(200)["stored"], 30);
+    }
+    assert!(!of_it.is_finished() && clients.try_join_next().is_none(), "they wait");
+    assert_eq!(proxy.strikes(), 1);
+    proxy.relent();
+    let mut stored: Vec<i64> = (101..=140).collect();
+    for (number, answer) in clients.join_all().await {
+        answer.expect(201);
+        stored.push(number as i64);
+    }
+    assert_eq!(stored.len(), 40 + PART as usize);
+    assert_eq!(of_it.await.expect("no panic").expect(200)["stored"], 40);
+    history(&service.database, 1).await.holds_exactly(stored);
+    for customer in 2..=10 {
+        assert_eq!(history(&service.database, customer).await.quantities, (1..=90).collect::<Vec<_>>());
+    }
 }
 
 async fn clients_that_hang_up_change_nothing() {

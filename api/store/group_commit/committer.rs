@@ -7,6 +7,12 @@
 //!
 //! A commit that takes long, above all one whose outcome is unknown and which is being replayed, is
 //! *parked*: its keys wait for it, and the committer goes on with the others, in other sessions.
+//!
+//! A key whose requests were refused pauses for a short random time before they are committed again, so that
+//! two instances that append to one customer do not refuse each other in step. Other keys go on meanwhile.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -22,6 +28,13 @@ const COMMITTERS: usize = 4;
 /// How long a committer waits for a commit before it goes on with other keys. An ordinary one takes
 /// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The longest pause after a first refusal. It doubles with each of the next refusals, at most
+/// [`MOST_DOUBLINGS`] times.
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// See [`PAUSE`]: few, because a pause delays everything that waits for the key.
+const MOST_DOUBLINGS: u32 = 3;
 
 /// Keys in one commit.
 const MOST_KEYS: usize = 1_000;
@@ -45,8 +58,12 @@ pub(in crate::store) trait Ledger: Send + Sized + 'static {
 
     fn key(request: &Self::Request) -> Self::Key;
 
+    /// How often a request was refused.
+    fn refusals(request: &Self::Request) -> u32;
+
     /// Takes the first of a key's requests, as many as go into one commit, at least one of them; the last
-    /// part is how much that weighs. `None` where nobody waits for those any more.
+    /// part is how much that weighs. `None` where none of those is to be committed: its client was told that
+    /// it waited too long, or is told here that too little time is left.
     fn share(
         &mut self,
         key: &Self::Key,
@@ -86,6 +103,8 @@ enum Message<L: Ledger> {
     Settled(L::Settled),
     /// A commit has ended; its keys are free, settled or not.
     Ended { number: u64, keys: Vec<L::Key> },
+    /// A key has paused for long enough after a refusal.
+    Paused(L::Key),
     /// The next may begin: one has ended, or takes long.
     Free(Lane),
 }
@@ -210,12 +229,17 @@ impl<L: Ledger> Committer<L> {
             Message::Note(note) => self.ledger.note(note, &self.busy),
             Message::Settled(settled) => {
                 let (key, again) = self.ledger.settle(settled);
+                let refusals = again.iter().map(L::refusals).max().unwrap_or(0);
                 if !again.is_empty() {
                     let waiting = self.waiting.entry(key.clone()).or_default();
                     again.into_iter().rev().for_each(|request| waiting.push_front(request));
                 }
-                self.release(key);
+                match refusals {
+                    0 => self.release(key),
+                    _ => self.pause(key, refusals),
+                }
             }
+            Message::Paused(key) => self.release(key),
             Message::Ended { number, keys } => {
                 for key in keys {
                     if self.busy.get(&key) == Some(&number) {
@@ -236,9 +260,26 @@ impl<L: Ledger> Committer<L> {
         }
     }
 
+    /// Releases a key after a random time.
+    fn pause(&mut self, key: L::Key, refusals: u32) {
+        let Some(own) = self.own.upgrade() else { return };
+        // Busy under a number of its own: the end of the commit that was refused does not release it.
+        self.commits += 1;
+        self.busy.insert(key.clone(), self.commits);
+        tokio::spawn(async move {
+            tokio::time::sleep(pause(refusals)).await;
+            // The committer cannot be gone: we hold its address.
+            let _ = own.send(Message::Paused(key));
+        });
+    }
+
     /// Commits what waits, as much as goes into one commit.
     fn commit(&mut self) {
-        let Some(own) = self.own.upgrade().map(Address) else { return };
+        let Some(own) = self.own.upgrade().map(Address) else {
+            // Nothing holds an address: no client waits.
+            self.ready.clear();
+            return;
+        };
         self.commits += 1;
         let mut shares = Vec::new();
         let mut keys = Vec::new();
@@ -285,6 +326,12 @@ impl<L: Ledger> Committer<L> {
             tokio::spawn(patiently(Turn { lane: Lane::Errands, address: own }, errand));
         }
     }
+}
+
+/// A random time, from half of what is the longest after this many refusals, at least one.
+fn pause(refusals: u32) -> Duration {
+    let longest = PAUSE * 2_u32.pow((refusals - 1).min(MOST_DOUBLINGS));
+    longest.mul_f64(rand::random_range(0.5..=1.0))
 }
 
 /// Runs `work` to its end, and gives up its turn when it takes long.

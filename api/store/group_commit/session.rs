@@ -159,7 +159,7 @@ impl Sessions {
             metrics::counter!(RETRIES, "collection" => collection, "cause" => "unknown_outcome").increment(1);
             tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
             deadline.back_off(attempt).await;
-            // Nothing is sent any more once the client has been told that the outcome is unknown.
+            // Nothing is sent any more once every client has been told that the outcome is unknown.
             if self.topology == Topology::Standalone || deadline.passed() {
                 return Outcome::Unknown;
             }

@@ -32,7 +32,7 @@ pub enum CountCause {
     /// The database gave no answer to trust before the deadline.
     #[error("the outcome of a command is unknown")]
     OutcomeUnknown,
-    /// Too much is waiting to be counted, or this has waited for too long.
+    /// Too much is waiting to be counted, in all or in one page's minute, or this has waited for too long.
     #[error("too many views are waiting to be counted")]
     Overloaded,
     /// The database failed before anything more was sent to it, or refused it for good.
@@ -67,7 +67,8 @@ impl PageViews {
         let mut requests = Vec::new();
         for (name, Part { seconds, items }) in merged(views) {
             // Room for all before any is sent.
-            let Some(room) = self.counting.queue.room(seconds.len()) else {
+            let queue = &self.counting.queue;
+            let Ok(room) = queue.room(hash(&name), seconds.len(), queue.most_of_a_key()) else {
                 let (not_counted, cause) = ((0..all).collect(), CountCause::Overloaded);
                 return Err(CountError { counted: 0, unknown: 0, not_counted, cause });
             };

@@ -89,8 +89,15 @@ impl Ledger for Counters {
         request.name.clone()
     }
 
+    fn refusals(request: &Request) -> u32 {
+        request.attempts
+    }
+
     fn share(&mut self, name: &Name, waiting: &mut VecDeque<Request>) -> Option<(Share, usize)> {
-        let requests: Vec<_> = waiting.drain(..).filter(|request| request.ticket.take()).collect();
+        let (late, mut requests): (Vec<_>, Vec<_>) =
+            waiting.drain(..).partition(|request| request.ticket.is_late());
+        late.into_iter().for_each(|request| request.ticket.answer(Err(CountCause::Overloaded)));
+        requests.retain(|request| request.ticket.take());
         (!requests.is_empty()).then(|| (Share { name: name.clone(), requests }, 1))
     }
 
@@ -128,7 +135,7 @@ impl Ledger for Counters {
 /// Sends one unordered command: each bucket stands for itself.
 async fn send(connection: &Connection, shares: Vec<Share>, committer: &Address<Counters>) {
     let requests = || shares.iter().flat_map(|share| &share.requests);
-    let deadline = Deadline::earliest(requests().map(|request| request.ticket.deadline()));
+    let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
     let views: u64 = requests().flat_map(|request| request.seconds.values()).sum();
     metrics::histogram!(COMMIT_VIEWS).record(views as f64);
     let updates = shares.iter().map(|share| Bson::from(share.statement())).collect();

@@ -6,7 +6,7 @@ use super::keyed::{Placed, RecordId, Seeking};
 use super::statement::Item;
 use super::{SecondsExhausted, Trades};
 use crate::domain::{CustomerId, SeqRange, Totals, Trade};
-use crate::store::group_commit::{NoAnswer, Pending, Room, Ticket};
+use crate::store::group_commit::{Full, NoAnswer, Pending, Room, Ticket};
 use crate::store::{Deadline, Error};
 
 /// What an append has stored: all of it.
@@ -43,13 +43,17 @@ pub enum Cause {
     /// The database gave no answer to trust before the deadline.
     #[error("the outcome of a commit is unknown")]
     OutcomeUnknown,
-    /// Too many trades are waiting to be committed, or these have waited for too long.
+    /// Too many trades are waiting to be committed.
     #[error("too many appends are waiting")]
     Overloaded,
+    /// It waited too long for a commit, or had less time left than a commit needs ([`COMMIT`](crate::store::COMMIT)).
+    #[error("it could not be committed in time")]
+    Late,
     /// Another request has the same key.
     #[error("the idempotency key was used for another request")]
     KeyReused,
-    /// Others were quicker to append to the same history, too often in a row.
+    /// Others were quicker to append to the same history, too often in a row; or more of its trades wait
+    /// than may of one history.
     #[error("too many appends to one history")]
     Contended,
     /// See [`SecondsExhausted`].
@@ -58,6 +62,15 @@ pub enum Cause {
     /// The database failed before anything more was sent to it.
     #[error(transparent)]
     Database(#[from] Error),
+}
+
+impl From<Full> for Cause {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Queue => Self::Overloaded,
+            Full::Key => Self::Contended,
+        }
+    }
 }
 
 /// Trades on their way to the end of one history.
@@ -129,15 +142,16 @@ impl Trades {
         trades: Vec<Trade>,
         deadline: Deadline,
     ) -> Result<Appended, AppendError> {
-        let (ticket, pending) = Ticket::new(deadline, self.room(trades.len())?);
+        let (ticket, pending) = Ticket::new(deadline, self.room(customer, trades.len())?);
         self.enqueue(Request::new(customer, trades, ticket), pending).await.whole()
     }
 
     /// # Errors
     /// There is none.
-    pub(super) fn room(&self, trades: usize) -> Result<Room, AppendError> {
-        let overloaded = || AppendError { ranges: Vec::new(), unknown: 0, cause: Cause::Overloaded };
-        self.0.queue.room(trades).ok_or_else(overloaded)
+    pub(super) fn room(&self, customer: CustomerId, trades: usize) -> Result<Room, AppendError> {
+        let queue = &self.0.queue;
+        let room = queue.room(customer.get(), trades, queue.most_of_a_key());
+        room.map_err(|full| AppendError { ranges: Vec::new(), unknown: 0, cause: full.into() })
     }
 
     /// Sends a request to its committer, and waits for its answer.
@@ -153,7 +167,7 @@ impl Trades {
         }
         match pending.answer().await {
             Ok(answered) => answered,
-            Err(NoAnswer::Withdrawn) => refused(0, Cause::Overloaded),
+            Err(NoAnswer::Withdrawn) => refused(0, Cause::Late),
             Err(NoAnswer::Lost) => refused(rest, Cause::OutcomeUnknown),
         }
     }
@@ -183,6 +197,11 @@ impl Request {
 
     pub(super) fn deadline(&self) -> Deadline {
         self.ticket.deadline()
+    }
+
+    /// Whether too little time is left to commit it.
+    pub(super) fn is_late(&self) -> bool {
+        self.ticket.is_late()
     }
 
     /// The trades still to be placed.

@@ -141,9 +141,8 @@ async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
     }
 }
 
-/// The earliest of all requests. None has waited long when it is taken, so that none cuts the time of
-/// the others short.
+/// The latest of all requests ([`group_commit`](crate::store::group_commit), "Deadlines").
 fn deadline<'a>(shares: impl IntoIterator<Item = &'a Share>) -> Deadline {
     let requests = shares.into_iter().flat_map(|share| &share.requests);
-    Deadline::earliest(requests.map(Request::deadline))
+    Deadline::latest(requests.map(Request::deadline))
 }

@@ -128,7 +128,7 @@ impl Trades {
 
 impl Attempt {
     async fn run(self, now: Instant) -> Result<AppendedOnce, AppendError> {
-        let room = self.trades.room(self.drafts.len())?;
+        let room = self.trades.room(self.customer, self.drafts.len())?;
         let id = RecordId::new(self.customer, &self.key);
         let fingerprint = Fingerprint::of(&self.drafts);
         let proposed = Record { from: 0, fingerprint, date: now, outcome: None };

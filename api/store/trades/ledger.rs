@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::append::Request;
+use super::append::{Cause, Request};
 use super::batch::{Known, MOST_TRADES, Settled, Share};
 use super::catalog::Catalog;
 use super::commit::{self, Connection};
@@ -56,6 +56,10 @@ impl Ledger for Histories {
 
     fn key(request: &Request) -> CustomerId {
         request.customer
+    }
+
+    fn refusals(request: &Request) -> u32 {
+        request.attempts
     }
 
     fn share(&mut self, customer: &CustomerId, waiting: &mut VecDeque<Request>) -> Option<(Share, usize)> {
@@ -149,7 +153,7 @@ impl Ledger for Histories {
 }
 
 /// The first requests of a customer, as many as go into one commit. Those whose clients were told that
-/// they waited too long are dropped.
+/// they waited too long are dropped; those with too little time left are answered.
 fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
     let mut taken: Vec<Request> = Vec::new();
     let mut trades = 0;
@@ -164,7 +168,9 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
             break;
         }
         let Some(request) = waiting.pop_front() else { break };
-        if request.take() {
+        if request.is_late() {
+            request.fail(0, Cause::Late);
+        } else if request.take() {
             trades = with_next;
             keys.extend(request.keyed.as_ref().map(|keyed| keyed.id));
             let alone = request.alone;
@@ -180,41 +186,69 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{IdempotencyKey, Instant, Quantity, Side, Ticker, Trade};
-    use crate::store::Deadline;
+    use crate::domain::{IdempotencyKey, Instant, Quantity, Seq, SeqRange, Side, Ticker, Trade};
     use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
     use crate::store::trades::append::{Answered, Keyed};
     use crate::store::trades::keyed::{Placed, RecordId, Search, TradeKey};
     use crate::store::trades::measure::QUEUED;
+    use crate::store::{COMMAND, COMMIT, Deadline};
     use std::time::Duration;
 
-    fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answered>) {
-        let customer = CustomerId::new(1).unwrap();
-        let key = IdempotencyKey::parse(b"of-the-test").unwrap();
-        let trade = Trade {
+    fn customer() -> CustomerId {
+        CustomerId::new(1).unwrap()
+    }
+
+    fn trade() -> Trade {
+        Trade {
             side: Side::Buy,
             ticker: Ticker::parse("MDB").unwrap(),
             qty: Quantity::new(1).unwrap(),
             price: None,
             date: Instant::from_millis(0).unwrap(),
-        };
-        let search = Seeking::Request(Search::new(vec![TradeKey::new(customer, &key, 0)].into(), 0));
-        let id = RecordId::new(customer, &key);
+        }
+    }
+
+    fn plain(queue: &Queue, trades: usize, within: Duration) -> (Request, Pending<Answered>) {
+        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, trades, 10).unwrap());
+        (Request::new(customer(), vec![trade(); trades], ticket), pending)
+    }
+
+    fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answered>) {
+        let key = IdempotencyKey::parse(b"of-the-test").unwrap();
+        let search = Seeking::Request(Search::new(vec![TradeKey::new(customer(), &key, 0)].into(), 0));
+        let id = RecordId::new(customer(), &key);
         let keyed = Keyed { id, search, stored: false, begins: false };
-        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1).unwrap());
-        (Request::keyed(customer, vec![trade], Placed::default(), keyed, ticket), pending)
+        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
+        (Request::keyed(customer(), vec![trade()], Placed::default(), keyed, ticket), pending)
     }
 
     /// A client that was told that it waited too long sends its request again, with the same key.
     #[tokio::test]
     async fn one_that_was_withdrawn_does_not_stand_in_the_way_of_its_repeat() {
-        let queue = Queue::new(10, QUEUED);
+        let queue = Queue::new(10, Duration::ZERO, QUEUED);
         let (first, told) = keyed(&queue, Duration::ZERO);
-        let (again, _waits) = keyed(&queue, Duration::from_secs(30));
-        let (third, _waits) = keyed(&queue, Duration::from_secs(30));
+        let (again, _waits) = keyed(&queue, COMMAND);
+        let (third, _waits) = keyed(&queue, COMMAND);
         assert_eq!(told.answer().await.unwrap_err(), NoAnswer::Withdrawn);
         let mut waiting = VecDeque::from([first, again, third]);
         assert_eq!(take(&mut waiting).len(), 1, "the repeat");
         assert_eq!(waiting.len(), 1, "two attempts never share a command");
+    }
+
+    #[tokio::test]
+    async fn one_with_too_little_time_left_is_not_merged_and_told_what_is_stored_of_it() {
+        let queue = Queue::new(10, COMMIT, QUEUED);
+        let (first, _waits) = plain(&queue, 1, COMMAND);
+        let (mut late, told) = plain(&queue, 2, COMMIT - Duration::from_secs(1));
+        let (third, _waits) = plain(&queue, 1, COMMAND);
+        let one = Seq::new(7).unwrap();
+        late.place(SeqRange { first: one, last: one });
+        let mut waiting = VecDeque::from([first, late, third]);
+        let taken = take(&mut waiting);
+        assert_eq!((taken.len(), waiting.len()), (2, 0));
+        assert!(Deadline::latest(taken.iter().map(Request::deadline)).remaining() > COMMIT);
+        let Answered { placed, failed, .. } = told.answer().await.unwrap();
+        assert_eq!(placed.count, 1);
+        assert!(matches!(failed, Some((0, Cause::Late))), "{failed:?}");
     }
 }

@@ -4,6 +4,9 @@
 //! many uploads there are. Those that wait have their turns in order. What single appends have taken of the
 //! other half they may take of the uploads', too: then an upload looks again and again, and does not keep
 //! for itself what becomes free meanwhile.
+//!
+//! The same holds of each customer's part of the queue: uploads wait where they would hold more than half of it
+//! together with the customer's single appends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::Trades;
 use super::append::{AppendError, Appended, Cause, Request};
 use crate::domain::{CustomerId, Trade};
-use crate::store::group_commit::{Room, Ticket};
+use crate::store::group_commit::{Full, Room, Ticket};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// How long an upload waits for room: longer than it takes to commit what as many uploads as there may be
@@ -25,19 +28,14 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How often is looked for room that single appends have taken.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// What uploads may have of the queue.
+/// What uploads may have of the queue, in trades.
 #[derive(Debug)]
-pub(super) struct UploadRoom {
-    free: Arc<Semaphore>,
-    /// In trades.
-    all: usize,
-}
+pub(super) struct UploadRoom(Arc<Semaphore>);
 
 impl UploadRoom {
-    /// Half of a queue for so many trades.
+    /// Half of a queue for `queued_trades`.
     pub(super) fn of(queued_trades: usize) -> Self {
-        let all = (queued_trades / 2).max(1);
-        Self { free: Arc::new(Semaphore::new(all)), all }
+        Self(Arc::new(Semaphore::new((queued_trades / 2).max(1))))
     }
 }
 
@@ -51,9 +49,9 @@ pub struct Waiting {
 }
 
 impl Trades {
-    /// The most trades of an upload in one append.
+    /// The most trades of an upload in one append: half of what a customer may have in the queue.
     pub fn most_of_an_upload(&self) -> usize {
-        self.0.upload_room.all
+        (self.0.queue.most_of_a_key() / 2).max(1)
     }
 
     /// As [`Trades::append`], but waits for room, and has a command's time from then on. At most
@@ -67,7 +65,7 @@ impl Trades {
         trades: Vec<Trade>,
         waiting: &mut Waiting,
     ) -> Result<Appended, AppendError> {
-        let room = self.room_of_an_upload(trades.len(), waiting).await;
+        let room = self.room_of_an_upload(customer, trades.len(), waiting).await;
         let room = room.map_err(|cause| AppendError { ranges: Vec::new(), unknown: 0, cause })?;
         let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
         self.enqueue(Request::new(customer, trades, ticket), pending).await.whole()
@@ -77,6 +75,7 @@ impl Trades {
     /// There is none for too long, or it is over.
     pub(super) async fn room_of_an_upload(
         &self,
+        customer: CustomerId,
         trades: usize,
         waiting: &mut Waiting,
     ) -> Result<Room, Cause> {
@@ -84,25 +83,38 @@ impl Trades {
         let room = tokio::select! {
             biased;
             () = waiting.stop.cancelled() => Err(stopped().into()),
-            room = self.wait_for_room(trades, began + LONGEST) => room,
+            room = self.wait_for_room(customer, trades, began + LONGEST) => room,
         };
         waiting.waited += began.elapsed();
         room
     }
 
-    async fn wait_for_room(&self, trades: usize, until: Instant) -> Result<Room, Cause> {
+    async fn wait_for_room(
+        &self,
+        customer: CustomerId,
+        trades: usize,
+        until: Instant,
+    ) -> Result<Room, Cause> {
         let permits = trades.try_into().unwrap_or(u32::MAX);
-        let part: OwnedSemaphorePermit =
-            match timeout_at(until, Arc::clone(&self.0.upload_room.free).acquire_many_owned(permits)).await {
-                Ok(Ok(part)) => part,
-                Ok(Err(_)) | Err(_) => return Err(Cause::Overloaded),
-            };
+        let mut kept = None;
         loop {
-            match self.room(trades) {
+            let part: OwnedSemaphorePermit = match kept.take() {
+                Some(part) => part,
+                None => {
+                    let part = Arc::clone(&self.0.upload_room.0).acquire_many_owned(permits);
+                    let Ok(Ok(part)) = timeout_at(until, part).await else { return Err(Cause::Overloaded) };
+                    part
+                }
+            };
+            match self.0.queue.room(customer.get(), trades, self.most_of_an_upload()) {
                 Ok(room) => return Ok(room.with(part)),
-                Err(_) if Instant::now() + BETWEEN_LOOKS < until => sleep(BETWEEN_LOOKS).await,
-                Err(error) => return Err(error.cause),
+                Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
+                // It keeps its turn.
+                Err(Full::Queue) => kept = Some(part),
+                // Its customer's commit may take long: uploads of others may have its part meanwhile.
+                Err(Full::Key) => drop(part),
             }
+            sleep(BETWEEN_LOOKS).await;
         }
     }
 }

@@ -8,43 +8,9 @@ use super::rig::{LONG, Rig, Told};
 use crate::harness::{Harm, Proxy, Way, shared, tests};
 
 tests!["faults":
-    a_stale_tail_costs_its_customer_one_retry,
     a_corrupt_tail_concerns_its_customer_alone,
     a_commit_that_takes_long_keeps_nobody_else_waiting,
 ];
-
-async fn a_stale_tail_costs_its_customer_one_retry() {
-    let mongod = shared().await;
-    let first = Rig::on(mongod).await;
-    let second = first.sibling(mongod).await;
-    const MANY: std::ops::RangeInclusive<u64> = 1..=40;
-    // The last in the queue, so that it is merged with others.
-    const STALE: u64 = 40;
-    let mut told: Vec<Told> = Vec::new();
-    // The tail that is known has room, or is just full; the other instance stays on its page, or goes on.
-    for (turn, (held, behind)) in (1..).zip([(3, 1), (5, 3), (7, 12), (6, 25)]) {
-        let base = turn * 1000;
-        told.extend(first.append_to_all(MANY, base, held, LONG).await);
-        let behind_its_back = second.append(STALE, base + 100, behind, LONG).await;
-        first.sent.forget();
-        let last = first.append_to_all(MANY, base + 200, 1, LONG).await;
-        let stale = last.last().expect("some");
-        assert_eq!(stale.seqs()[0], behind_its_back.seqs().last().expect("some") + 1);
-        told.push(behind_its_back);
-        told.extend(last);
-        told.iter().for_each(Told::stored);
-
-        let updates = first.sent.updates();
-        let times = |customer| updates.iter().filter(|update| update.customers().contains(&customer)).count();
-        assert_eq!(times(STALE), 2, "refused, and stored");
-        assert!(MANY.filter(|customer| *customer != STALE).all(|customer| times(customer) == 1));
-        let merged = updates.iter().find(|update| update.customers().contains(&STALE)).expect("one");
-        assert!(merged.customers().len() > 1, "it was merged with others");
-        assert_eq!(first.sent.tail_reads(), [[STALE].into()], "the one tail is read, and no other");
-    }
-    let stored = first.check(&told).await;
-    assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
-}
 
 /// A bucket as no shell of ours writes it.
 fn corrupt(customer: u64, field: &str, value: impl Into<Bson>) -> Document {

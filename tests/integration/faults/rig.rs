@@ -36,24 +36,24 @@ pub struct Rig {
 
 impl Rig {
     pub async fn on(mongod: &Mongod) -> Self {
-        Self::with(Setup::on(mongod), mongod).await
+        Self::with(at_any_time(Setup::on(mongod)), mongod).await
     }
 
     /// Over a wire that can be cut; what is checked does not go over it.
     pub async fn through(proxy: &Proxy, mongod: &Mongod) -> Self {
         let mut setup = Setup::on(mongod);
         setup.connection.uri = proxy.uri();
-        Self::with(setup, mongod).await
+        Self::with(at_any_time(setup), mongod).await
     }
 
     /// Another instance, on the same database.
     pub async fn sibling(&self, mongod: &Mongod) -> Self {
         let mut setup = Setup::on(mongod);
         setup.connection.database = self.database.name().to_owned();
-        Self::with(setup, mongod).await
+        Self::with(at_any_time(setup), mongod).await
     }
 
-    async fn with(mut setup: Setup, mongod: &Mongod) -> Self {
+    pub async fn with(mut setup: Setup, mongod: &Mongod) -> Self {
         setup.connection.uri.push_str(HEARTBEAT);
         let sent = Sent::default();
         let commands = Arc::clone(&sent.0);
@@ -126,6 +126,13 @@ impl Rig {
             all
         }
     }
+}
+
+/// Commits requests however little time they have left, so that a test need not wait for long until one is
+/// given up.
+fn at_any_time(mut setup: Setup) -> Setup {
+    setup.capacity.commit_time = Duration::ZERO;
+    setup
 }
 
 pub fn trade(quantity: u64) -> Trade {

@@ -19,6 +19,7 @@ tests!["page_views::faults":
     a_wire_that_stays_cut,
     clients_that_hang_up,
     what_waits_is_one_statement,
+    a_minute_that_takes_long_leaves_room_for_others,
     a_corrupt_minute_concerns_its_page_alone,
 ];
 
@@ -294,6 +295,32 @@ async fn what_waits_is_one_statement() {
     assert!(seen.iter().all(|statements| *statements == 1), "one page and minute: {seen:?}");
     assert!((2..=20).contains(&seen.len()), "201 requests share statements: {seen:?}");
     mongod.remove().await;
+}
+
+async fn a_minute_that_takes_long_leaves_room_for_others() {
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::at(&proxy.uri());
+    setup.capacity.queued_trades = 100;
+    let service = setup.start().await;
+    let hot = || view("/hot", "2014-01-01T10:01:05Z", 1);
+    proxy.harm("update page_views", Way::There, Harm::Hold, 1);
+    let mut clients = JoinSet::new();
+    let mut begin = || {
+        let (client, hot) = (service.client.clone(), hot());
+        clients.spawn(async move { count(&client, &hot).await });
+    };
+    begin();
+    proxy.struck(1).await;
+    (0..40).for_each(|_| begin());
+    for _ in 0..16 {
+        clients.join_next().await.expect("some").expect("no panic").problem(503, "overloaded");
+    }
+    for number in 0..75 {
+        counted(&count(&service.client, &view(&format!("/{number}"), "2014-01-01T10:01:05Z", 1)).await);
+    }
+    proxy.relent();
+    clients.join_all().await.iter().for_each(counted);
+    assert_eq!(bucket(&service, "/hot", "2014-01-01T10:01:00Z").await["totalViews"], 25);
 }
 
 async fn a_corrupt_minute_concerns_its_page_alone() {

@@ -75,7 +75,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
     let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
         return registrations;
     };
-    let deadline = Deadline::earliest(registrations.iter().map(|registration| registration.deadline));
+    let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
     let document = |registration: &Registration| {
         let Registration { id, customer, proposed, .. } = registration;
         Bson::from(record::document(*id, *customer, proposed, now))
@@ -139,7 +139,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
     if registrations.is_empty() {
         return again;
     }
-    let deadline = Deadline::earliest(registrations.iter().map(|registration| registration.deadline));
+    let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
     let command = command(&registrations, deadline);
     let outcome = connection.sessions.commit(&connection.database, command, deadline).await;
     let (verdicts, upserted, at) = match outcome {
@@ -183,7 +183,7 @@ async fn with_tails(
     let mut cold: Vec<_> = cold.map(|(registration, _)| registration.customer).collect();
     cold.sort_unstable_by_key(|customer| customer.get());
     cold.dedup();
-    let deadline = Deadline::earliest(registrations.iter().map(|(registration, _)| registration.deadline));
+    let deadline = Deadline::latest(registrations.iter().map(|(registration, _)| registration.deadline));
     let found = match cold.is_empty() {
         true => Ok(HashMap::new()),
         false => tails::find(&connection.database, cold, None, deadline).await,
@@ -215,7 +215,7 @@ async fn read(connection: &Connection, found: Vec<Registration>, at: Option<Time
     if found.is_empty() {
         return;
     }
-    let deadline = Deadline::earliest(found.iter().map(|registration| registration.deadline));
+    let deadline = Deadline::latest(found.iter().map(|registration| registration.deadline));
     let ids: Vec<_> = found.iter().map(|registration| registration.id).collect();
     let customers: Vec<_> = found.iter().map(|registration| registration.customer).collect();
     let database = connection.database.clone();

@@ -149,7 +149,7 @@ impl Trades {
             }
             begun.at_end = true;
         }
-        let room = match self.room_of_an_upload(lines.len() - placed.count, waiting).await {
+        let room = match self.room_of_an_upload(customer, lines.len() - placed.count, waiting).await {
             Ok(room) => room,
             Err(cause) => {
                 return AppendedLines { failed: Some((0, cause)), totals: None, ends: ends(&placed) };

@@ -1,0 +1,247 @@
+//! Appends of several customers in one commit: what is wrong with one of them concerns no other.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{join, join_all, join3};
+use mongodb::bson::doc;
+use pagebucket::domain::{Clock, CustomerId, IdempotencyKey, parse_drafts};
+use pagebucket::store::trades::Cause;
+use pagebucket::store::{Deadline, Error};
+use tokio::sync::oneshot;
+
+use super::rig::{LONG, Rig, Told, Update};
+use crate::harness::{Harm, Proxy, Setup, Way, history, shared, tests, trade};
+
+tests!["faults":
+    a_stale_tail_costs_its_customer_one_retry,
+    a_trade_that_the_schema_refuses_fails_alone,
+    an_append_with_little_time_left_fails_alone,
+    a_key_with_little_time_left_fails_alone,
+    a_commit_that_panics_leaves_its_customers_usable,
+];
+
+/// Customers of one committer, however many committers there are, if their number divides 64.
+fn of_one_committer(count: usize) -> Vec<u64> {
+    let spread = |customer: &u64| CustomerId::new(*customer).expect("a customer").spread();
+    (1..).filter(|customer| spread(customer) % 64 == 0).take(count).collect()
+}
+
+/// Queues `appends` of one committer, which then go into one commit: `busy`, an append of a customer of the
+/// same committer, is held on the wire until they are queued. `after` begins when they are; it has to let go
+/// what is held.
+async fn in_one_commit<T>(
+    proxy: &Proxy,
+    busy: impl Future<Output = Told>,
+    appends: impl Future<Output = T>,
+    after: impl Future<Output = ()>,
+) -> (Told, T) {
+    let held = proxy.strikes() + 1;
+    proxy.harm("update", Way::Back, Harm::Hold, 1);
+    let queued = async {
+        proxy.struck(held).await;
+        // An append is queued when it is polled for the first time.
+        join(appends, after).await.0
+    };
+    join(busy, queued).await
+}
+
+async fn a_stale_tail_costs_its_customer_one_retry() {
+    let mongod = shared().await;
+    let proxy = Proxy::before(mongod).await;
+    let first = Rig::through(&proxy, mongod).await;
+    let second = first.sibling(mongod).await;
+    let customers = of_one_committer(21);
+    let (busy, others) = (customers[0], &customers[1..]);
+    let stale = others[19];
+    let mut told: Vec<Told> = Vec::new();
+    // The tail that is known has room, or is just full; the other instance stays on its page, or goes on.
+    for (turn, (held, behind)) in (1..).zip([(3, 1), (5, 3), (7, 12), (6, 25)]) {
+        let base = turn * 1000;
+        told.extend(first.append_to_all(customers.clone(), base, held, LONG).await);
+        let behind_its_back = second.append(stale, base + 100, behind, LONG).await;
+        first.sent.forget();
+        let appends = first.append_to_all(others.iter().copied(), base + 200, 1, LONG);
+        let before = first.append(busy, base + 200, 1, LONG);
+        let (before, last) = in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
+        let after = last.last().expect("some").seqs()[0];
+        assert_eq!(after, behind_its_back.seqs().last().expect("some") + 1);
+        told.extend([before, behind_its_back]);
+        told.extend(last);
+        told.iter().for_each(Told::stored);
+
+        let updates = first.sent.updates();
+        let times = |customer| updates.iter().filter(|update| update.customers().contains(&customer)).count();
+        assert_eq!(times(stale), 2, "refused, and stored");
+        assert!(others.iter().filter(|customer| **customer != stale).all(|customer| times(*customer) == 1));
+        let merged = updates.iter().find(|update| update.customers().contains(&stale)).expect("one");
+        assert_eq!(merged.customers(), others.iter().copied().collect(), "it was merged with the others");
+        assert_eq!(first.sent.tail_reads(), [[stale].into()], "the one tail is read, and no other");
+    }
+    let stored = first.check(&told).await;
+    assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
+}
+
+/// Makes the validator refuse quantities of a thousand and more.
+async fn refuse_thousands(rig: &Rig) {
+    let collections = rig.database.list_collections().filter(doc! { "name": "trades" }).await;
+    let mut collections = collections.expect("collections");
+    assert!(collections.advance().await.expect("collections"));
+    let trades = collections.deserialize_current().expect("trades");
+    let mut validator = trades.options.validator.expect("a validator");
+    let mut schema = validator.get_document_mut("$jsonSchema").expect("a schema");
+    for name in ["properties", "history", "items", "properties", "qty"] {
+        schema = schema.get_document_mut(name).expect(name);
+    }
+    schema.insert("maximum", 999_i64);
+    rig.database.run_command(doc! { "collMod": "trades", "validator": validator }).await.expect("collMod");
+}
+
+async fn a_trade_that_the_schema_refuses_fails_alone() {
+    let mongod = shared().await;
+    let proxy = Proxy::before(mongod).await;
+    let rig = Rig::through(&proxy, mongod).await;
+    refuse_thousands(&rig).await;
+    let customers = of_one_committer(6);
+    let (busy, own, others) = (customers[0], customers[1], &customers[2..]);
+    let mut told: Vec<Told> = Vec::new();
+    // Where it would open a history, in a page that is there, and with its neighbours over the page's end.
+    for turn in 1..=5 {
+        let first = turn * 100;
+        rig.sent.forget();
+        let of_its_customer = join3(
+            rig.append(own, first, 1, LONG),
+            rig.append(own, 1_000, 1, LONG),
+            rig.append(own, first + 1, 1, LONG),
+        );
+        let appends = join(of_its_customer, rig.append_to_all(others.iter().copied(), first, 2, LONG));
+        let before = rig.append(busy, first, 1, LONG);
+        let (before, ((earlier, refused, later), neighbours)) =
+            in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
+        let Err(error) = &refused.outcome else { panic!("{refused:?}") };
+        assert!(matches!(error.cause, Cause::Database(Error::Internal(_))), "{refused:?}");
+        assert_eq!((error.ranges.len(), error.unknown), (0, 0));
+        let stored: Vec<Told> = [before, earlier, later].into_iter().chain(neighbours).collect();
+        stored.iter().for_each(Told::stored);
+        let together = &rig.sent.updates()[1..];
+        let customers: BTreeSet<u64> = together.iter().flat_map(|update| update.customers()).collect();
+        assert_eq!(customers, others.iter().copied().chain([own]).collect());
+        let statement = |update: &Update| {
+            update.statements.iter().any(|(customer, quantities)| *customer == own && quantities.len() > 1)
+        };
+        assert!(together.iter().any(statement), "it was merged with others of its customer");
+        told.extend(stored);
+        told.push(refused);
+    }
+    rig.check(&told).await;
+}
+
+async fn an_append_with_little_time_left_fails_alone() {
+    let mongod = shared().await;
+    let proxy = Proxy::before(mongod).await;
+    let mut setup = Setup::on(mongod);
+    setup.connection.uri = proxy.uri();
+    let rig = Rig::with(setup, mongod).await;
+    let customers = of_one_committer(12);
+    let (busy, own, others) = (customers[0], customers[1], &customers[1..]);
+    let (tell, answered) = oneshot::channel();
+    let late = async {
+        let late = rig.append(own, 101, 1, Duration::from_secs(1)).await;
+        tell.send(()).expect("the test goes on");
+        late
+    };
+    let second = proxy.strikes() + 2;
+    let after = async {
+        // The commit of all of these is held until the one with little time left is answered.
+        proxy.relent_but("update", Way::Back, Harm::Hold, 1);
+        proxy.struck(second).await;
+        answered.await.expect("an answer");
+        proxy.relent();
+    };
+    let appends = join(late, rig.append_to_all(others.iter().copied(), 1, 1, LONG));
+    let (before, (late, told)) = in_one_commit(&proxy, rig.append(busy, 1, 1, LONG), appends, after).await;
+    told.iter().chain([&before]).for_each(Told::stored);
+    let Err(error) = &late.outcome else { panic!("{late:?}") };
+    assert!(matches!(error.cause, Cause::Late), "{late:?}");
+    assert_eq!((error.ranges.len(), error.unknown), (0, 0));
+    let sent = rig.sent.updates();
+    assert!(sent.iter().flat_map(|update| &update.statements).all(|(_, trades)| !trades.contains(&101)));
+    assert_eq!(rig.check(told.iter().chain([&before, &late])).await.len(), 12);
+}
+
+/// The clock panics, which a commit reads before it sends anything.
+async fn a_commit_that_panics_leaves_its_customers_usable() {
+    let mongod = shared().await;
+    let proxy = Proxy::before(mongod).await;
+    let panics = Arc::new(AtomicBool::new(false));
+    let mut setup = Setup::on(mongod);
+    setup.connection.uri = proxy.uri();
+    let (panicking, system) = (Arc::clone(&panics), Clock::system());
+    setup.clock = Clock::from_fn(move || {
+        assert!(!panicking.swap(false, Ordering::SeqCst), "the clock of the test panics");
+        system.now()
+    });
+    let rig = Rig::with(setup, mongod).await;
+    let customers = of_one_committer(4);
+    let (busy, others) = (customers[0], &customers[1..]);
+    let mut told = rig.append_to_all(customers.clone(), 1, 3, LONG).await;
+    rig.sent.forget();
+    let appends = rig.append_to_all(others.iter().copied(), 101, 1, LONG);
+    let (before, lost) = in_one_commit(&proxy, rig.append(busy, 101, 1, LONG), appends, async {
+        panics.store(true, Ordering::SeqCst);
+        proxy.relent();
+    })
+    .await;
+    before.stored();
+    lost.iter().for_each(|told| told.unknown_after(0));
+    assert_eq!(rig.sent.updates().len(), 1, "nothing of them was sent");
+    told.push(before);
+    told.extend(lost);
+    let after = rig.append_to_all(customers.clone(), 201, 12, LONG).await;
+    after.iter().for_each(Told::stored);
+    assert_eq!(after[1].seqs(), (4..16).collect::<Vec<_>>());
+    let read: BTreeSet<u64> = rig.sent.tail_reads().into_iter().flatten().collect();
+    assert_eq!(read, others.iter().copied().collect(), "their tails are read again");
+    told.extend(after);
+    assert_eq!(rig.check(&told).await.len(), 4 * 15 + 1);
+}
+
+/// Keys are registered together, too.
+async fn a_key_with_little_time_left_fails_alone() {
+    let mongod = shared().await;
+    let proxy = Proxy::before(mongod).await;
+    let rig = Rig::through(&proxy, mongod).await;
+    let customers = of_one_committer(12);
+    let (first, own, others) = (customers[0], customers[1], &customers[2..]);
+    let told = rig.append_to_all(customers.clone(), 1, 1, LONG).await;
+    told.iter().for_each(Told::stored);
+    let append = |customer: u64, within: Duration| {
+        let id = CustomerId::new(customer).expect("a customer");
+        let key = IdempotencyKey::parse(b"k").expect("a key");
+        let drafts = parse_drafts(trade(2).to_string().as_bytes(), 1).expect("a trade");
+        rig.store.trades().append_once(id, key, drafts, Clock::system().now(), Deadline::within(within))
+    };
+    let held = proxy.strikes() + 1;
+    proxy.harm("insert", Way::There, Harm::Hold, u32::MAX);
+    // The others wait for the first one's registration, until that takes long, and are registered together then.
+    let late = async {
+        let late = append(own, Duration::from_secs(4)).await;
+        proxy.relent();
+        late
+    };
+    let rest = async {
+        proxy.struck(held).await;
+        join(late, join_all(others.iter().map(|customer| append(*customer, LONG)))).await
+    };
+    let (before, (late, stored)) = join(append(first, LONG), rest).await;
+    stored.iter().chain([&before]).for_each(|stored| assert!(stored.is_ok(), "{stored:?}"));
+    let error = late.expect_err("too late");
+    assert!(matches!(error.cause, Cause::Database(Error::Unavailable(_))), "{error:?}");
+    assert_eq!((error.ranges.len(), error.unknown), (0, 0));
+    for customer in customers {
+        let expected = if customer == own { &[1][..] } else { &[1, 2] };
+        assert_eq!(history(&rig.database, customer).await.quantities, expected, "customer {customer}");
+    }
+}
