@@ -25,7 +25,7 @@ pub struct DatabaseArgs {
 
     /// Most trades that wait to be committed, and apart from them most counters of page views; beyond them clients get
     /// 503 at once. One customer has at most a quarter of it, unless a single request has more. Uploads wait instead,
-    /// and have at most half of it.
+    /// and have at most half of it. Page views of more counters in one request are 413: they never fit.
     #[arg(long, env = "PAGEBUCKET_MAX_QUEUE", value_name = "TRADES", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     pub max_queue: u32,
 
@@ -181,14 +181,19 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
-    /// Seconds after which a client that reads nothing of its answer is cut off. An export has no other
-    /// limit in time.
+    /// Seconds in which a client must take 64 KiB of an answer, or all that is ready, while the server waits for
+    /// it; a slower one is cut off. An export has no other limit in time.
     #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
 
     /// Most exports under way at once, at about a megabyte each; beyond them clients get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_exports: u32,
+
+    /// Most reads of page views under way at once that may take long: lists of the most viewed, and series of more
+    /// than 10,000 minutes. Each has one of --pool-size connections for up to 30 s; beyond them clients get 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub max_scans: u32,
 
     /// Seconds for which a server that was told to stop goes on saying so, on /readyz and to requests that
     /// still come, before it exits: for load balancers, which must have asked meanwhile. It exits later if

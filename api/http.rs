@@ -50,16 +50,17 @@ use utoipa_axum::routes;
 
 pub use caching::KeptBy;
 pub use cors::Origins;
-pub use export::Exports;
 pub use hosts::Hosts;
+pub use limits::Places;
 pub use metrics::Metrics;
 pub use openapi::document;
 pub use pages::Pages;
+pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
 
 use crate::domain::Clock;
 use crate::store::{self, Store};
 use entry::Entry;
-use limits::{Admission, Places};
+use limits::Admission;
 
 /// One request, its body included.
 pub const REQUEST: Duration = Duration::from_secs(35);
@@ -76,8 +77,10 @@ pub struct Api {
     pub store: Store,
     /// Full pages in memory.
     pub pages: Pages,
-    /// Room for exports.
-    pub exports: Exports,
+    /// Those of exports.
+    pub exports: Places,
+    /// Those of reads of page views that may take long.
+    pub scans: Places,
     /// Who may keep a full page.
     pub kept_by: KeptBy,
     /// What time it is.
@@ -152,7 +155,7 @@ fn probes() -> OpenApiRouter<Arc<Api>> {
 pub fn router(api: Api) -> Router {
     let (v1, _) = routes().split_for_parts();
     let (probes, _) = probes().split_for_parts();
-    let places = Places::new(api.limits.requests);
+    let places = Places::new(api.limits.requests, "requests");
     let v1 = v1.layer(Admission { ready: api.ready.clone(), places: places.clone() });
     let all = v1
         .merge(probes)
@@ -164,7 +167,7 @@ pub fn router(api: Api) -> Router {
 /// Puts around other routes all that is around those of `/v1`: for benchmarks, which compare what is
 /// inside.
 pub fn as_ours(routes: Router, limits: Limits, origins: Origins) -> Router {
-    let admission = Admission { ready: Ready::default(), places: Places::new(limits.requests) };
+    let admission = Admission { ready: Ready::default(), places: Places::new(limits.requests, "requests") };
     surrounded(routes.layer(admission), limits, origins, Hosts::only([]))
 }
 

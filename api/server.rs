@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use self::reader::MustRead;
 use crate::config::{AllowedHost, CorsOrigin, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, Exports, Hosts, KeptBy, Limits, Metrics, Origins, Pages, Ready};
+use crate::http::{self, Api, Hosts, KeptBy, Limits, Metrics, Origins, Pages, Places, Ready};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -63,7 +63,8 @@ impl Server {
         let api = Api {
             store: store.clone(),
             pages: Pages::new(store.clone(), args.page_cache),
-            exports: Exports::new(args.max_exports as usize),
+            exports: Places::new(args.max_exports as usize, "exports"),
+            scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: limits(args),
@@ -143,11 +144,11 @@ impl Server {
         &self,
         stream: TcpStream,
         keep_alive: KeepAlive,
-    ) -> http1::Connection<MustRead<TokioIo<TcpStream>>, TowerToHyperService<Router>> {
+    ) -> http1::Connection<MustRead, TowerToHyperService<Router>> {
         // Answers are small and written whole: waiting to fill a segment only costs time. If it
         // cannot be set the connection is slower, no more.
         let _ = stream.set_nodelay(true);
-        let stream = MustRead::new(TokioIo::new(stream), self.write_timeout);
+        let stream = MustRead::new(stream, self.write_timeout);
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)

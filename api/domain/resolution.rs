@@ -141,6 +141,13 @@ impl SeriesSpan {
         self.resolution
     }
 
+    /// Whether it has more minutes than a series of minutes may have points. The database reads a document for each
+    /// minute with views, whatever the resolution: this may take long.
+    pub fn is_long(self) -> bool {
+        (self.to.millis() - self.from.millis()) as u64
+            > Self::MOST_POINTS * Resolution::Minute.millis() as u64
+    }
+
     /// How many points it has.
     pub fn points(self) -> u64 {
         (self.to.millis() - self.from.millis()) as u64 / self.resolution.millis() as u64
@@ -258,6 +265,18 @@ mod tests {
         assert_eq!(span.point(at("1969-12-31T23:57:59.999Z")), None);
         let empty = SeriesSpan::covering(Some(Instant::MIN), Instant::MIN, Resolution::Day).unwrap();
         assert_eq!((empty.points(), empty.point(Instant::MIN)), (0, None));
+    }
+
+    #[test]
+    fn hours_and_days_may_be_long() {
+        let long = |hours: i64, resolution| {
+            let from = at("2014-01-01T00:00:00Z");
+            let to = Instant::from_millis(from.millis() + hours * 3_600_000).unwrap();
+            SeriesSpan::covering(Some(from), to, resolution).unwrap().is_long()
+        };
+        assert!(!long(2, Resolution::Second) && !long(166, Resolution::Minute));
+        assert!(!long(166, Resolution::Hour) && long(167, Resolution::Hour));
+        assert!(!long(6 * 24, Resolution::Day) && long(7 * 24, Resolution::Day));
     }
 
     #[test]

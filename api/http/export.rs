@@ -1,8 +1,8 @@
 //! A history as a file, of any length in little memory.
 //!
 //! The body is made as the client reads it: the next batch is asked of the database when the last one has
-//! gone out. A client that stops reading stops that, too, and is cut off by its connection, which waits
-//! only so long to write. The deadline of other requests is met by the head of the answer, and does not
+//! gone out. A client that stops reading stops that, too. Its connection cuts it off when it reads more slowly than
+//! a client must ([`crate::server`]), so that it does not keep its place. The deadline of other requests is met by the head of the answer, and does not
 //! touch the body. A body that cannot go on ends its connection without the end that chunked coding has:
 //! what came is incomplete, and every client can tell, because clients of HTTP/1.0 are refused ([`super::accept`]).
 
@@ -14,10 +14,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::ToSchema;
 
 use super::Api;
+use super::limits::Place;
 use super::metrics::{EXPORTED, EXPORTS};
 use super::params::ExportParams;
 use super::problem::{ExportProblems, Kind, Problem};
@@ -33,17 +33,6 @@ pub(super) const PATH: &str = "/v1/customers/{customerId}/trades/export";
 
 const NDJSON: &str = "application/x-ndjson";
 const CSV: &str = "text/csv";
-
-/// How many exports may be under way. Clones share their places.
-#[derive(Debug, Clone)]
-pub struct Exports(Arc<Semaphore>);
-
-impl Exports {
-    /// So many at once.
-    pub fn new(most: usize) -> Self {
-        Self(Arc::new(Semaphore::new(most)))
-    }
-}
 
 /// A row of NDJSON: a trade, and whose it is.
 #[derive(ToSchema)]
@@ -97,8 +86,7 @@ pub async fn export(
             "The answer is `application/x-ndjson` or `text/csv`; `Accept` excludes both, and `format` names none.",
         )
     })?;
-    let place = Arc::clone(&api.exports.0).try_acquire_owned();
-    let place = place.map_err(|_| Problem::new(Kind::Overloaded, "Too many exports are under way."))?;
+    let place = api.exports.take()?;
     let export = api.store.trades().export(customer, after, dates, deadline).await?;
     let head = [
         (
@@ -125,7 +113,7 @@ struct Rows {
     /// Whether the header is out.
     begun: bool,
     outcome: Outcome,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// Why a body ends before its end. Says nothing: it is for the connection alone.

@@ -19,36 +19,43 @@ use super::problem::{Kind, Problem};
 use super::{ANSWER, REQUEST, Ready, accept, uploads};
 use crate::store::Deadline;
 
-/// Places of requests that may be under way at once. Clones are the same places.
+/// How many of a kind may be under way at once. Clones are the same places.
 #[derive(Debug, Clone)]
-pub(super) struct Places(Arc<AtomicUsize>);
+pub struct Places {
+    free: Arc<AtomicUsize>,
+    /// What has the places, in the plural.
+    what: &'static str,
+}
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-struct Place(Places);
+pub(super) struct Place(Places);
 
 /// The place of a request whose answer outlives its handler.
 #[derive(Debug, Clone)]
 pub(super) struct LongPlace(#[expect(dead_code, reason = "it is held")] Arc<Place>);
 
 impl Places {
-    pub(super) fn new(free: usize) -> Self {
-        Self(Arc::new(AtomicUsize::new(free)))
+    /// As many places as `free`, for `what`, in the plural.
+    pub fn new(free: usize, what: &'static str) -> Self {
+        Self { free: Arc::new(AtomicUsize::new(free)), what }
     }
 
-    fn take(&self) -> Result<Place, Problem> {
-        // Nothing else is read or written by whoever has a place: no order is needed.
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
+    /// # Errors
+    /// All places are taken.
+    pub(super) fn take(&self) -> Result<Place, Problem> {
+        // A place guards no other data: no order is needed.
+        let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
         match taken {
             Ok(_) => Ok(Place(self.clone())),
-            Err(_) => Err(Problem::new(Kind::Overloaded, "Too many requests are under way.")),
+            Err(_) => Err(Problem::new(Kind::Overloaded, format!("Too many {} are under way.", self.what))),
         }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.0.fetch_add(1, Ordering::Relaxed);
+        self.0.free.fetch_add(1, Ordering::Relaxed);
     }
 }
 

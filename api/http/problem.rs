@@ -22,7 +22,7 @@ pub use documented::{
     PreallocationProblems, ProbeProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
 };
 pub use kind::Kind;
-pub use render::Render;
+pub use render::{MEDIA_TYPE, Render};
 
 use crate::domain::{CustomerId, Faults, SeqRange};
 use crate::store;

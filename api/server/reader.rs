@@ -6,40 +6,68 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
-use tokio::time::Sleep;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
 
-/// Ends with an error when the other side takes nothing of what is to be written for so long. Whoever
-/// stops reading in the middle of an answer would otherwise keep it, and its place, for as long as they like.
-pub(super) struct MustRead<I> {
-    io: I,
+/// What a client must take while the server waits for it for the limit, in bytes.
+const LEAST: usize = 64 * 1024;
+
+/// How much the kernel keeps that it has not sent, in bytes, about. Its buffer grows to megabytes, and it asks for
+/// more when a third is free: a slow client would seem to take nothing for as long as that lasts.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 64 * 1024;
+
+/// Resets the connection when its client takes less than [`LEAST`] bytes while the server has waited for it, in
+/// all, for the limit. A slow client would otherwise keep an answer, and its place, for as long as it likes. Only the time
+/// in which nothing can be written counts: a client that reads all there is never meets the limit.
+pub(super) struct MustRead {
+    io: TokioIo<TcpStream>,
     limit: Duration,
-    /// Since when nothing could be written; boxed, because few connections ever wait.
+    /// What is left of the limit.
+    left: Duration,
+    /// Bytes taken since all of the limit was left.
+    taken: usize,
+    /// While nothing can be written, ends when nothing is left; boxed, because few connections ever wait.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<I> MustRead<I> {
-    pub(super) fn new(io: I, limit: Duration) -> Self {
-        Self { io, limit, stalled: None }
+impl MustRead {
+    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
+        // If it cannot be set, slow clients are judged by larger steps, no more.
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
+        Self { io: TokioIo::new(stream), limit, left: limit, taken: 0, stalled: None }
     }
 
-    /// What was written, or an error when nothing could be for too long.
+    /// What was written, or an error when the client is too slow.
     fn judge(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            if let Some(stalled) = self.stalled.take() {
+                self.left = stalled.deadline().saturating_duration_since(Instant::now());
+            }
+            self.taken += bytes;
+            if self.taken >= LEAST {
+                (self.left, self.taken) = (self.limit, 0);
+            }
+        }
         if written.is_ready() {
-            self.stalled = None;
             return written;
         }
-        let limit = self.limit;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        let left = self.left;
+        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(left))).as_mut().poll(context));
+        // What the kernel still has to send is dropped: it would go on sending it, to the same client. If it cannot
+        // be set, that is what it does.
+        let _ = self.io.inner().set_zero_linger();
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")))
     }
 }
 
-impl<I: Read + Unpin> Read for MustRead<I> {
+impl Read for MustRead {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,7 +77,7 @@ impl<I: Read + Unpin> Read for MustRead<I> {
     }
 }
 
-impl<I: Write + Unpin> Write for MustRead<I> {
+impl Write for MustRead {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -8,8 +8,9 @@ use std::time::Duration;
 use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::process::Command;
+use tokio::task::JoinSet;
 
 use crate::commands::program::{Place, run};
 use crate::harness::{
@@ -26,6 +27,7 @@ tests!["export":
     a_short_outage_is_waited_for,
     it_breaks_off_with_an_error_and_can_go_on,
     a_client_that_does_not_read_is_cut_off,
+    slow_clients_lose_their_places,
     a_million_in_little_memory,
 ];
 
@@ -365,6 +367,78 @@ async fn a_client_that_does_not_read_is_cut_off() {
     assert_eq!(lines(&service.client.get(&path("?after=399990")).await.body).len(), 10);
     drop(service);
     mongod.remove().await;
+}
+
+/// A connection whose other side can keep little on the way, with an export asked for.
+async fn narrow(service: &Service, query: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    socket2::SockRef::from(&socket).set_tcp_mss(536).expect("short segments");
+    let mut stream = socket.connect(service.address()).await.expect("a connection");
+    let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path(query));
+    stream.write_all(request.as_bytes()).await.expect("to send");
+    stream
+}
+
+/// Reads so many bytes at a time, with a pause between; all that came, and how it ended.
+async fn read_slowly(mut stream: TcpStream, bytes: usize, pause: Duration) -> (Vec<u8>, std::io::Result<()>) {
+    let mut all = Vec::new();
+    let mut piece = vec![0; bytes];
+    let mut read = async || -> std::io::Result<()> {
+        while !all.ends_with(b"\r\n0\r\n\r\n") {
+            let mut there = 0;
+            while there < bytes && !piece[..there].ends_with(b"\r\n0\r\n\r\n") {
+                let more = stream.read(&mut piece[there..]).await?;
+                if more == 0 {
+                    return Err(std::io::ErrorKind::UnexpectedEof.into());
+                }
+                there += more;
+            }
+            all.extend_from_slice(&piece[..there]);
+            tokio::time::sleep(pause).await;
+        }
+        Ok(())
+    };
+    let ended = read().await;
+    (all, ended)
+}
+
+/// They take something all the time, and so are never without progress for as long as they may.
+async fn slow_clients_lose_their_places() {
+    const SLOW: u32 = 3;
+    let mut setup = Setup::on(shared().await);
+    (setup.args.max_exports, setup.args.write_timeout) = (SLOW + 1, 4);
+    let service = setup.start().await;
+    fill(&service.database, 7, 20_000, 10).await;
+    let pause = Duration::from_millis(250);
+    // Some 8 KiB/s, half of what they must take.
+    let mut slow = JoinSet::new();
+    for _ in 0..SLOW {
+        let stream = narrow(&service, "").await;
+        slow.spawn(tokio::time::timeout(PATIENCE, read_slowly(stream, 2 * 1024, pause)));
+    }
+    // Some 80 KiB/s, for longer than a client may stand still.
+    let fair = tokio::spawn(read_slowly(narrow(&service, "?after=195000").await, 20 * 1024, pause));
+    let refused = async || service.client.get(&path("?after=199990")).await.status == 503;
+    eventually("all places are taken", PATIENCE, refused).await;
+    let (body, ended) = fair.await.expect("no panic");
+    ended.expect("all of it");
+    let rows = body.windows(7).filter(|bytes| bytes == b"{\"custo").count();
+    assert!(body.len() > 400_000 && (4_950..=5_000).contains(&rows), "{rows} rows in {} bytes", body.len());
+    while let Some(ended) = slow.join_next().await {
+        let (body, ended) = ended.expect("no panic").expect("it is cut off");
+        let error = ended.expect_err("it is not all there").kind();
+        assert_eq!(error, std::io::ErrorKind::ConnectionReset, "after {} bytes", body.len());
+    }
+    // All places are there again, for clients that read as fast as they can.
+    let mut whole = JoinSet::new();
+    for encoding in ["gzip", "identity"].into_iter().cycle().take(SLOW as usize + 1) {
+        let request = reqwest::Client::new().get(service.client.url(&path("")));
+        let mut response = request.header("accept-encoding", encoding).send().await.expect("an answer");
+        assert_eq!(response.status(), 200, "{encoding}");
+        whole.spawn(async move { while response.chunk().await.expect("the rest").is_some() {} });
+    }
+    whole.join_all().await;
 }
 
 /// Memory of a process that no file backs, in bytes (proc(5), "statm": resident without shared).

@@ -18,7 +18,7 @@ tests!["import":
     extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
     an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
     a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
-    connections_that_are_lost, no_server];
+    connections_that_are_lost, answers_of_others, no_server];
 
 async fn the_example() {
     let service = Service::start().await;
@@ -448,6 +448,97 @@ async fn connections_that_are_lost() {
         said.contains("unknown whether stored: ") && said.contains("look into those histories"),
         "{said}"
     );
+}
+
+/// Leads to `server`. On the first connections it keeps the answers to itself, and once so many rows are stored
+/// sends another, and goes on reading.
+async fn answering_for(server: SocketAddr, connections: u32, rows: usize, answer: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    tokio::spawn(async move {
+        for connection in 1.. {
+            let Ok((mut client, _)) = listener.accept().await else { return };
+            let mut server = TcpStream::connect(server).await.expect("the server");
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                if connection > connections {
+                    tokio::io::copy_bidirectional(&mut client, &mut server).await.ok();
+                    return;
+                }
+                let ((mut read, mut write), (mut back, mut there)) = (client.split(), server.split());
+                let stored = async {
+                    let mut told = Vec::new();
+                    while told.windows(6).filter(|bytes| bytes == b"\"seq\":").count() < rows {
+                        assert_ne!(back.read_buf(&mut told).await.expect("outcomes"), 0, "an early end");
+                    }
+                    write.write_all(answer.as_bytes()).await.ok();
+                    write.shutdown().await.ok();
+                };
+                tokio::join!(tokio::io::copy(&mut read, &mut there), stored).0.ok();
+            });
+        }
+    });
+    address
+}
+
+/// Rows went through a proxy, and the proxy answers: only what says by itself that it is a server's own, and that nothing
+/// was stored, is believed.
+async fn answers_of_others() {
+    const ROWS: u64 = 300;
+    let service = Service::start().await;
+    let problem = |r#type: &str, status: u16| {
+        json!({ "type": r#type, "title": "t", "status": status, "detail": "Nothing was stored." }).to_string()
+    };
+    let unknown = [
+        (502, "text/plain", "bad gateway".to_owned()),
+        (504, "text/html", "<html><h1>Gateway Timeout</h1></html>".to_owned()),
+        (503, "application/problem+json", problem("about:blank", 503)),
+        (503, "application/problem+json", problem("https://proxy.example/problems#overloaded", 503)),
+        (502, "application/problem+json", problem("/problems#overloaded", 503)),
+        (503, "application/json", problem("/problems#overloaded", 503)),
+        (503, "application/problem+json", problem("/problems#timed-out", 503)),
+        (200, "application/json", problem("/problems#overloaded", 503)),
+        (200, "application/x-ndjson", format!("{}\n", problem("about:blank", 503))),
+        (413, "text/html", "<html><h1>Request Entity Too Large</h1></html>".to_owned()),
+    ];
+    let head = |status: u16, media_type: &str, body: &str| {
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status} Words\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    let text = two_lines_each(1..=ROWS);
+    let stored = async |customer: u64| history(&service.database, customer).await.quantities;
+    let expected: Vec<_> = (1..=ROWS as i64).collect();
+    for (customer, (status, media_type, body)) in (1..).zip(unknown) {
+        let answer = head(status, media_type, &body);
+        let through = answering_for(service.address(), 1, ROWS as usize, answer.clone()).await;
+        let (name, keyed) = (customer.to_string(), (customer + 100).to_string());
+        let output = import_at(through, &text, &["--format", "csv", "--customer", &name]).await;
+        let said = summary(&output, 3);
+        let told = format!("unknown whether stored: {ROWS} rows of customer {customer}, lines 2 to ");
+        assert!(said.contains(&told) && said.contains("look into those histories"), "{answer}: {said}");
+        assert!(!said.contains("read but not stored"), "{answer}: {said}");
+        assert_eq!(stored(customer).await, expected);
+        // With a key it goes on where that may help, and run again continues where it does not.
+        let through = answering_for(service.address(), 1, ROWS as usize, answer.clone()).await;
+        let flags = ["--format", "csv", "--customer", &keyed, "--key", "k"];
+        let mut output = import_at(through, &text, &flags).await;
+        if output.status.code() == Some(3) {
+            assert!(status == 413 || media_type == "application/json", "{answer}: {output:?}");
+            assert!(summary(&output, 3).ends_with("run it again with the same --key\n"), "{output:?}");
+            output = import_at(through, &text, &flags).await;
+        } else {
+            assert!(String::from_utf8_lossy(&output.stderr).contains("; trying again"), "{output:?}");
+        }
+        assert!(summary(&output, 0).starts_with(&format!("stored {ROWS} trades")), "{answer}: {output:?}");
+        assert_eq!(stored(customer + 100).await, expected, "{answer}");
+    }
+    // A server's own word passes through the proxy. (Here it is a lie: the rows are stored.)
+    let answer = head(503, "application/problem+json", &problem("/problems#shutting-down", 503));
+    let through = answering_for(service.address(), 1, ROWS as usize, answer).await;
+    let said = summary(&import_at(through, &text, &["--format", "csv", "--customer", "99"]).await, 3);
+    assert!(said.contains("read but not stored: 300 rows\n") && !said.contains("unknown"), "{said}");
 }
 
 async fn no_server() {

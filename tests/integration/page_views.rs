@@ -3,6 +3,7 @@
 mod bad_input;
 mod counting;
 mod faults;
+mod limits;
 mod preallocation;
 mod reads;
 
@@ -12,10 +13,17 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Client, Service};
 
 pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [bad_input::tests(), counting::tests(), faults::tests(), preallocation::tests(), reads::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        bad_input::tests(),
+        counting::tests(),
+        faults::tests(),
+        limits::tests(),
+        preallocation::tests(),
+        reads::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 const PATH: &str = "/v1/page-views";

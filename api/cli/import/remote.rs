@@ -21,10 +21,11 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::MOST_WAITING;
 use super::progress::Progress;
 use crate::domain::{CustomerId, IdempotencyKey, Instant, Price, Quantity, Seq, Side, Ticker, Totals};
+use crate::http::ProblemKind;
 use crate::import::BadRow;
 use crate::ingest::{Customers, End, Incoming, Report, Row, Splitter, Tally, Watch};
 pub(super) use server::Server;
-use server::{Broken, begin, words};
+use server::{Broken, begin, kind, words};
 
 /// Bytes that are sent at a time, at least, while there are more.
 const PIECE: usize = 64 * 1024;
@@ -78,7 +79,7 @@ struct Sending<'a> {
     in_doubt: u64,
     /// How many rows have an outcome for good.
     dealt_with: u64,
-    /// Whether a server has begun to answer, ever.
+    /// Whether anything at the server's address has answered, ever.
     answered: bool,
 }
 
@@ -164,8 +165,8 @@ impl Sending<'_> {
             let begins = !self.answered || self.rows.is_none() || !self.waiting.is_empty();
             tokio::select! {
                 begun = &mut answer, if body.is_none() && begins => {
+                    self.answered |= begun.as_ref().err().is_none_or(|broken| broken.answered);
                     body = Some(begun?);
-                    self.answered = true;
                 }
                 frame = next_frame(&mut body) => {
                     let Some(frame) = frame else {
@@ -286,9 +287,9 @@ impl Sending<'_> {
                 self.tally.stored(&row, seq);
                 self.dealt_with += 1;
             }
-            (None, Some(problem)) => match problem["type"].as_str() {
-                Some("/problems#outcome-unknown") => self.again.push((row, true)),
-                Some("/problems#not-stored") => self.again.push((row, false)),
+            (None, Some(problem)) => match kind(problem) {
+                Some(ProblemKind::OutcomeUnknown) => self.again.push((row, true)),
+                Some(ProblemKind::NotStored) => self.again.push((row, false)),
                 _ => {
                     self.tally.refused(&row);
                     watch.bad(BadRow { line: row.line, size: row.size, reason: words(problem) });
@@ -300,7 +301,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Whether another upload may do what this one has not. Without a key it might store rows twice; where no server
+    /// Whether another upload may do what this one has not. Without a key it might store rows twice; where nothing
     /// has ever answered, the address is wrong.
     fn may_continue(&self, broken: &Broken) -> bool {
         let interrupted = matches!(self.tally.report.end, Some(End::Interrupted));

@@ -7,15 +7,17 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::views::{BucketView, SeriesView, TopView};
-use crate::http::Api;
 use crate::http::params::{BucketParams, SeriesParams, TopParams};
 use crate::http::problem::{BucketProblems, Kind, Problem, ReadProblems};
 use crate::http::reading::Reading;
+use crate::http::{Api, Places};
+use crate::store;
 
 /// Show the views of a page over time
 ///
 /// A point for each second, minute, hour or day of UTC from `from` on and before `to`, those without views included;
-/// both are rounded outward to whole units, and the answer says which they are then. At most 10,000 points.
+/// both are rounded outward to whole units, and the answer says which they are then. At most 10,000 points. Few series
+/// of more than 10,000 minutes may be under way at once, together with lists of the most viewed pages: beyond them 503.
 #[utoipa::path(
     get,
     path = "/v1/page-views",
@@ -40,8 +42,14 @@ pub async fn series(
     SeriesParams { path, span }: SeriesParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let series = api.store.page_views().series(&path, span, reading.deadline);
-    let series = reading.database(series).await?;
+    let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
+    let series = if span.is_long() {
+        let path = path.clone();
+        let work = async move { views.series(&path, span, deadline).await };
+        reading.database(scan(&api.scans, work)).await?
+    } else {
+        reading.database(views.series(&path, span, deadline)).await?
+    };
     Ok(reading.untagged(Json(SeriesView::new(path, &series))))
 }
 
@@ -80,7 +88,8 @@ pub async fn bucket(
 /// List the pages with the most views
 ///
 /// By their views from `from` on and before `to`, both rounded outward to whole minutes of UTC; of equals those first
-/// whose paths are, byte by byte. It costs as much as there are pages and minutes with views in that span.
+/// whose paths are, byte by byte. It costs as much as there are pages and minutes with views in that span. Few of
+/// these lists may be under way at once, together with series of more than 10,000 minutes: beyond them 503.
 #[utoipa::path(
     get,
     path = "/v1/page-views/top",
@@ -104,7 +113,25 @@ pub async fn top(
     TopParams { from, to, limit }: TopParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let pages = api.store.page_views().top(from, to, limit, reading.deadline);
-    let pages = reading.database(pages).await?;
+    let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
+    let work = async move { views.top(from, to, limit, deadline).await };
+    let pages = reading.database(scan(&api.scans, work)).await?;
     Ok(reading.untagged(Json(TopView::new(from, to, pages))))
+}
+
+/// Runs a read that may take long, where it has a place. It keeps the place until the database has answered, also when
+/// the client hangs up before: the database works on.
+async fn scan<T: Send + 'static>(
+    places: &Places,
+    work: impl Future<Output = Result<T, store::Error>> + Send + 'static,
+) -> Result<T, Problem> {
+    let place = places.take()?;
+    let work = tokio::spawn(async move {
+        let _place = place;
+        work.await
+    });
+    match work.await {
+        Ok(found) => Ok(found?),
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
 }

@@ -1,5 +1,7 @@
 //! Problems of page views.
 
+use std::borrow::Cow;
+
 use super::{Kind, Problem, logged};
 use crate::domain::Faults;
 use crate::store::page_views::{CountCause, CountError};
@@ -41,12 +43,20 @@ impl Problem {
 }
 
 /// What a client may know.
-fn why(cause: CountCause) -> (Kind, &'static str) {
-    match cause {
+fn why(cause: CountCause) -> (Kind, Cow<'static, str>) {
+    let (kind, why) = match cause {
+        CountCause::TooManyCounters { counters, most } => {
+            let why = format!(
+                "The body adds to {counters} counters, of a page and second each, and this server takes at most \
+                 {most} at once (`--max-queue`): send it in parts."
+            );
+            return (Kind::BodyTooLarge, why.into());
+        }
         CountCause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
         CountCause::Overloaded => (Kind::Overloaded, "Too many page views are waiting."),
         CountCause::Database(error) => logged(error),
-    }
+    };
+    (kind, why.into())
 }
 
 #[cfg(test)]
@@ -62,9 +72,10 @@ mod tests {
         (problem, members)
     }
 
-    fn causes() -> [(CountCause, Kind); 3] {
+    fn causes() -> [(CountCause, Kind); 4] {
         let words = || "driver's words".to_owned();
         [
+            (CountCause::TooManyCounters { counters: 1_001, most: 1_000 }, Kind::BodyTooLarge),
             (CountCause::Overloaded, Kind::Overloaded),
             (CountCause::Database(store::Error::Unavailable(words())), Kind::DatabaseUnavailable),
             (CountCause::Database(store::Error::Internal(words())), Kind::Internal),

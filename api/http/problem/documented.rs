@@ -107,7 +107,7 @@ fn response(status: u16, kinds: &[Kind]) -> Response {
 fn example(kind: Kind) -> Value {
     let spec = kind.spec();
     let mut example = json!({
-        "type": format!("/problems#{}", spec.slug),
+        "type": kind.r#type(),
         "title": spec.title,
         "status": spec.status.as_u16(),
         "detail": spec.about,

@@ -1,5 +1,8 @@
 use axum::http::StatusCode;
 
+/// What the `type` of every problem begins with.
+const TYPE: &str = "/problems#";
+
 /// What can be wrong, as far as a client can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -180,7 +183,7 @@ impl Kind {
                 "body-too-large",
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "Body too large",
-                "The body is longer than this server takes. Nothing was stored.",
+                "The body is longer than this server takes, or holds page views of more pages and seconds than may wait to be counted. `detail` says what the limit is. Nothing was stored.",
                 None,
             ),
             Self::UnsupportedMediaType => (
@@ -299,6 +302,47 @@ impl Kind {
         Spec { slug, status, title, about, retry_after }
     }
 
+    /// The kind of the problems with this `type`.
+    pub fn of_type(r#type: &str) -> Option<Self> {
+        let slug = r#type.strip_prefix(TYPE)?;
+        Self::ALL.into_iter().find(|kind| kind.spec().slug == slug)
+    }
+
+    /// The `type` of its problems.
+    pub(super) fn r#type(self) -> String {
+        format!("{TYPE}{}", self.spec().slug)
+    }
+
+    /// Whether the answer to a request, by itself, says that the request stored nothing.
+    pub fn says_nothing_was_stored(self) -> bool {
+        match self {
+            Self::Internal | Self::TimedOut | Self::PartlyStored | Self::OutcomeUnknown => false,
+            Self::InvalidParameter
+            | Self::MalformedJson
+            | Self::NotFound
+            | Self::PageNotFound
+            | Self::TradeNotFound
+            | Self::BucketNotFound
+            | Self::MethodNotAllowed
+            | Self::NotAcceptable
+            | Self::BodyTimeout
+            | Self::HistoryExhausted
+            | Self::BodyTooLarge
+            | Self::UnsupportedMediaType
+            | Self::InvalidTrade
+            | Self::InvalidPageView
+            | Self::IdempotencyKeyReused
+            | Self::LineDiffers
+            | Self::LineOutOfOrder
+            | Self::Overloaded
+            | Self::DatabaseUnavailable
+            | Self::ShuttingDown
+            | Self::NotStored
+            | Self::MisdirectedRequest
+            | Self::HttpVersionNotSupported => true,
+        }
+    }
+
     /// The kind of an error that the framework made without a word.
     pub(super) fn of_status(status: StatusCode) -> Option<Self> {
         match status {
@@ -335,8 +379,19 @@ mod tests {
 
     #[test]
     fn asking_again_is_only_proposed_where_nothing_was_stored() {
-        for kind in [Kind::PartlyStored, Kind::OutcomeUnknown, Kind::TimedOut] {
-            assert_eq!(kind.spec().retry_after, None);
+        let mut retried = Kind::ALL.into_iter().filter(|kind| kind.spec().retry_after.is_some());
+        assert!(retried.all(Kind::says_nothing_was_stored));
+    }
+
+    #[test]
+    fn a_type_is_of_one_kind() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::of_type(&kind.r#type()), Some(kind));
+        }
+        for foreign in
+            ["about:blank", "overloaded", "https://example.org/problems#overloaded", "/problems#teapot"]
+        {
+            assert_eq!(Kind::of_type(foreign), None, "{foreign}");
         }
     }
 }

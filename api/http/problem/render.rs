@@ -19,7 +19,7 @@ use super::{Members, Problem};
 use crate::http::request_id::RequestId;
 
 /// The media type of RFC 9457.
-pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+pub const MEDIA_TYPE: &str = "application/problem+json";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,7 +48,7 @@ impl Problem {
     /// As a value inside an answer, whose address and id are its own.
     pub fn in_line(&self) -> Value {
         let spec = self.kind.spec();
-        let (r#type, status) = (format!("/problems#{}", spec.slug), spec.status.as_u16());
+        let (r#type, status) = (self.kind.r#type(), spec.status.as_u16());
         let value =
             InLine { r#type, title: spec.title, status, detail: &self.detail, members: &self.members };
         // Cannot fail: no map with keys that are not text, no number that is not finite.
@@ -112,7 +112,7 @@ fn render(response: &mut Response, uri: &Uri, id: Option<RequestId>) {
     };
     let (spec, id) = (problem.kind.spec(), id.unwrap_or_default());
     let body = Rendered {
-        r#type: format!("/problems#{}", spec.slug),
+        r#type: problem.kind.r#type(),
         title: spec.title,
         status: spec.status.as_u16(),
         detail: &problem.detail,

@@ -81,6 +81,11 @@ impl Queue {
         Self(Arc::new(Inner { free, size, held: Default::default(), commit, gauge }))
     }
 
+    /// How many units may wait at once: a request of more never has room.
+    pub(in crate::store) fn size(&self) -> usize {
+        self.0.size as usize
+    }
+
     /// The most units that one key may hold, unless a single request has more.
     pub(in crate::store) fn most_of_a_key(&self) -> usize {
         (self.0.size as usize / PART_OF_A_KEY).max(1)

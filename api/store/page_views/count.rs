@@ -32,6 +32,14 @@ pub enum CountCause {
     /// The database gave no answer to trust before the deadline.
     #[error("the outcome of a command is unknown")]
     OutcomeUnknown,
+    /// More counters, of a page and second each, than may wait at once: it never fits.
+    #[error("{counters} counters, and at most {most} may wait")]
+    TooManyCounters {
+        /// How many the request adds to.
+        counters: usize,
+        /// How many the queue holds.
+        most: usize,
+    },
     /// Too much is waiting to be counted, in all or in one page's minute, or this has waited for too long.
     #[error("too many views are waiting to be counted")]
     Overloaded,
@@ -64,14 +72,19 @@ impl PageViews {
     /// See [`CountError`]. Where there is no room for all of them, none is counted.
     pub async fn count(&self, views: Vec<PageView>, deadline: Deadline) -> Result<(), CountError> {
         let all = views.len();
+        let refused = |cause| CountError { counted: 0, unknown: 0, not_counted: (0..all).collect(), cause };
+        let parts = merged(views);
+        let (counters, most) =
+            (parts.values().map(|part| part.seconds.len()).sum(), self.counting.queue.size());
+        if counters > most {
+            return Err(refused(CountCause::TooManyCounters { counters, most }));
+        }
         let mut requests = Vec::new();
-        for (name, Part { seconds, items }) in merged(views) {
+        for (name, Part { seconds, items }) in parts {
             // Room for all before any is sent.
             let queue = &self.counting.queue;
-            let Ok(room) = queue.room(hash(&name), seconds.len(), queue.most_of_a_key()) else {
-                let (not_counted, cause) = ((0..all).collect(), CountCause::Overloaded);
-                return Err(CountError { counted: 0, unknown: 0, not_counted, cause });
-            };
+            let room = queue.room(hash(&name), seconds.len(), queue.most_of_a_key());
+            let room = room.map_err(|_full| refused(CountCause::Overloaded))?;
             let (ticket, pending) = Ticket::new(deadline, room);
             let sent = Sent { views: seconds.values().sum(), items, pending };
             requests.push((Request::new(name, seconds, ticket), sent));

@@ -62,6 +62,7 @@ impl Setup {
             body_timeout: 10,
             write_timeout: 60,
             max_exports: 64,
+            max_scans: 8,
             drain_delay: 0,
             page_cache: 64 * 1024 * 1024,
             cache_public: false,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::str::FromStr;
 
 use axum::body::Bytes;
-use axum::http::{Request, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use futures_util::{StreamExt, stream};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming as Answer};
@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::domain::IdempotencyKey;
+use crate::http::{PROBLEM_JSON, ProblemKind};
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
 
@@ -58,24 +59,58 @@ pub(super) struct Broken {
     pub(super) known: bool,
     /// Whether it may be otherwise in a while.
     pub(super) passing: bool,
+    /// Whether something at the address has answered.
+    pub(super) answered: bool,
 }
 
 impl Broken {
     /// The server has ended an upload, with this problem, and said all there is to say.
     pub(super) fn ended(problem: &Value) -> Self {
-        let status = problem["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        let Some(kind) = kind(problem) else {
+            return Self::off("the answer ends with a line that is not a server's".to_owned());
+        };
         Self {
             words: format!("the server says: {}", words(problem)),
             known: true,
-            passing: status.is_some_and(passing),
+            passing: passing(kind.spec().status),
+            answered: true,
         }
     }
 
     /// It has not said all.
     pub(super) fn off(words: String) -> Self {
-        Self { words, known: false, passing: true }
+        Self { words, known: false, passing: true, answered: true }
     }
+
+    /// An answer without outcomes. A problem of the server's says whether the request stored nothing. Anything else may
+    /// come from a proxy after rows went through it, and says nothing of them.
+    async fn refused(answer: Response<Answer>) -> Self {
+        let status = answer.status();
+        let mut problem = Value::Null;
+        if is(answer.headers(), PROBLEM_JSON) {
+            let body = Limited::new(answer.into_body(), LONGEST_REFUSAL).collect().await;
+            let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+            problem = serde_json::from_slice(&body).unwrap_or_default();
+        }
+        let kind = kind(&problem).filter(|kind| kind.spec().status == status);
+        let words = match kind {
+            Some(_) => format!("the server answers {status}: {}", words(&problem)),
+            None => format!("the answer is {status}, and not a pagebucket server's"),
+        };
+        let known = kind.is_some_and(ProblemKind::says_nothing_was_stored);
+        Self { words, known, passing: passing(status), answered: true }
+    }
+}
+
+/// The kind of a problem, if it is one of a server's.
+pub(super) fn kind(problem: &Value) -> Option<ProblemKind> {
+    problem["type"].as_str().and_then(ProblemKind::of_type)
+}
+
+/// Whether a body is of this media type.
+fn is(headers: &HeaderMap, media_type: &str) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    given.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
 }
 
 /// Whether who asks again may get another answer.
@@ -94,6 +129,7 @@ pub(super) async fn begin(
         words: format!("http://{host}:{port} does not answer: {error}"),
         known: true,
         passing: true,
+        answered: false,
     };
     let address = (host.trim_matches(['[', ']']), *port);
     let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
@@ -113,15 +149,10 @@ pub(super) async fn begin(
     let request = request.body(Box::pin(body)).map_err(|error| failed(&error))?;
     let answer = sender.send_request(request).await;
     let answer = answer.map_err(|error| Broken { known: false, ..failed(&error) })?;
-    let status = answer.status();
-    if status == StatusCode::OK {
+    if answer.status() == StatusCode::OK && is(answer.headers(), MEDIA_TYPE) {
         return Ok(answer.into_body());
     }
-    let body = Limited::new(answer.into_body(), LONGEST_REFUSAL).collect().await;
-    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let words = format!("the server answers {status}: {}", words(&problem));
-    Err(Broken { words, known: true, passing: passing(status) })
+    Err(Broken::refused(answer).await)
 }
 
 /// What a problem says, in one sentence.
