@@ -3,6 +3,8 @@
 mod initiate;
 mod redaction;
 
+use std::time::Duration;
+
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
@@ -15,6 +17,16 @@ use super::error::code;
 
 /// The oldest server whose clustered collections this version relies on.
 const OLDEST_SERVER: (u32, u32) = (6, 0);
+
+/// How often a server reports that it is alive, unless the connection string says so.
+///
+/// A server that falls silent without closing its connections is given up after this time and
+/// [`CONNECT`] together: the driver then breaks off the commands that wait for it, and they are sent
+/// again. That is less than a replica set takes to elect another primary.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How long a new connection may take, unless the connection string says so.
+const CONNECT: Duration = Duration::from_secs(2);
 
 /// Which database to use, and how.
 #[derive(Clone)]
@@ -61,7 +73,7 @@ pub enum ConnectError {
     #[error("the MongoDB connection string is not usable: {0}")]
     InvalidUri(String),
     /// Nobody answers.
-    #[error("no MongoDB server answers at {hosts} within {} s; is it running, and may this machine reach it? ({detail})", NO_PRIMARY.as_secs())]
+    #[error("no MongoDB server answers at {hosts}; is it running, and may this machine reach it? ({detail})")]
     Unreachable {
         /// Host and port of each server asked, without user or password.
         hosts: String,
@@ -124,8 +136,9 @@ impl Connection {
         let mut options = parsed.map_err(|error| self.invalid(&error))?;
         options.app_name.get_or_insert_with(|| "pagebucket".to_owned());
         options.max_pool_size = Some(self.pool_size);
-        options.server_selection_timeout = Some(NO_PRIMARY);
-        options.connect_timeout = Some(NO_PRIMARY);
+        options.server_selection_timeout.get_or_insert(NO_PRIMARY);
+        options.heartbeat_freq.get_or_insert(HEARTBEAT);
+        options.connect_timeout.get_or_insert(CONNECT);
         Ok(options)
     }
 

@@ -52,11 +52,6 @@ impl Deadline {
         i64::try_from(self.remaining().as_millis()).unwrap_or(i64::MAX).max(1)
     }
 
-    /// Waits until it has passed.
-    pub(super) async fn wait(self) {
-        tokio::time::sleep_until(self.0).await;
-    }
-
     /// Waits a little before the next attempt, longer with every one, at most to the deadline:
     /// 2 ms doubled with each of at most eight attempts, of which a random half to all is waited.
     pub(super) async fn back_off(self, attempt: u32) {

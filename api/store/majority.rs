@@ -1,8 +1,136 @@
 //! Reads at majority, and patience while the database comes back.
 
-use mongodb::bson::{Document, Timestamp, doc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::store::{Deadline, Error, NO_PRIMARY};
+use futures_util::TryStreamExt;
+use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Document, Timestamp, doc};
+use mongodb::options::SelectionCriteria;
+
+use crate::store::error::code;
+use crate::store::{Corruption, Deadline, Error, NO_PRIMARY};
+
+/// The server refuses an `afterClusterTime` that is later than its own clock.
+const INVALID_OPTIONS: i32 = 72;
+
+/// Reads at majority of which none shows less than an earlier one showed, or than was acknowledged
+/// before it. Clones share what they know.
+///
+/// The majority that one server sees only grows. A new primary has everything that an older one showed
+/// or acknowledged at majority, but it may not know yet that a majority has it. So each read asks for a
+/// state no older than the newest known time (`afterClusterTime`), and waits where the primary is behind.
+///
+/// A time is known from a majority read, or from a write that was acknowledged at majority: the
+/// `operationTime` of both replies is of a state that a majority has. The time of any other reply may be of a write that is rolled back.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct MonotonicReads {
+    database: Database,
+    /// As [`as_number`] has it; 0 while none is known.
+    newest: Arc<AtomicU64>,
+}
+
+impl MonotonicReads {
+    pub(in crate::store) fn of(database: Database) -> Self {
+        Self { database, newest: Arc::default() }
+    }
+
+    /// The `operationTime` of a write that was acknowledged at majority.
+    pub(in crate::store) fn learn(&self, at: Option<Timestamp>) {
+        self.newest.fetch_max(at.map_or(0, as_number), Ordering::SeqCst);
+    }
+
+    /// The documents that a `find` or `aggregate` command without a read concern answers with, each as `read`
+    /// makes it. `after` is a further time that the read must see, where one is known.
+    ///
+    /// With `server` a server other than the primary may answer, and may show less.
+    ///
+    /// # Errors
+    /// No database in time, no primary in time that has caught up, or a corrupt document.
+    pub(in crate::store) async fn find<T>(
+        &self,
+        server: Option<&SelectionCriteria>,
+        command: &Document,
+        after: Option<Timestamp>,
+        deadline: Deadline,
+        read: impl Fn(&RawDocument) -> Result<T, Corruption>,
+    ) -> Result<Vec<T>, Error> {
+        let mut patient = Patient::new(after, deadline);
+        loop {
+            let newest = if server.is_none() { self.newest.load(Ordering::SeqCst) } else { 0 };
+            let (concern, limit) = patient.terms_since(as_timestamp(newest));
+            let mut command = command.clone();
+            command.insert("readConcern", concern);
+            command.insert("maxTimeMS", limit);
+            let error = match self.run(server, command, &read).await {
+                Ok(found) => return Ok(found),
+                Err(Failure::Driver(error)) if newest > 0 && code(&error) == Some(INVALID_OPTIONS) => {
+                    // The database was replaced by an older state of itself. There is nothing newer to show.
+                    self.newest.compare_exchange(newest, 0, Ordering::SeqCst, Ordering::SeqCst).ok();
+                    tracing::warn!("the database is older than what it showed before; was it restored?");
+                    Error::Unavailable(error.kind.to_string())
+                }
+                Err(Failure::Driver(error)) => Error::of(&error),
+                Err(Failure::Read(error)) => error,
+            };
+            patient.after(error).await?;
+        }
+    }
+
+    async fn run<T>(
+        &self,
+        server: Option<&SelectionCriteria>,
+        command: Document,
+        read: &impl Fn(&RawDocument) -> Result<T, Corruption>,
+    ) -> Result<Vec<T>, Failure> {
+        let find = self.database.run_cursor_command(command);
+        let find = match server {
+            Some(server) => find.selection_criteria(server.clone()),
+            None => find,
+        };
+        let mut cursor = find.batch().await?;
+        let mut found = Vec::new();
+        while let Some(batch) = cursor.try_next().await? {
+            self.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
+            for document in batch.doc_slices()? {
+                let document = document.map_err(mongodb::error::Error::from)?;
+                let document = document.as_document().ok_or_else(|| {
+                    Error::Internal("a batch holds something that is not a document".to_owned())
+                })?;
+                found.push(read(document).map_err(Error::from)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Why an attempt failed.
+enum Failure {
+    Driver(mongodb::error::Error),
+    Read(Error),
+}
+
+impl From<mongodb::error::Error> for Failure {
+    fn from(error: mongodb::error::Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// In the order of time.
+fn as_number(at: Timestamp) -> u64 {
+    u64::from(at.time) << 32 | u64::from(at.increment)
+}
+
+fn as_timestamp(number: u64) -> Option<Timestamp> {
+    (number > 0).then_some(Timestamp { time: (number >> 32) as u32, increment: number as u32 })
+}
 
 /// A read that is attempted again while the database is away, for as long as a primary may be
 /// unknown.
@@ -21,12 +149,17 @@ impl Patient {
 
     /// The read concern of the next attempt, and its limit in milliseconds.
     pub(in crate::store) fn terms(&self) -> (Document, i64) {
-        match self.after {
-            Some(after) => {
-                (doc! { "level": "majority", "afterClusterTime": after }, self.patience.remaining_millis())
-            }
-            None => (doc! { "level": "majority" }, self.deadline.remaining_millis()),
+        self.terms_since(None)
+    }
+
+    /// The same of an attempt that must see a state of this time, too, which a primary surely has.
+    fn terms_since(&self, newest: Option<Timestamp>) -> (Document, i64) {
+        let mut concern = doc! { "level": "majority" };
+        if let Some(after) = self.after.max(newest) {
+            concern.insert("afterClusterTime", after);
         }
+        let limit = if self.after.is_some() { self.patience } else { self.deadline };
+        (concern, limit.remaining_millis())
     }
 
     /// Waits until another attempt makes sense after this error.

@@ -83,6 +83,7 @@ use std::time::Duration;
 use mongodb::Database;
 
 use super::group_commit::{Address, Committers, Queue, Sessions};
+use super::majority::MonotonicReads;
 use super::{COMMIT, ReadPreference};
 use crate::domain::{Clock, CustomerId};
 use catalog::Catalog;
@@ -130,6 +131,7 @@ pub struct Trades(Arc<Inner>, ReadPreference);
 #[derive(Debug)]
 struct Inner {
     database: Database,
+    reads: MonotonicReads,
     connection: Arc<commit::Connection>,
     readers: shared::Readers,
     seen: seen::Seen,
@@ -141,8 +143,10 @@ struct Inner {
 
 impl Trades {
     pub(super) fn new(database: Database, sessions: Arc<Sessions>, clock: Clock, capacity: Capacity) -> Self {
+        let reads = MonotonicReads::of(database.clone());
         let connection = Arc::new(commit::Connection {
             database: database.clone(),
+            reads: reads.clone(),
             sessions,
             clock,
             server_time: Default::default(),
@@ -153,7 +157,7 @@ impl Trades {
         let queue = Queue::new(capacity.queued_trades, capacity.commit_time, QUEUED);
         let upload_room = upload_room::UploadRoom::of(capacity.queued_trades);
         let (readers, seen) = Default::default();
-        let inner = Inner { database, connection, readers, seen, queue, upload_room, committers };
+        let inner = Inner { database, reads, connection, readers, seen, queue, upload_room, committers };
         Self(Arc::new(inner), ReadPreference::Primary)
     }
 

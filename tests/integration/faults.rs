@@ -14,6 +14,8 @@ mod standalone;
 mod tail_reads;
 mod updates;
 
+pub use updates::{fail, heal};
+
 pub fn tests() -> Vec<libtest_mimic::Trial> {
     [
         updates::tests(),

@@ -13,7 +13,8 @@ use super::measure::COMMIT_TRADES;
 use super::tail::Tail;
 use super::{statement, tails};
 use crate::domain::Clock;
-use crate::store::group_commit::{Address, Answer, Outcome, Sessions};
+use crate::store::group_commit::{Address, Answer, Outcome, Sessions, Verdict};
+use crate::store::majority::MonotonicReads;
 use crate::store::{Deadline, Error};
 
 /// Statements in one command.
@@ -29,6 +30,7 @@ const _: () = assert!(MOST_STATEMENTS * (300 + 10 * 150) < MOST_BYTES);
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) database: Database,
+    pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
     pub(super) clock: Clock,
     /// For records of keys.
@@ -66,7 +68,7 @@ async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
         true => Ok(Default::default()),
         false => {
             let after = after.into_iter().flatten().max();
-            tails::find(&connection.database, cold, after, deadline(&shares)).await
+            tails::find(&connection.reads, cold, after, deadline(&shares)).await
         }
     };
     let mut ready = Vec::with_capacity(shares.len());
@@ -125,6 +127,10 @@ async fn send(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
     match connection.sessions.commit(&connection.database, command, deadline).await {
         Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
             connection.server_time.learn(at);
+            // Where all were refused it is the time of whatever the server did last.
+            if verdicts.contains(&Verdict::Stored) {
+                connection.reads.learn(at);
+            }
             let mut verdicts = &verdicts[..];
             for share in shares {
                 let (own, others) = verdicts.split_at(share.statements.len());

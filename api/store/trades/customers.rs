@@ -8,13 +8,12 @@
 //! `$group` over the same index is a DISTINCT_SCAN, too, but one of all customers: the server does not
 //! stop it at a `$limit` behind it. This is the one read that names no customer by equality.
 
-use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 
 use super::tail::Tail;
 use super::{COLLECTION, Trades, tails};
 use crate::domain::{CustomerId, Limit, Totals};
-use crate::store::majority::Patient;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// Some customers, ascending by id.
@@ -37,28 +36,21 @@ impl Trades {
         limit: Limit,
         deadline: Deadline,
     ) -> Result<Customers, Error> {
-        let (database, deadline) = (self.0.database.clone(), deadline.or_within(COMMAND));
+        let (reads, deadline) = (self.0.reads.clone(), deadline.or_within(COMMAND));
         let most = limit.get() + 1;
-        let read = async move {
-            let mut patient = Patient::new(None, deadline);
-            loop {
-                let (concern, limit) = patient.terms();
-                match run(&database, command(after, most, concern, limit)).await {
-                    Err(error) => patient.after(error).await?,
-                    found => return found,
-                }
-            }
-        };
-        let mut ids = deadline.read(read).await?;
+        let read = async move { reads.find(None, &command(after, most), None, deadline, id).await };
+        let mut ids: Vec<CustomerId> = Vec::new();
+        for id in deadline.read(read).await? {
+            ids.push(id.ok_or_else(|| corrupt(ids.last().copied()))?);
+        }
         let more = ids.len() > limit.get();
         ids.truncate(limit.get());
         if ids.is_empty() {
             return Ok(Customers::default());
         }
-        let mut tails = tails::find(&self.0.database, ids.clone(), None, deadline).await?;
+        let mut tails = tails::find(&self.0.reads, ids.clone(), None, deadline).await?;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            // After a failover the new primary's majority may be a little behind the one that showed it.
             let tail = tails.remove(&id).ok_or_else(|| behind(id))??;
             found.push((id, Tail::totals(Some(tail))));
         }
@@ -70,7 +62,7 @@ fn behind(id: CustomerId) -> Error {
     Error::Unavailable(format!("the history of customer {id} was there, and is not there now"))
 }
 
-fn command(after: Option<CustomerId>, most: usize, concern: Document, limit: i64) -> Document {
+fn command(after: Option<CustomerId>, most: usize) -> Document {
     doc! {
         "find": COLLECTION,
         "filter": { "customerId": { "$gt": after.map_or(0, |id| id.get() as i64) }, "page": 1_i64 },
@@ -81,27 +73,20 @@ fn command(after: Option<CustomerId>, most: usize, concern: Document, limit: i64
         "batchSize": most as i64,
         "singleBatch": true,
         "hint": { "customerId": 1, "page": 1 },
-        "readConcern": concern,
-        "maxTimeMS": limit,
     }
 }
 
-async fn run(database: &Database, command: Document) -> Result<Vec<CustomerId>, Error> {
-    let error = |error: mongodb::error::Error| Error::of(&error);
-    let mut cursor = database.run_cursor_command(command).await.map_err(error)?;
-    let mut found: Vec<CustomerId> = Vec::new();
-    while cursor.advance().await.map_err(error)? {
-        let id = cursor.current().get_i64("customerId").ok();
-        let id = id.and_then(|id| CustomerId::new(u64::try_from(id).ok()?).ok());
-        found.push(id.ok_or_else(|| {
-            let after =
-                found.last().map_or_else(|| "the first".to_owned(), |last| format!("that after {last}"));
-            Corruption {
-                id: format!("of page 1 of a customer, {after}"),
-                field: "customerId".to_owned(),
-                detail: "is not an int64 from 1 to 2^53 - 1".to_owned(),
-            }
-        })?);
+/// None of a customer whose id is not one.
+fn id(key: &RawDocument) -> Result<Option<CustomerId>, Corruption> {
+    let id = key.get_i64("customerId").ok();
+    Ok(id.and_then(|id| CustomerId::new(u64::try_from(id).ok()?).ok()))
+}
+
+fn corrupt(after: Option<CustomerId>) -> Corruption {
+    let after = after.map_or_else(|| "the first".to_owned(), |last| format!("that after {last}"));
+    Corruption {
+        id: format!("of page 1 of a customer, {after}"),
+        field: "customerId".to_owned(),
+        detail: "is not an int64 from 1 to 2^53 - 1".to_owned(),
     }
-    Ok(found)
 }

@@ -9,7 +9,7 @@
 //!
 //! One query with `$or` inside `customerId` for both would not use the index.
 
-use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
 
 use super::COLLECTION;
@@ -17,7 +17,7 @@ use super::document::Bucket;
 use super::reads::History;
 use super::tail::Tail;
 use crate::domain::{Cursor, CustomerId, DateRange, PAGE_SIZE, PageNumber, Position, Seq, Trade};
-use crate::store::majority::Patient;
+use crate::store::majority::MonotonicReads;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// Pages chosen by the first look at the index, then four times as many by each further one: every
@@ -85,7 +85,7 @@ impl History {
         // Twice as many with each command, where few of their trades are of these dates.
         let mut most = count.div_ceil(PAGE_SIZE) + 1;
         while found.len() < count && search.left.is_some() {
-            let pages = search.choose(&self.trades.0.database, tail, deadline).await?;
+            let pages = search.choose(&self.trades.0.reads, tail, deadline).await?;
             let mut unread = pages.as_slice();
             while !unread.is_empty() && found.len() < count {
                 let (now, later) = unread.split_at(unread.len().min(most));
@@ -122,26 +122,15 @@ impl Search {
     /// The numbers of the next pages that may hold trades of these dates, in the direction of the search.
     pub(super) async fn choose(
         &mut self,
-        database: &Database,
+        reads: &MonotonicReads,
         tail: Tail,
         deadline: Deadline,
     ) -> Result<Vec<PageNumber>, Error> {
         let Some((low, high)) = self.left.take() else { return Ok(Vec::new()) };
-        let (database, deadline) = (database.clone(), deadline.or_within(COMMAND));
+        let (reads, deadline) = (reads.clone(), deadline.or_within(COMMAND));
         let command = self.command(low, high);
-        let choice = async move {
-            let mut patient = Patient::new(None, deadline);
-            loop {
-                let (concern, limit) = patient.terms();
-                let mut command = command.clone();
-                command.insert("readConcern", concern);
-                command.insert("maxTimeMS", limit);
-                match numbers(&database, command, tail).await {
-                    Err(error) => patient.after(error).await?,
-                    found => return found,
-                }
-            }
-        };
+        let choice =
+            async move { reads.find(None, &command, None, deadline, |page| number(page, tail)).await };
         let pages = deadline.read(choice).await?;
         if let Some(&reached) = pages.last().filter(|_| pages.len() == self.chosen) {
             self.left = match self.backwards {
@@ -176,21 +165,11 @@ impl Search {
     }
 }
 
-async fn numbers(database: &Database, command: Document, tail: Tail) -> Result<Vec<PageNumber>, Error> {
-    let error = |error: mongodb::error::Error| Error::of(&error);
-    let mut cursor = database.run_cursor_command(command).await.map_err(error)?;
-    let mut pages = Vec::new();
-    while cursor.advance().await.map_err(error)? {
-        let page = cursor
-            .current()
-            .get_i64("page")
-            .ok()
-            .and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
-        pages.push(page.ok_or_else(|| Corruption {
-            id: tail.id.to_string(),
-            field: "page of one before it".to_owned(),
-            detail: "is not a positive int64".to_owned(),
-        })?);
-    }
-    Ok(pages)
+fn number(page: &RawDocument, tail: Tail) -> Result<PageNumber, Corruption> {
+    let page = page.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
+    page.ok_or_else(|| Corruption {
+        id: tail.id.to_string(),
+        field: "page of one before it".to_owned(),
+        detail: "is not a positive int64".to_owned(),
+    })
 }

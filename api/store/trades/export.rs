@@ -127,7 +127,7 @@ impl Dated {
         let Some(tail) = history.tail() else { return Ok(None) };
         if self.chosen.is_empty() {
             let left = self.search.left;
-            let chosen = self.search.choose(history.database(), tail, Deadline::within(COMMAND)).await;
+            let chosen = self.search.choose(history.source(), tail, Deadline::within(COMMAND)).await;
             // It takes what is left before it looks.
             self.chosen = chosen.inspect_err(|_| self.search.left = left)?.into();
         }

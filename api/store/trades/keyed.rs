@@ -185,7 +185,10 @@ impl Attempt {
         let command = register::updates(vec![update], self.deadline);
         let told = inner.connection.sessions.commit(&inner.database, command, self.deadline).await;
         let error = match told {
-            Outcome::Answered(Answer::Known { .. }) => return Ok(replayed(ranges, date)),
+            Outcome::Answered(Answer::Known { at, .. }) => {
+                inner.reads.learn(at);
+                return Ok(replayed(ranges, date));
+            }
             Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
                 Error::Unavailable("it is not known whether an outcome is in its record".to_owned())
             }

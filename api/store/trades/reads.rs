@@ -1,15 +1,15 @@
 //! Reading pages: each a seek, whatever the length of the history.
 //!
-//! Everything is read at majority: what may still be rolled back is not shown. Full pages may be read from
-//! other servers than the primary ([`super::secondaries`]).
-
-use std::time::Duration;
+//! Everything is read at majority: what may still be rolled back is not shown. Nothing that was shown or
+//! acknowledged is missing from a later read, whichever server is primary then ([`MonotonicReads`]). Full
+//! pages may be read from other servers than the primary ([`super::secondaries`]).
 
 use super::Trades;
 use super::document::Bucket;
 use super::seek::Seek;
 use super::tail::Tail;
 use crate::domain::{CustomerId, PageNumber, Seq, Totals};
+use crate::store::majority::MonotonicReads;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// A history as its tail showed it. Every page before the tail is full and never changes, so that
@@ -31,9 +31,6 @@ pub struct FullPages {
     tail: Option<Tail>,
 }
 
-/// What a new primary is given to catch up with what an old one has shown.
-const CATCH_UP: Duration = Duration::from_millis(200);
-
 impl Trades {
     /// A history as its tail shows it now; an unknown customer's is empty.
     ///
@@ -42,7 +39,7 @@ impl Trades {
     pub async fn history(&self, customer: CustomerId, deadline: Deadline) -> Result<History, Error> {
         let (trades, deadline) = (self.clone(), deadline.or_within(COMMAND));
         let read = async move {
-            let last = Seek::last(customer).find(&trades.0.database, deadline).await?;
+            let last = Seek::last(customer).find(&trades.0.reads, deadline).await?;
             if let Some(tail) = last.as_ref().map(Bucket::tail) {
                 trades.0.seen.note(customer, tail.last_seq());
             }
@@ -75,7 +72,7 @@ impl Trades {
             return this.read_shared(customer, page, deadline).await;
         }
         let read = async move {
-            let found = Seek::page(customer, page, None).find(&this.0.database, deadline).await?;
+            let found = Seek::page(customer, page, None).find(&this.0.reads, deadline).await?;
             found.map(|bucket| numbered(bucket, page)).transpose()
         };
         deadline.read(read).await
@@ -100,13 +97,7 @@ impl Trades {
             [page] => Seek::page(customer, *page, tail),
             pages => Seek::pages(customer, pages),
         };
-        let mut found = seek.find_all(&self.0.database, deadline).await?;
-        if found.len() != pages.len() || !found.iter().all(Bucket::full) {
-            // After a failover the new primary's majority may be a little behind the one that showed the
-            // tail. It catches up at once, or the pages are not what they must be.
-            deadline.or_within(CATCH_UP).wait().await;
-            found = seek.find_all(&self.0.database, deadline).await?;
-        }
+        let mut found = seek.find_all(&self.0.reads, deadline).await?;
         if downwards {
             found.reverse();
         }
@@ -151,8 +142,8 @@ impl History {
         self.last.as_ref()
     }
 
-    pub(super) fn database(&self) -> &mongodb::Database {
-        &self.trades.0.database
+    pub(super) fn source(&self) -> &MonotonicReads {
+        &self.trades.0.reads
     }
 
     pub(super) fn tail(&self) -> Option<Tail> {

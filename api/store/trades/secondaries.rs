@@ -38,8 +38,8 @@ impl Trades {
         };
         let mut expected = pages.to_vec();
         expected.sort_unstable();
-        let (database, deadline) = (self.0.database.clone(), deadline.or_within(SOON));
-        let read = async move { seek.find_all_at(Some(&criteria), &database, deadline).await };
+        let (reads, deadline) = (self.0.reads.clone(), deadline.or_within(SOON));
+        let read = async move { seek.find_all_at(Some(&criteria), &reads, deadline).await };
         let found = deadline.read(read).await;
         let result = match &found {
             Ok(found)

@@ -1,6 +1,6 @@
 //! One bucket, or a few, by one seek each, whatever the length of the history.
 
-use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 use mongodb::options::SelectionCriteria;
 
@@ -8,7 +8,7 @@ use super::document::Bucket;
 use super::tail::Tail;
 use super::{BucketId, COLLECTION};
 use crate::domain::{CustomerId, PageNumber};
-use crate::store::majority::Patient;
+use crate::store::majority::MonotonicReads;
 use crate::store::{Deadline, Error};
 
 /// Pages from either end that are reached by skipping over those before them. A skipped bucket is one
@@ -87,22 +87,22 @@ impl Seek {
     /// As there.
     pub(super) async fn find(
         &self,
-        database: &Database,
+        reads: &MonotonicReads,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
-        Ok(self.find_all(database, deadline).await?.pop())
+        Ok(self.find_all(reads, deadline).await?.pop())
     }
 
-    /// Finds them, read at majority; asks again while the database comes back.
+    /// Finds them, read at majority from the primary; asks again while the database comes back.
     ///
     /// # Errors
     /// No database in time, or a corrupt bucket.
     pub(super) async fn find_all(
         &self,
-        database: &Database,
+        reads: &MonotonicReads,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
-        self.find_all_at(None, database, deadline).await
+        self.find_all_at(None, reads, deadline).await
     }
 
     /// The same, asked of the primary or of another server.
@@ -112,40 +112,14 @@ impl Seek {
     pub(super) async fn find_all_at(
         &self,
         server: Option<&SelectionCriteria>,
-        database: &Database,
+        reads: &MonotonicReads,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
-        let mut patient = Patient::new(None, deadline);
-        loop {
-            let (concern, limit) = patient.terms();
-            match self.run(server, database, self.command(concern, limit)).await {
-                Err(error) => patient.after(error).await?,
-                found => return found,
-            }
-        }
+        let bucket = |bucket: &RawDocument| Bucket::read(bucket, self.customer);
+        reads.find(server, &self.command(), None, deadline, bucket).await
     }
 
-    async fn run(
-        &self,
-        server: Option<&SelectionCriteria>,
-        database: &Database,
-        command: Document,
-    ) -> Result<Vec<Bucket>, Error> {
-        let error = |error: mongodb::error::Error| Error::of(&error);
-        let find = database.run_cursor_command(command);
-        let find = match server {
-            Some(server) => find.selection_criteria(server.clone()),
-            None => find,
-        };
-        let mut cursor = find.await.map_err(error)?;
-        let mut found = Vec::new();
-        while cursor.advance().await.map_err(error)? {
-            found.push(Bucket::read(cursor.current(), self.customer)?);
-        }
-        Ok(found)
-    }
-
-    fn command(&self, concern: Document, limit: i64) -> Document {
+    fn command(&self) -> Document {
         let mut command = doc! {
             "find": COLLECTION,
             "filter": self.filter.clone(),
@@ -153,8 +127,6 @@ impl Seek {
             "batchSize": self.limit as i64,
             "singleBatch": true,
             "hint": self.hint.clone(),
-            "readConcern": concern,
-            "maxTimeMS": limit,
         };
         if let Some(sort) = &self.sort {
             command.insert("sort", sort.clone());

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mongodb::Database;
 use tokio::sync::oneshot;
 
 use super::Trades;
@@ -15,6 +14,7 @@ use super::document::Bucket;
 use super::reads::numbered;
 use super::seek::Seek;
 use crate::domain::{CustomerId, PageNumber};
+use crate::store::majority::MonotonicReads;
 use crate::store::{Deadline, Error};
 
 /// Reads of one history under way at once: as few as keep the server busy, since each that waits makes
@@ -86,7 +86,7 @@ impl Readers {
 async fn read(trades: Trades, customer: CustomerId, mut wanted: Vec<Wanted>) {
     let mut turn = Turn { readers: &trades.0.readers, customer, ended: false };
     while !wanted.is_empty() {
-        find(&trades.0.database, customer, wanted).await;
+        find(&trades.0.reads, customer, wanted).await;
         wanted = turn.next();
     }
 }
@@ -133,15 +133,15 @@ fn end(lines: &mut HashMap<CustomerId, Line>, customer: CustomerId) {
     }
 }
 
-async fn find(database: &Database, customer: CustomerId, wanted: Vec<Wanted>) {
+async fn find(reads: &MonotonicReads, customer: CustomerId, wanted: Vec<Wanted>) {
     let mut pages: Vec<_> = wanted.iter().map(|wanted| wanted.page).collect();
     pages.sort_unstable();
     pages.dedup();
     let Some(deadline) = wanted.iter().map(|wanted| wanted.deadline).max() else { return };
     if pages.len() == 1 {
-        return one_by_one(database, customer, wanted).await;
+        return one_by_one(reads, customer, wanted).await;
     }
-    match Seek::pages(customer, &pages).find_all(database, deadline).await {
+    match Seek::pages(customer, &pages).find_all(reads, deadline).await {
         Ok(found) => {
             for wanted in wanted {
                 let at = found.binary_search_by_key(&wanted.page, |bucket| bucket.page);
@@ -151,14 +151,14 @@ async fn find(database: &Database, customer: CustomerId, wanted: Vec<Wanted>) {
             }
         }
         // It concerns those alone who asked for it.
-        Err(Error::Corrupt(_)) => one_by_one(database, customer, wanted).await,
+        Err(Error::Corrupt(_)) => one_by_one(reads, customer, wanted).await,
         Err(error) => wanted.into_iter().for_each(|wanted| drop(wanted.answer.send(Err(error.clone())))),
     }
 }
 
-async fn one_by_one(database: &Database, customer: CustomerId, wanted: Vec<Wanted>) {
+async fn one_by_one(reads: &MonotonicReads, customer: CustomerId, wanted: Vec<Wanted>) {
     for Wanted { page, deadline, answer } in wanted {
-        let found = Seek::page(customer, page, None).find(database, deadline).await;
+        let found = Seek::page(customer, page, None).find(reads, deadline).await;
         let found = found.and_then(|found| found.map(|bucket| numbered(bucket, page)).transpose());
         let _ = answer.send(found);
     }

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use mongodb::Database;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, Timestamp, doc};
 
 use super::tail::Tail;
 use super::{BucketId, COLLECTION};
 use crate::domain::{CustomerId, PAGE_SIZE, PageNumber};
-use crate::store::majority::Patient;
+use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
 
 /// The last buckets of these customers, read at majority; a customer without one has none. A corrupt
@@ -21,43 +20,25 @@ use crate::store::{Corruption, Deadline, Error};
 /// # Errors
 /// No database in time.
 pub(super) async fn find(
-    database: &Database,
+    reads: &MonotonicReads,
     customers: Vec<CustomerId>,
     after: Option<Timestamp>,
     deadline: Deadline,
 ) -> Result<HashMap<CustomerId, Result<Tail, Corruption>>, Error> {
-    let database = database.clone();
-    let work = async move {
-        let mut patient = Patient::new(after, deadline);
-        loop {
-            let (concern, limit) = patient.terms();
-            match run(&database, query(&customers, concern, limit)).await {
-                Err(error) => patient.after(error).await?,
-                found => return found,
-            }
-        }
-    };
-    deadline.read(work).await
+    let (reads, query) = (reads.clone(), query(&customers));
+    let work = async move { reads.find(None, &query, after, deadline, |group| Ok(of_group(group))).await };
+    Ok(deadline.read(work).await?.into_iter().flatten().collect())
 }
 
-async fn run(
-    database: &Database,
-    query: Document,
-) -> Result<HashMap<CustomerId, Result<Tail, Corruption>>, Error> {
-    let error = |error: mongodb::error::Error| Error::of(&error);
-    let mut cursor = database.run_cursor_command(query).await.map_err(error)?;
-    let mut tails = HashMap::new();
-    while cursor.advance().await.map_err(error)? {
-        let group = cursor.current();
-        match customer(group) {
-            Some(customer) => drop(tails.insert(customer, tail(group, customer))),
-            None => tracing::error!(?group, "a bucket is nobody's: its customerId is no number"),
-        }
+fn of_group(group: &RawDocument) -> Option<(CustomerId, Result<Tail, Corruption>)> {
+    let customer = customer(group);
+    if customer.is_none() {
+        tracing::error!(?group, "a bucket is nobody's: its customerId is no number");
     }
-    Ok(tails)
+    customer.map(|customer| (customer, tail(group, customer)))
 }
 
-fn query(customers: &[CustomerId], concern: Document, limit: i64) -> Document {
+fn query(customers: &[CustomerId]) -> Document {
     let ids: Vec<Bson> = customers.iter().map(|customer| Bson::Int64(customer.get() as i64)).collect();
     doc! {
         "aggregate": COLLECTION,
@@ -70,8 +51,6 @@ fn query(customers: &[CustomerId], concern: Document, limit: i64) -> Document {
         ],
         "hint": { "customerId": 1, "page": 1 },
         "cursor": { "batchSize": customers.len() as i32 + 1 },
-        "readConcern": concern,
-        "maxTimeMS": limit,
     }
 }
 

@@ -100,7 +100,7 @@ async fn an_unreachable_server_is_one_sentence() {
         // It asks for 5 s; a driver's own default would be 30 s.
         assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
         let sentence = ended.sentence(3);
-        assert!(sentence.starts_with("no MongoDB server answers at 127.0.0.1:1 within 5 s"), "{ended:?}");
+        assert!(sentence.starts_with("no MongoDB server answers at 127.0.0.1:1;"), "{ended:?}");
         assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
     }
 }
@@ -113,7 +113,7 @@ async fn a_silent_server_is_one_sentence() {
     let began = tokio::time::Instant::now();
     let ended = run(&mut place.pagebucket("serve", &["--log", "warn"])).await;
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
-    let expected = format!("no MongoDB server answers at {address} within 5 s");
+    let expected = format!("no MongoDB server answers at {address};");
     assert!(ended.sentence(3).starts_with(&expected), "{ended:?}");
 }
 

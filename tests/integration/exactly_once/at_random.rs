@@ -59,6 +59,7 @@ async fn lesser_faults(set: &ReplicaSet, run: &Run, instances: &mut [ApiProcess;
             let instance = &mut instances[rng.random_range(0..2)];
             run.fault("kill -9 of an instance");
             instance.kill().await;
+            run.killed_an_instance();
             instance.restart().await;
         } else {
             let commands = [

@@ -1,7 +1,7 @@
 //! Clients that append, and ask again when they are not answered.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -53,6 +53,8 @@ pub struct Desk {
     pub instances: Vec<Client>,
     pub began: Instant,
     pub stop: AtomicBool,
+    /// How often an instance was killed.
+    pub restarts: AtomicU32,
     /// How many 201s there were.
     pub acknowledged: watch::Sender<u64>,
 }

@@ -66,37 +66,8 @@ pub fn judge(log: &Log, stored: &Histories) -> Vec<Finding> {
         }
     }
     log.seen.iter().for_each(|seen| judge.what_was_seen_is_still_there(seen));
-    for (before, seen) in went_back(&log.seen) {
-        if !across_a_failover(log, before, seen) {
-            judge.find(Kind::TotalShrank, format!("{}, after {}", shown(seen), shown(before)));
-        }
-    }
+    judge.totals_never_shrink(&log.seen);
     judge.findings
-}
-
-/// Totals that are less than what the same reader was shown before, by the same instance, of the same
-/// customer.
-fn went_back(seen: &[Seen]) -> Vec<(&Seen, &Seen)> {
-    let mut last = BTreeMap::new();
-    let mut found = Vec::new();
-    for seen in seen {
-        let Sight::Totals { trades, .. } = seen.sight else { continue };
-        let before = last.insert((seen.reader, seen.instance, seen.customer), (trades, seen));
-        found.extend(before.filter(|(before, _)| trades < *before).map(|(_, before)| (before, seen)));
-    }
-    found
-}
-
-/// Whether another member may have become primary between the two: its majority may be a little behind
-/// what the former one has shown. (What was shown is there in the end all the same.)
-fn across_a_failover(log: &Log, before: &Seen, seen: &Seen) -> bool {
-    log.failovers.iter().any(|(from, to)| before.at <= *to && *from <= seen.at)
-}
-
-/// How often a total went back across a failover.
-pub fn totals_behind(log: &Log) -> usize {
-    let pairs = went_back(&log.seen);
-    pairs.iter().filter(|(before, seen)| across_a_failover(log, before, seen)).count()
 }
 
 struct Judge<'a> {
@@ -218,6 +189,22 @@ impl Judge<'_> {
         }
     }
 
+    /// No reader is shown less of a customer than the same instance has shown it before, also when another
+    /// server has become primary. An instance that is started again knows nothing of what it has shown.
+    fn totals_never_shrink(&mut self, seen: &[Seen]) {
+        let mut last = BTreeMap::new();
+        for seen in seen {
+            let Sight::Totals { trades, .. } = seen.sight else { continue };
+            let Seen { reader, instance, restarts, customer, .. } = *seen;
+            match last.insert((reader, instance, restarts, customer), (trades, seen)) {
+                Some((before, earlier)) if trades < before => {
+                    self.find(Kind::TotalShrank, format!("{}, after {}", shown(seen), shown(earlier)));
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn what_was_seen_is_still_there(&mut self, seen: &Seen) {
         let stored = self.stored.get(&seen.customer).map_or(&[][..], Vec::as_slice);
         match &seen.sight {
@@ -247,6 +234,6 @@ fn named(wanted: &Wanted) -> String {
 }
 
 fn shown(seen: &Seen) -> String {
-    let Seen { reader, instance, customer, at, sight } = seen;
+    let Seen { reader, instance, customer, at, sight, .. } = seen;
     format!("customer {customer}: instance {instance} showed reader {reader} after {at:.1?} {sight:?}")
 }

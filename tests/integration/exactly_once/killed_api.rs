@@ -40,6 +40,7 @@ async fn run(name: &'static str, load: Load) -> (Log, mongodb::Database) {
         tokio::time::sleep(Duration::from_millis(rng.random_range(0..300))).await;
         run.fault("kill -9 of the API");
         api.kill().await;
+        run.killed_an_instance();
         api.restart().await;
         run.goes_on(40).await;
     }

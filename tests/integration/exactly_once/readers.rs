@@ -25,9 +25,10 @@ pub async fn read(desk: Arc<Desk>, number: usize) -> Vec<Seen> {
     let mut all = Vec::new();
     while !desk.stop.load(Ordering::Relaxed) {
         let (instance, customer) = (rng.random_range(0..desk.instances.len()), desk.customer(&mut rng));
-        let at = desk.began.elapsed();
+        let (at, restarts) = (desk.began.elapsed(), desk.restarts.load(Ordering::Relaxed));
         let sights = look(&desk, instance, customer, &mut rng).await;
-        all.extend(sights.into_iter().map(|sight| Seen { reader: number, instance, customer, at, sight }));
+        let seen = |sight| Seen { reader: number, instance, restarts, customer, at, sight };
+        all.extend(sights.into_iter().map(seen));
         sleep(Duration::from_millis(rng.random_range(1..30))).await;
     }
     all

@@ -14,8 +14,6 @@ pub struct Log {
     pub seen: Vec<Seen>,
     /// What was done to the servers, and when.
     pub faults: Vec<(Duration, String)>,
-    /// From when to when another member may have become primary.
-    pub failovers: Vec<(Duration, Duration)>,
 }
 
 /// One append that a client wants, and each answer that it got to it.
@@ -80,6 +78,8 @@ pub struct Trade {
 pub struct Seen {
     pub reader: usize,
     pub instance: usize,
+    /// How often an instance had been killed before.
+    pub restarts: u32,
     pub customer: u64,
     pub at: Duration,
     pub sight: Sight,

@@ -92,6 +92,5 @@ impl Fault {
             }
         }
         set.until_well().await;
-        run.failed_over(struck);
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
 use rand::Rng;
-use tokio::time::Instant;
 
 use super::clients::{Load, Repeats};
 use super::judge::Finding;
@@ -40,7 +39,6 @@ pub async fn failover() -> Vec<Finding> {
         set.until_well().await;
         let primary = set.primary().await;
         run.fault("both secondaries killed, and then the primary");
-        let struck = Instant::now();
         for other in set.others(primary) {
             set.mongod(other).kill().await;
         }
@@ -59,7 +57,6 @@ pub async fn failover() -> Vec<Finding> {
         run.goes_on(20).await;
         set.mongod(primary).start().await;
         set.until_well().await;
-        run.failed_over(struck);
         if alone > 0 {
             break;
         }

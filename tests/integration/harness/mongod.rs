@@ -156,18 +156,19 @@ impl Mongod {
     ///
     /// A process where a binary is to be had. Containers reach each other under the names that clients
     /// know only on the host's own network.
-    pub(super) async fn member_of_several() -> Self {
+    pub(super) async fn member_of_several(failing: bool) -> Self {
+        let arguments = if failing { REPLICATION_AND_TEST_COMMANDS } else { REPLICATION };
         let port = free_port();
         let binary =
             pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
         let backend = match (binary, Source::choose()) {
             (Err(_), Source::Image(image)) => {
-                let container = container(&image, port, REPLICATION).with_network("host");
+                let container = container(&image, port, arguments).with_network("host");
                 Backend::Container(Box::new(container.start().await.expect("a container of MONGO_IMAGE")))
             }
             (binary, _) => {
                 let binary = binary.expect("a mongod to harm: see scripts/fetch-mongod");
-                let process = Process::new(binary, port, REPLICATION);
+                let process = Process::new(binary, port, arguments);
                 process.start();
                 Backend::Process(Box::new(process))
             }

@@ -44,8 +44,8 @@ struct Member {
 }
 
 impl Member {
-    async fn start(wires: Wires) -> Self {
-        let mongod = Mongod::member_of_several().await;
+    async fn start(wires: Wires, failing: bool) -> Self {
+        let mongod = Mongod::member_of_several(failing).await;
         let proxy = match wires {
             Wires::Straight => None,
             Wires::Harmable => Some(Proxy::to(mongod.address()).await),
@@ -70,9 +70,18 @@ impl Member {
 
 impl ReplicaSet {
     pub async fn start(wires: Wires) -> Self {
+        Self::of(wires, false).await
+    }
+
+    /// One whose members have fail points.
+    pub async fn failing() -> Self {
+        Self::of(Wires::Straight, true).await
+    }
+
+    async fn of(wires: Wires, failing: bool) -> Self {
         let mut members = Vec::new();
         for _ in 0..MEMBERS {
-            members.push(Member::start(wires).await);
+            members.push(Member::start(wires, failing).await);
         }
         let addresses: Vec<String> = members.iter().map(|member| member.address().to_string()).collect();
         let uri = format!("mongodb://{}/?replicaSet=rs0", addresses.join(","));
@@ -172,6 +181,30 @@ impl ReplicaSet {
             state("PRIMARY") == 1 && state("SECONDARY") == MEMBERS - 1
         };
         eventually("a set that is well", PATIENCE, well).await;
+    }
+
+    /// Makes this member the primary.
+    pub async fn elect(&self, member: usize) {
+        eventually("its election", PATIENCE, || async {
+            self.members[member].ask(doc! { "replSetStepUp": 1 }).await;
+            self.primary_now().await == Some(member)
+        })
+        .await;
+    }
+
+    /// Lets a primary without a majority go on as primary for the rest of a test, and no member call for an
+    /// election by itself.
+    pub async fn hold_elections(&self) {
+        let primary = self.primary().await;
+        let config = self.members[primary].ask(doc! { "replSetGetConfig": 1 }).await.expect("its config");
+        let mut config = config.get_document("config").expect("a config").clone();
+        let version = config.get_i32("version").expect("a version");
+        config.insert("version", version + 1);
+        let settings = config.get_document_mut("settings").expect("settings");
+        settings.insert("electionTimeoutMillis", 600_000);
+        let client = self.mongod(primary).client().await;
+        let reconfig = client.database("admin").run_command(doc! { "replSetReconfig": config }).await;
+        reconfig.expect("a new config");
     }
 
     /// Tells the primary to hand over, until another has taken over.

@@ -186,7 +186,7 @@ async fn with_tails(
     let deadline = Deadline::latest(registrations.iter().map(|(registration, _)| registration.deadline));
     let found = match cold.is_empty() {
         true => Ok(HashMap::new()),
-        false => tails::find(&connection.database, cold, None, deadline).await,
+        false => tails::find(&connection.reads, cold, None, deadline).await,
     };
     if let Ok(found) = &found {
         let tails = found.values().filter_map(|tail| tail.as_ref().ok().copied()).collect();

@@ -1,0 +1,283 @@
+//! Reads across elections: totals and trades that were shown or acknowledged are shown by every later
+//! primary, and nothing else is.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
+use pagebucket::domain::{Cursor, CustomerId, DateRange, Instant, Position, Quantity, Side, Ticker, Trade};
+use pagebucket::store::{Deadline, Store};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::faults::{fail, heal};
+use crate::harness::{
+    Client, Mongod, ReplicaSet, Service, Setup, Wires, eventually, history, seqs, tests, trade,
+};
+
+tests!["failover":
+    totals_never_shrink_on_a_new_primary_that_lags,
+    a_span_of_dates_is_whole_on_a_new_primary_that_lags,
+    without_a_majority_nothing_new_is_shown_or_appended_behind,
+    a_time_that_the_server_refuses_is_forgotten,
+];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Long enough for a read that waits for a primary to catch up.
+const LONG: Duration = Duration::from_secs(25);
+
+fn many(quantities: std::ops::RangeInclusive<u64>) -> Value {
+    quantities.map(trade).collect()
+}
+
+/// A service on the set, which remembers no page.
+async fn service(set: &ReplicaSet, database: Option<&Database>) -> Service {
+    let mut setup = Setup::at(set.uri());
+    setup.args.page_cache = 0;
+    if let Some(database) = database {
+        setup.connection.database = database.name().to_owned();
+    }
+    setup.start().await
+}
+
+/// How many trades of a customer a member shows, of what it knows a majority to have.
+async fn shown_by(mongod: &Mongod, database: &Database, customer: i64) -> i64 {
+    let find = doc! {
+        "find": "trades", "filter": { "customerId": customer }, "batchSize": 1_000,
+        "readConcern": { "level": "majority" },
+    };
+    let found = mongod.client().await.database(database.name()).run_command(find).await.expect("an answer");
+    let buckets = found.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    let count =
+        |bucket: &mongodb::bson::Bson| bucket.as_document().and_then(|bucket| bucket.get_i32("count").ok());
+    buckets.expect("a batch").iter().map(|bucket| i64::from(count(bucket).expect("a count"))).sum()
+}
+
+/// A secondary that takes everything in, and does not learn what a majority has.
+struct Lagging<'a> {
+    set: &'a ReplicaSet,
+    database: &'a Database,
+    member: usize,
+}
+
+impl<'a> Lagging<'a> {
+    /// It knows that a majority has `shown` trades of customer 7, and learns of no more.
+    async fn after(set: &'a ReplicaSet, database: &'a Database, shown: i64) -> Self {
+        let member = set.others(set.primary().await).next().expect("three members");
+        let mongod = set.mongod(member);
+        eventually("it is replicated", PATIENCE, || async { shown_by(mongod, database, 7).await == shown })
+            .await;
+        mongod.fail_point("disableSnapshotting", "alwaysOn", doc! {}).await;
+        Self { set, database, member }
+    }
+
+    /// Makes it the primary, as which it shows as little as before to those who do not ask for more.
+    async fn elect(&self, shown: i64) {
+        self.set.elect(self.member).await;
+        assert_eq!(shown_by(self.set.mongod(self.member), self.database, 7).await, shown, "it lags");
+    }
+
+    /// Lets it learn what a majority has, once these reads wait for that, or one does not.
+    async fn catch_up<T>(&self, reads: &[JoinHandle<T>]) {
+        let mongod = self.set.mongod(self.member);
+        let waiting = || async {
+            let find = doc! { "command.find": "trades", "command.readConcern.afterClusterTime": { "$exists": true } };
+            let ask = doc! {
+                "aggregate": 1, "cursor": {}, "pipeline": [{ "$currentOp": {} }, { "$match": find }],
+            };
+            let found = mongod.client().await.database("admin").run_command(ask).await.expect("operations");
+            let waiting = found.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+            waiting.expect("a batch").len() >= reads.len() || reads.iter().any(JoinHandle::is_finished)
+        };
+        eventually("reads wait", PATIENCE, waiting).await;
+        mongod.fail_point("disableSnapshotting", "off", doc! {}).await;
+        let other = self.database.collection::<Document>("other");
+        other.insert_one(doc! {}).await.expect("whatever moves the majority on");
+    }
+}
+
+/// All that an instance shows of customer 7, who has 40 trades.
+fn everything(client: &Client) -> Vec<JoinHandle<()>> {
+    let total = |body: Value| assert_eq!(body["totalTrades"], 40, "{body}");
+    let checks: [(&str, fn(Value)); 8] = [
+        ("/v1/customers/7", total),
+        ("/v1/customers/7/trades?order=desc", total),
+        ("/v1/customers/7/trades?page=4", total),
+        ("/v1/customers/7/trades?after=25&limit=100", |body| {
+            assert_eq!(seqs(&body), (26..=40).collect::<Vec<_>>())
+        }),
+        ("/v1/customers/7/trades?from=2000-01-01T00:00:00Z&limit=100", |body| {
+            assert_eq!(seqs(&body), (1..=40).collect::<Vec<_>>());
+        }),
+        ("/v1/customers/7/trades/pages/4", |body| assert_eq!(body["items"][9]["qty"], 40, "{body}")),
+        ("/v1/customers/7/trades/40", |body| assert_eq!(body["qty"], 40, "{body}")),
+        ("/v1/customers", |body| assert_eq!(body["items"][0]["totalTrades"], 40, "{body}")),
+    ];
+    let ask = |(path, check): (&'static str, fn(Value))| {
+        let client = client.clone();
+        tokio::spawn(async move { check(client.get(path).await.expect(200)) })
+    };
+    checks.into_iter().map(ask).collect()
+}
+
+/// Neither below what an instance has acknowledged, nor below what it has shown.
+async fn totals_never_shrink_on_a_new_primary_that_lags() {
+    let set = ReplicaSet::failing().await;
+    let writer = service(&set, None).await;
+    let reader = service(&set, Some(&writer.database)).await;
+    writer.client.append(7, &many(1..=25)).await.expect(201);
+    let lagging = Lagging::after(&set, &writer.database, 25).await;
+    writer.client.append(7, &many(26..=40)).await.expect(201);
+    assert_eq!(reader.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 40);
+    lagging.elect(25).await;
+    let mut reads = everything(&writer.client);
+    reads.extend(everything(&reader.client));
+    lagging.catch_up(&reads).await;
+    for read in join_all(reads).await {
+        read.expect("what was shown before");
+    }
+    set.remove().await;
+}
+
+fn dated(qty: u64) -> Trade {
+    Trade {
+        side: Side::Buy,
+        ticker: Ticker::parse("MDB").expect("a ticker"),
+        qty: Quantity::new(qty).expect("a quantity"),
+        date: Instant::from_millis(1_073_606_400_000 + qty as i64).expect("a date"),
+        price: None,
+    }
+}
+
+/// The tail was read before the election, and the pages before it are chosen after it.
+async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
+    let set = ReplicaSet::failing().await;
+    let Setup { connection, capacity, clock, .. } = Setup::at(set.uri());
+    let database = set.client().await.database(&connection.database);
+    let store = Store::connect(connection, capacity, clock).await.expect("the test's set");
+    store.migrate().await.expect("the migrations");
+    let (trades, seven) = (store.trades(), CustomerId::new(7).expect("a customer"));
+    let append = async |quantities: std::ops::RangeInclusive<u64>| {
+        let appended = trades.append(seven, quantities.map(dated).collect(), Deadline::within(LONG)).await;
+        appended.expect("an acknowledgement");
+    };
+    append(1..=25).await;
+    let lagging = Lagging::after(&set, &database, 25).await;
+    append(26..=65).await;
+    let dates = DateRange::new(Some(Instant::from_millis(0).expect("a date")), None).expect("a span");
+    let before = trades.history(seven, Deadline::within(LONG)).await.expect("a history");
+    let mut export = trades
+        .export(seven, Position::BEGINNING, Some(dates), Deadline::within(LONG))
+        .await
+        .expect("an export");
+    lagging.elect(25).await;
+
+    let listing = tokio::spawn(async move {
+        let cursor = Cursor::After(Position::BEGINNING);
+        before.dated(dates, cursor, 100, Deadline::within(LONG)).await.expect("trades")
+    });
+    let export = tokio::spawn(async move {
+        let mut all = Vec::new();
+        loop {
+            match export.next().await.expect("trades") {
+                more if more.is_empty() => return all,
+                more => all.extend(more),
+            }
+        }
+    });
+    let reads = [listing, export];
+    lagging.catch_up(&reads).await;
+    for read in reads {
+        let seqs: Vec<u64> = read.await.expect("trades").iter().map(|(seq, _)| seq.get()).collect();
+        assert_eq!(seqs, (1..=65).collect::<Vec<_>>());
+    }
+    set.remove().await;
+}
+
+/// Another hand's trade on the primary alone, which dies with it.
+async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
+    let set = ReplicaSet::start(Wires::Straight).await;
+    let first = service(&set, None).await;
+    let cold = service(&set, Some(&first.database)).await;
+    let database = &first.database;
+    let Setup { mut connection, capacity, clock, .. } = Setup::at(set.uri());
+    connection.database = database.name().to_owned();
+    let store = Store::connect(connection, capacity, clock).await.expect("the test's set");
+    first.client.append(7, &many(1..=15)).await.expect(201);
+    for member in 0..3 {
+        let everywhere = || async { shown_by(set.mongod(member), database, 7).await == 15 };
+        eventually("it is replicated", PATIENCE, everywhere).await;
+    }
+    set.hold_elections().await;
+    let primary = set.primary().await;
+    for member in set.others(primary) {
+        set.mongod(member).kill().await;
+    }
+    let alone = set.mongod(primary).client().await.database(database.name());
+    let stored = alone.collection::<Document>("trades");
+    let tail = doc! { "customerId": 7_i64, "page": 2_i64 };
+    let another =
+        doc! { "type": "buy", "ticker": "MDB", "qty": 1_000_i64, "date": mongodb::bson::DateTime::now() };
+    let push = doc! {
+        "update": "trades", "writeConcern": { "w": 1 },
+        "updates": [{ "q": tail.clone(), "u": { "$push": { "history": another }, "$inc": { "count": 1 } } }],
+    };
+    assert_eq!(alone.run_command(push).await.expect("an answer").get_i32("nModified").ok(), Some(1));
+
+    // More than once: a read waits for nothing that an earlier one did not show.
+    for _ in 0..2 {
+        for (path, total) in [("", 15), ("/trades?order=desc", 15)] {
+            let body = cold.client.get(&format!("/v1/customers/7{path}")).await.expect(200);
+            assert_eq!(body["totalTrades"], total, "{body}");
+        }
+        let window = cold.client.get("/v1/customers/7/trades?after=10&limit=20").await.expect(200);
+        assert_eq!(seqs(&window), [11, 12, 13, 14, 15]);
+        let page = cold.client.get("/v1/customers/7/trades/pages/2").await.expect(200);
+        assert_eq!(page["items"].as_array().map(Vec::len), Some(5), "{page}");
+        cold.client.get("/v1/customers/7/trades/16").await.problem(404, "trade-not-found");
+        let customers = cold.client.get("/v1/customers").await.expect(200);
+        assert_eq!(customers["items"][0]["totalTrades"], 15, "{customers}");
+    }
+    let seven = CustomerId::new(7).expect("a customer");
+    let refused =
+        store.trades().append(seven, vec![dated(2_000)], Deadline::within(Duration::from_secs(2))).await;
+    let refused = refused.expect_err("no majority");
+    assert_eq!((refused.ranges.len(), refused.unknown), (0, 1), "{refused:?}");
+    let page = stored.find_one(tail).await.expect("an answer").expect("a bucket");
+    assert_eq!(
+        page.get_i32("count").ok(),
+        Some(6),
+        "nothing stands behind what a majority does not have: {page}"
+    );
+
+    set.mongod(primary).kill().await;
+    for member in set.others(primary) {
+        set.mongod(member).start().await;
+    }
+    set.elect(set.others(primary).next().expect("three members")).await;
+    let appended = cold.client.append(7, &trade(16)).await.expect(201);
+    assert_eq!(appended["ranges"], json!([{ "firstSeq": 16, "lastSeq": 16 }]));
+    set.mongod(primary).start().await;
+    set.until_well().await;
+    history(database, 7).await.holds_exactly(1..=16);
+    set.remove().await;
+}
+
+/// By a server whose database is older than what it showed: there is nothing else to show.
+async fn a_time_that_the_server_refuses_is_forgotten() {
+    let mongod = Mongod::failing().await;
+    let service = Setup::on(&mongod).start().await;
+    service.client.append(7, &many(1..=3)).await.expect(201);
+    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 3);
+    // InvalidOptions: "must not be greater than the current clusterTime".
+    fail(&mongod, "find", doc! { "times": 1 }, doc! { "errorCode": 72 }).await;
+    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 3);
+    // Without a time it is a mistake of ours.
+    fail(&mongod, "find", "alwaysOn", doc! { "errorCode": 72 }).await;
+    service.client.get("/v1/customers/7").await.problem(500, "internal");
+    heal(&mongod).await;
+    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 3);
+    mongod.remove().await;
+}
