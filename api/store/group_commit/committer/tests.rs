@@ -178,6 +178,20 @@ async fn a_refused_key_pauses_and_others_do_not() {
     assert!(overtaken, "another key is committed while the refused one pauses");
 }
 
+/// Even where requests still wait, for clients that are gone.
+#[tokio::test]
+async fn a_committer_without_an_address_ends() {
+    let mut rig = Rig::new();
+    let (release, held) = rig.hold(1, "held").await;
+    let waits = rig.send(1, "waits", Fate::Store);
+    let Rig { committer, mut events, .. } = rig;
+    drop(committer);
+    release.send(()).unwrap();
+    assert_eq!(held.answer().await, Ok(()));
+    assert_eq!(waits.answer().await, Err(NoAnswer::Lost));
+    assert_eq!(events.recv().await, None, "its ledger is gone");
+}
+
 #[test]
 fn pauses_grow_and_stay_short() {
     for refusals in 1..=100 {
