@@ -145,7 +145,7 @@ pub struct ServerArgs {
     )]
     pub cors_origins: Vec<CorsOrigin>,
 
-    /// Hosts that requests may name beside localhost, 127.0.0.1 and [::1], comma-separated, without ports:
+    /// Hosts that requests may name beside `localhost`, `127.0.0.1` and `[::1]`, comma-separated, without ports:
     /// `api.example`. Requests that name another get 421. Without it any host may be named, unless --listen is an
     /// address of this machine alone.
     #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',')]

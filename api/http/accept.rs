@@ -1,14 +1,15 @@
-//! What a client is ready to take. There is one answer but of an export, JSON, or for an upload a JSON
-//! text a line, and it is said before anything is done that it will not be taken: an append is not
-//! stored then.
+//! Which answers a client can take. Every answer is JSON, except that of an export, and that of an upload whose
+//! client asks for a JSON text a line. A client that excludes the answer is refused before anything is done, so that
+//! an append is not stored.
 //!
-//! A streamed answer takes HTTP/1.1: its length is not known beforehand, so that it is sent in chunks, and lacks the
-//! last one when it breaks off (RFC 9112, 6.3). In HTTP/1.0 it would end with its connection, and one that breaks off
-//! would look whole. To reset the connection then is not enough: the system closes the connections of a killed
-//! process in order, and what forwards connections may turn a reset into an ordinary end.
+//! A streamed answer needs HTTP/1.1. Its length is not known beforehand, so it is sent in chunks, and when it breaks
+//! off the last chunk is missing (RFC 9112, 6.3). In HTTP/1.0 it would end with its connection, and one that breaks off
+//! would look whole. Resetting the connection is not enough: the system closes the connections of a killed process
+//! in order, and a forwarder of connections may turn a reset into an ordinary end.
 //!
-//! The status is 505, although RFC 9110 speaks of the *major* version there. 426 must name a protocol in `Upgrade`:
-//! HTTP/1.0 does not know that header, and a proxy that passes it on to a client of HTTP/2 makes the answer malformed.
+//! The status is 505, although RFC 9110 speaks of the *major* version there. 426 would have to name a protocol in
+//! `Upgrade`. HTTP/1.0 does not know that header, and a proxy that passes it on to a client of HTTP/2 makes the answer
+//! malformed (nginx does).
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
@@ -17,8 +18,8 @@ use super::export;
 use super::problem::{Kind, Problem};
 use super::uploads;
 
-/// Refuses whoever would take neither JSON nor any encoding of it that is made here. An export chooses
-/// its media type itself.
+/// Refuses clients of HTTP/1.0 where the answer is streamed, and clients that exclude JSON or all the encodings that
+/// are made here. An export chooses its media type itself.
 pub(super) fn json_or_nothing(request: &Request) -> Result<(), Problem> {
     let refuse = |detail: &str| Err(Problem::new(Kind::NotAcceptable, detail));
     if request.version() < Version::HTTP_11 && is_streamed(request) {

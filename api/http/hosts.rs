@@ -1,15 +1,15 @@
 //! Which hosts a request may name: a guard against DNS rebinding.
 //!
-//! A page on `evil.example` whose name is made to lead to 127.0.0.1 speaks to this service, and for the browser the
-//! answer is of the page's own origin: CORS has no say. The request still names `evil.example` as its host, and that
-//! is refused here, on every route. The names of this machine are always allowed: a browser sends them only where a
-//! person or a page named this machine.
+//! A page from `evil.example` can make that name lead to 127.0.0.1, and then speaks to this service. For the browser
+//! the answer has the page's own origin, so CORS does not apply. But the request still names `evil.example` as its
+//! host, and is refused here, on every route. The names of this machine are always allowed: a page of another origin
+//! cannot make a browser send them without CORS.
 //!
-//! The authority of an absolute request target (and of HTTP/2) counts in place of `Host` (RFC 9112, 3.2.2). A request
-//! of HTTP/1.0 need not name a host; a browser always does, so that one without is let in. Ports do not count. A name
+//! The authority of an absolute request target (and of HTTP/2) counts instead of `Host` (RFC 9112, 3.2.2). A request of
+//! HTTP/1.0 without a host is allowed: simple probes send it, and a browser never does. Ports are not compared. A name
 //! may end with the dot of an absolute name.
 //!
-//! Preflights of CORS are answered further out. They hold nothing, and allow no host anything.
+//! CORS preflights are answered outside of this layer. Their answers hold no data.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

@@ -1,5 +1,6 @@
-//! What a person sees in a browser: a first page, the problems, the document, Swagger UI. All from
-//! files inside the binary, each kept as it is and compressed, with a tag.
+//! What a person sees in a browser: a first page, the problems, the document, Swagger UI. All are files inside the
+//! binary. Each is sent as it is or as gzip, and is compressed once: Swagger UI by the build, the others by the first
+//! request.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -56,7 +57,7 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
-/// On an answer that is not compressed on its way out: it is compressed already, or must not be.
+/// Marks an answer that must not be compressed on its way out.
 #[derive(Clone, Copy)]
 pub(super) struct Whole;
 
@@ -96,22 +97,22 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
     own.chain(swagger_ui).collect()
 });
 
-/// A file in the form that it came in, and in the other one from when it is first asked for.
+/// A file that is in the binary either as it is or as gzip. The other form is made when it is first asked for, and kept.
 struct File {
     path: &'static str,
     media_type: &'static str,
-    /// Of its bytes; of the compressed ones the same, weak.
+    /// The tag of the plain form; that of the compressed form is the same, weak.
     tag: EntityTag,
-    came: Bytes,
-    came_compressed: bool,
+    embedded: Bytes,
+    embedded_is_gzip: bool,
     other: OnceLock<Bytes>,
 }
 
 impl File {
-    fn new(path: &'static str, media_type: &'static str, came: Bytes, came_compressed: bool) -> Self {
-        let digest = Sha256::digest(&came);
+    fn new(path: &'static str, media_type: &'static str, embedded: Bytes, embedded_is_gzip: bool) -> Self {
+        let digest = Sha256::digest(&embedded);
         let tag = EntityTag::new(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        Self { path, media_type, tag, came, came_compressed, other: OnceLock::new() }
+        Self { path, media_type, tag, embedded, embedded_is_gzip, other: OnceLock::new() }
     }
 
     /// The file in a form that the client takes, or 304 when it has it.
@@ -136,10 +137,10 @@ impl File {
     }
 
     fn bytes(&self, compressed: bool) -> Bytes {
-        if compressed == self.came_compressed {
-            return self.came.clone();
+        if compressed == self.embedded_is_gzip {
+            return self.embedded.clone();
         }
-        let recoded = || if compressed { gzipped(&self.came) } else { gunzipped(&self.came) };
+        let recoded = || if compressed { gzipped(&self.embedded) } else { gunzipped(&self.embedded) };
         self.other
             .get_or_init(|| recoded().expect("bytes in memory, compressed by us or by the build"))
             .clone()
