@@ -42,7 +42,8 @@
 //! # Reading
 //!
 //! Every page is one seek ([`seek`]), whatever the length of the history. What is read belongs to the
-//! moment at which the tail was: nothing before it changes ([`reads`]). Of a moment that has been seen
+//! moment at which the tail was: nothing before it changes ([`reads`]). No read shows less than an earlier one, nor
+//! than was acknowledged before it, whichever server is primary ([`majority`](super::majority)). Of a moment that has been seen
 //! before the tail need not be read again ([`seen`]). Readers of one history at once
 //! share commands ([`shared`]). Spans of time are found by an index of their own ([`dates`]).
 //!

@@ -28,6 +28,18 @@ const TEST_COMMANDS: &[&str] = &["--setParameter", "enableTestCommands=1"];
 const REPLICATION_AND_TEST_COMMANDS: &[&str] =
     &["--replSet", "rs0", "--setParameter", "enableTestCommands=1"];
 
+/// A member of several waits one second, not five, for a silent member from which it copies the log: while
+/// it waits for a frozen primary, a set of three has no majority.
+const MEMBER: &[&str] = &["--replSet", "rs0", "--setParameter", "oplogNetworkTimeoutBufferSeconds=1"];
+const MEMBER_AND_TEST_COMMANDS: &[&str] = &[
+    "--replSet",
+    "rs0",
+    "--setParameter",
+    "oplogNetworkTimeoutBufferSeconds=1",
+    "--setParameter",
+    "enableTestCommands=1",
+];
+
 /// Used where `MONGO_IMAGE` names none.
 const DEFAULT_IMAGE: &str = "mongo:6.0.5";
 
@@ -157,7 +169,7 @@ impl Mongod {
     /// A process where a binary is to be had. Containers reach each other under the names that clients
     /// know only on the host's own network.
     pub(super) async fn member_of_several(failing: bool) -> Self {
-        let arguments = if failing { REPLICATION_AND_TEST_COMMANDS } else { REPLICATION };
+        let arguments = if failing { MEMBER_AND_TEST_COMMANDS } else { MEMBER };
         let port = free_port();
         let binary =
             pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
