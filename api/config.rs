@@ -151,7 +151,7 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',')]
     pub allowed_hosts: Vec<AllowedHost>,
 
-    /// Most requests under way at once; beyond them clients get 503 at once.
+    /// Most requests under way at once, uploads aside; beyond them clients get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
 
@@ -176,8 +176,8 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds in which the body of a request must arrive, or of an upload the next piece; and in which a
-    /// client must take the next piece of an answer.
+    /// Seconds in which the body of a request must arrive, or of an upload the next line or KiB; and in which the
+    /// client of an upload must take the next piece of its outcomes.
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
@@ -185,6 +185,11 @@ pub struct ServerArgs {
     /// it; a slower one is cut off. An export has no other limit in time.
     #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
+
+    /// Most uploads under way at once, at about half a megabyte each, and 32 MiB for all together; beyond them clients get
+    /// 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_uploads: u32,
 
     /// Most exports under way at once, at about a megabyte each; beyond them clients get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -56,6 +56,7 @@ pub use metrics::Metrics;
 pub use openapi::document;
 pub use pages::Pages;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
+pub use uploads::Uploads;
 
 use crate::domain::Clock;
 use crate::store::{self, Store};
@@ -81,6 +82,8 @@ pub struct Api {
     pub exports: Places,
     /// Those of reads of page views that may take long.
     pub scans: Places,
+    /// Room for uploads.
+    pub uploads: Uploads,
     /// Who may keep a full page.
     pub kept_by: KeptBy,
     /// What time it is.
@@ -100,11 +103,11 @@ pub struct Api {
 /// How much a request may ask for.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most requests under `/v1` at once.
+    /// Most requests at once, uploads aside.
     pub requests: usize,
     /// Longest body, in bytes.
     pub body: usize,
-    /// In which a body must arrive, and each piece of an upload.
+    /// In which a body must arrive, and the least of an upload.
     pub body_timeout: Duration,
 }
 
@@ -155,11 +158,12 @@ fn probes() -> OpenApiRouter<Arc<Api>> {
 pub fn router(api: Api) -> Router {
     let (v1, _) = routes().split_for_parts();
     let (probes, _) = probes().split_for_parts();
-    let places = Places::new(api.limits.requests, "requests");
-    let v1 = v1.layer(Admission { ready: api.ready.clone(), places: places.clone() });
+    let requests = Places::new(api.limits.requests, "requests");
+    let uploads = api.uploads.places.clone();
+    let v1 = v1.layer(Admission { ready: api.ready.clone(), requests: requests.clone(), uploads });
     let all = v1
         .merge(probes)
-        .merge(site::router().layer(middleware::from_fn_with_state(places, limits::under_way)))
+        .merge(site::router().layer(middleware::from_fn_with_state(requests, limits::under_way)))
         .fallback(site::nothing_here);
     surrounded(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }
@@ -167,7 +171,8 @@ pub fn router(api: Api) -> Router {
 /// Puts around other routes all that is around those of `/v1`: for benchmarks, which compare what is
 /// inside.
 pub fn as_ours(routes: Router, limits: Limits, origins: Origins) -> Router {
-    let admission = Admission { ready: Ready::default(), places: Places::new(limits.requests, "requests") };
+    let requests = Places::new(limits.requests, "requests");
+    let admission = Admission { ready: Ready::default(), uploads: requests.clone(), requests };
     surrounded(routes.layer(admission), limits, origins, Hosts::only([]))
 }
 

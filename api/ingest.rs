@@ -1,4 +1,4 @@
-//! Trades by the stream: rows in, an outcome for each out, in constant memory.
+//! Trades by the stream: rows in, an outcome for each out, in bounded memory.
 //!
 //! [`run()`] is the one engine of all that brings more trades than a request holds: uploads over HTTP
 //! (`http` reads the body) and imports of files (`import` reads the file). Whoever
@@ -11,11 +11,13 @@
 //!   hundreds of customers' share a command.
 //! - Nothing is waited for: what is there is sent as soon as nothing is under way, and what comes
 //!   meanwhile is the next batch. The slower the database, the larger the batches.
-//! - No more is read while [`Options::waiting`] rows wait, or while the one who shows is full.
+//! - No more is read while [`Options::waiting`] rows wait, while the streams of this process hold as many bytes as
+//!   their [`Budget`] allows, or while the [`Watch`] is full.
 //! - While the database is away for a passing reason, the same is tried again, for [`Options::patience`].
 //! - A bad row is that row's own matter. What ends it all is told by [`Report::end`]; then every row
 //!   is stored, refused, unknown or left, and the report says which.
 
+mod budget;
 mod pending;
 mod report;
 mod run;
@@ -23,6 +25,7 @@ mod send;
 mod splitter;
 mod tally;
 
+pub use budget::Budget;
 pub use pending::BATCH;
 pub use report::{Customers, End, Lines, Ranges, Report, Unknown};
 pub use run::{Bad, Chunk, Incoming, Options, Watch, run};

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use self::reader::MustRead;
 use crate::config::{AllowedHost, CorsOrigin, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, Hosts, KeptBy, Limits, Metrics, Origins, Pages, Places, Ready};
+use crate::http::{self, Api, Hosts, KeptBy, Limits, Metrics, Origins, Pages, Places, Ready, Uploads};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -33,6 +33,9 @@ const _: () = assert!(http::REQUEST.as_secs() < DRAIN.as_secs());
 
 /// In which who came too late must have read that.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Bytes of a request that a connection holds unread, and of an answer unwritten; the longest head of a request.
+const BUFFER: usize = 64 * 1024;
 
 /// How long accepting rests after an error, such as too many open files.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
@@ -65,6 +68,7 @@ impl Server {
             pages: Pages::new(store.clone(), args.page_cache),
             exports: Places::new(args.max_exports as usize, "exports"),
             scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
+            uploads: Uploads::new(args.max_uploads as usize),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: limits(args),
@@ -152,6 +156,7 @@ impl Server {
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
+            .max_buf_size(BUFFER)
             .keep_alive(matches!(keep_alive, KeepAlive::Yes))
             .serve_connection(stream, TowerToHyperService::new(self.router.clone()))
     }

@@ -110,6 +110,11 @@ fn describe() {
     describe_counter!("pagebucket_exported_trades_total", "Trades exported.");
     describe_counter!("pagebucket_uploads_total", "Uploads that are over, by how they ended.");
     describe_gauge!("pagebucket_uploads_under_way", "Uploads under way.");
+    describe_gauge!(
+        "pagebucket_upload_held_bytes",
+        Unit::Bytes,
+        "Lines and outcomes that uploads hold in memory, in bytes."
+    );
     describe_counter!("pagebucket_upload_lines_read_total", "Lines read of uploads.");
     describe_counter!("pagebucket_upload_lines_total", "Lines of uploads, by what became of them.");
     describe_gauge!("pagebucket_catalog_customers", "Customers whose tails are remembered, by committer.");

@@ -20,7 +20,7 @@ use crate::config::DatabaseArgs;
 use crate::domain::{Clock, CustomerId, IdempotencyKey};
 use crate::embedded::Role;
 use crate::import::{self, Columns, Format, Rows};
-use crate::ingest::{self, Customers, Destination, End, Options, Report};
+use crate::ingest::{self, Budget, Customers, Destination, End, Options, Report};
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
@@ -128,7 +128,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
             let (trades, key) = (opened.store.trades().clone(), args.key.clone());
             let to = Destination { trades, key, began: Clock::system().now() };
             let rows = import::read_ahead(file.rows, args.strict);
-            let report = ingest::run(rows, &to, args.options(), &mut interrupts, &mut progress).await;
+            let report = ingest::run(rows, &to, args.options(), &Budget::of(BUDGET), &mut interrupts, &mut progress).await;
             Ok(args.tell(&report, progress))
         })
         .await
@@ -140,8 +140,11 @@ struct Opened {
     size: Option<u64>,
 }
 
-/// With so many rows waiting, no more are read: some tens of megabytes.
+/// With this many rows waiting, no more are read.
 const MOST_WAITING: usize = 100_000;
+
+/// Bytes of rows that wait: as many as [`MOST_WAITING`] take, each of another customer.
+const BUDGET: usize = 64 * 1024 * 1024;
 
 /// How long the database may be away.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use super::Invalid;
 
 /// A name that a client gives a request, so that it may send it again: 1 to 255 visible ASCII
-/// characters.
+/// characters. Clones share them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct IdempotencyKey(String);
+pub struct IdempotencyKey(Arc<str>);
 
 impl IdempotencyKey {
     /// The longest key, in characters.
@@ -14,7 +16,7 @@ impl IdempotencyKey {
     pub fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
         let text = str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
         match text {
-            Some(text) if (1..=Self::MAX_LEN).contains(&text.len()) => Ok(Self(text.to_owned())),
+            Some(text) if (1..=Self::MAX_LEN).contains(&text.len()) => Ok(Self(text.into())),
             _ => Err(Invalid::new("must be 1 to 255 visible ASCII characters, without a space")),
         }
     }

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::num::NonZeroU64;
 
 use serde::{Serialize, Serializer};
 
@@ -8,11 +9,24 @@ use super::Invalid;
 ///
 /// It is what an IEEE 754 decimal128 holds without rounding, so the database gives back the digits
 /// that the client sent, trailing zeros included: `"15.50"` stays `"15.50"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// Both numbers together have 126 bits. They are packed into two words, the first of which is never 0, so that a price
+/// takes 16 bytes, and an `Option` of one no more: an upload holds many.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Price {
-    coefficient: u128,
-    scale: u16,
+    /// From the top: the scale, the upper 50 bits of the coefficient, and a bit that is always set.
+    high: NonZeroU64,
+    /// The lower 64 bits of the coefficient.
+    low: u64,
 }
+
+/// Where the scale begins in [`Price::high`].
+const SCALE_AT: u32 = 51;
+
+// 10^34 - 1 has 113 bits, and 6,176 has 13.
+const _: () = assert!(10_u128.pow(Price::MAX_DIGITS as u32) <= 1 << (64 + SCALE_AT - 1));
+const _: () = assert!((Price::MAX_SCALE as u64) < 1 << (64 - SCALE_AT));
+const _: () = assert!(size_of::<Option<Price>>() == 16);
 
 impl Price {
     /// The most significant digits (IEEE 754-2008, decimal128).
@@ -32,7 +46,8 @@ impl Price {
         if scale > Self::MAX_SCALE {
             return Err(Invalid::new("must have at most 6176 digits behind the point"));
         }
-        Ok(Self { coefficient, scale })
+        let high = u64::from(scale) << SCALE_AT | ((coefficient >> 64) as u64) << 1;
+        Ok(Self { high: NonZeroU64::MIN | high, low: coefficient as u64 })
     }
 
     /// From plain notation: digits, and a point with digits behind it or none. No sign, no
@@ -67,12 +82,19 @@ impl Price {
 
     /// All its digits, as a whole number below 10^34.
     pub fn coefficient(self) -> u128 {
-        self.coefficient
+        let upper = (self.high.get() & ((1 << SCALE_AT) - 1)) >> 1;
+        u128::from(upper) << 64 | u128::from(self.low)
     }
 
     /// How many of them are behind the point.
     pub fn scale(self) -> u16 {
-        self.scale
+        (self.high.get() >> SCALE_AT) as u16
+    }
+}
+
+impl fmt::Debug for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Price({self})")
     }
 }
 
@@ -86,9 +108,9 @@ impl Serialize for Price {
 impl fmt::Display for Price {
     /// Plain notation, as parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scale = usize::from(self.scale);
+        let scale = usize::from(self.scale());
         // One digit more than the scale, so that there is always one before the point.
-        let digits = format!("{:0>width$}", self.coefficient, width = scale + 1);
+        let digits = format!("{:0>width$}", self.coefficient(), width = scale + 1);
         let (whole, fraction) = digits.split_at(digits.len() - scale);
         f.write_str(whole)?;
         if !fraction.is_empty() {
@@ -118,6 +140,16 @@ mod tests {
             &longest,
         ] {
             assert_eq!(Price::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn keeps_both_of_its_numbers() {
+        for coefficient in [1, 2, u128::from(u64::MAX), 1 << 64, 10_u128.pow(34) - 1] {
+            for scale in [0, 1, 15, 4096, Price::MAX_SCALE] {
+                let price = Price::new(coefficient, scale).unwrap();
+                assert_eq!((price.coefficient(), price.scale()), (coefficient, scale));
+            }
         }
     }
 

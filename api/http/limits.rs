@@ -1,4 +1,8 @@
-//! Who is let in, and until when: how many requests at once, what each of them takes, and how long.
+//! Which requests are let in, and until when: how many at once, what each of them takes, and how long.
+//!
+//! Requests of different [`Length`] have different places: however many long ones there are and however slow their
+//! clients, they keep no others out. (An export has one of `--max-requests` until its answer begins, and one of
+//! `--max-exports` until it ends.)
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -35,6 +39,21 @@ pub(super) struct Place(Places);
 #[derive(Debug, Clone)]
 pub(super) struct LongPlace(#[expect(dead_code, reason = "it is held")] Arc<Place>);
 
+/// How long a request may be under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Length {
+    /// Until its deadline.
+    Bounded,
+    /// For as long as its client keeps its pace: an upload.
+    Unbounded,
+}
+
+impl Length {
+    fn of(request: &Request) -> Self {
+        if uploads::is_one(request) { Self::Unbounded } else { Self::Bounded }
+    }
+}
+
 impl Places {
     /// As many places as `free`, for `what`, in the plural.
     pub fn new(free: usize, what: &'static str) -> Self {
@@ -68,21 +87,26 @@ pub(super) async fn under_way(State(places): State<Places>, request: Request, ne
 }
 
 /// The layer around `/v1`. Answers 503 at once when the service is stopping (requests that came before go
-/// on) or has no place left, and 406 to whoever takes nothing of what is made here. Gives every other
-/// request its deadline: handlers pass it to the store, which keeps it. An upload has none as a whole: each of
-/// its pieces has.
+/// on) or has no place left, and 406 to clients whose `Accept` excludes our media types. Gives every
+/// request of bounded length its deadline: handlers pass it to the store, which keeps it.
 #[derive(Clone)]
 pub(super) struct Admission {
     pub(super) ready: Ready,
-    pub(super) places: Places,
+    /// Of requests of bounded length.
+    pub(super) requests: Places,
+    pub(super) uploads: Places,
 }
 
 impl Admission {
-    fn admit(&self, request: &Request) -> Result<Place, Problem> {
+    fn admit(&self, request: &Request, length: Length) -> Result<Place, Problem> {
         if !self.ready.get() {
             return Err(Problem::stopping());
         }
-        let place = self.places.take()?;
+        let places = match length {
+            Length::Bounded => &self.requests,
+            Length::Unbounded => &self.uploads,
+        };
+        let place = places.take()?;
         accept::json_or_nothing(request)?;
         Ok(place)
     }
@@ -117,11 +141,12 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let place = match self.admission.admit(&request) {
+        let length = Length::of(&request);
+        let place = match self.admission.admit(&request, length) {
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
         };
-        if uploads::is_one(&request) {
+        if length == Length::Unbounded {
             request.extensions_mut().insert(LongPlace(Arc::new(place)));
             return self.inner.call(request).boxed();
         }

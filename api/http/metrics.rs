@@ -33,6 +33,8 @@ pub const EXPORTED: &str = "pagebucket_exported_trades_total";
 pub const UPLOADS: &str = "pagebucket_uploads_total";
 /// Uploads that have begun, and are not over.
 pub const UPLOADS_UNDER_WAY: &str = "pagebucket_uploads_under_way";
+/// What they hold in memory.
+pub const UPLOAD_BYTES: &str = "pagebucket_upload_held_bytes";
 /// Lines read of them, blank ones aside.
 pub const LINES_READ: &str = "pagebucket_upload_lines_read_total";
 /// The same lines, by what became of them.
@@ -76,6 +78,7 @@ impl fmt::Debug for Metrics {
 )]
 pub async fn expose(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
+    metrics::gauge!(UPLOAD_BYTES).set(api.uploads.held() as f64);
     ([(header::CONTENT_TYPE, TEXT)], (api.metrics.0)())
 }
 

@@ -5,9 +5,12 @@
 //! the client. The engine goes on when the client has hung up, with what was read: a trade that was
 //! sent whole is stored or its outcome told to the log.
 //!
-//! An upload has no deadline as a whole. What bounds it: each piece of the body must come in time, each
-//! line of the answer must be taken in time, the database may be away for [`PATIENCE`], and when the
+//! An upload has no deadline as a whole. What bounds it: the body must come at a least pace ([`read`]), each
+//! piece of the answer must be taken in time, the database may be away for [`PATIENCE`], and when the
 //! service stops no more is read or sent, so that it ends before the drain does.
+//!
+//! Uploads have places of their own (`--max-uploads`), so that they never keep other requests out
+//! ([`super::limits`]), and one budget for the memory that they hold together ([`Uploads`]).
 //!
 //! It ends with the truth. Every line is stored, refused, unknown or not stored, and the answer says
 //! which ([`ending`]): as one summary, or line by line ([`outcomes`]).
@@ -36,13 +39,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::body::LinesBody;
 use super::idempotency::Key;
-use super::limits::LongPlace;
+use super::limits::{LongPlace, Places};
 use super::new_trades::NewTradeLine;
 use super::problem::{Kind, ManyProblems, Problem};
 use super::unread::StillRead;
 use super::{Api, accept, site};
 use crate::domain::{CustomerId, IdempotencyKey};
-use crate::ingest::{self, Destination, Options, Report, Watch};
+use crate::ingest::{self, Budget, Destination, Options, Report, Watch};
 use crate::store;
 
 use measured::Measured;
@@ -76,8 +79,34 @@ const _: () = assert!(
 const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
 const WAITING_OF_MANY: usize = 50_000;
 
-/// Customers told apart in a summary.
-const MOST_CUSTOMERS: usize = 100_000;
+/// Customers told apart in a summary, at 15 bytes each.
+const MOST_CUSTOMERS: usize = 10_000;
+
+/// What all uploads of a process may hold beyond their own shares, in bytes ([`Budget`]): enough for one of many
+/// customers to have [`WAITING_OF_MANY`] lines waiting.
+///
+/// Besides, an upload takes up to about half a MiB that is not counted there: its own share, the buffers of its
+/// connection, pieces that are being parsed, the customers of its summary, and the problems in it.
+const BUDGET: usize = 32 * 1024 * 1024;
+
+/// How many uploads may be under way, and how much they may hold together. Clones share both.
+#[derive(Debug, Clone)]
+pub struct Uploads {
+    pub(super) places: Places,
+    budget: Budget,
+}
+
+impl Uploads {
+    /// At most this many at once.
+    pub fn new(most: usize) -> Self {
+        Self { places: Places::new(most, "uploads"), budget: Budget::of(BUDGET) }
+    }
+
+    /// Bytes that they hold now.
+    pub(super) fn held(&self) -> u64 {
+        self.budget.held()
+    }
+}
 
 /// Where uploads go. Elsewhere a body of lines is read whole, as page views are, or is none.
 const ROUTES: [&str; 2] = ["/v1/trades", "/v1/customers/{customerId}/trades"];
@@ -110,7 +139,7 @@ pub(super) struct Upload {
 /// customer's history, in their order, as they come. As an upload to one history it has any length and no
 /// deadline, and is answered by one summary, or with `Accept: application/x-ndjson` by a line of outcome
 /// for each line. With an `Idempotency-Key` it may be sent again, whatever came of it, and continues: the
-/// key is each customer's own. The summary counts up to 100,000 customers; `moreCustomers` says that there are more.
+/// key is each customer's own. The summary counts up to 10,000 customers; `moreCustomers` says that there are more.
 #[utoipa::path(
     post,
     path = "/v1/trades",
@@ -162,7 +191,7 @@ impl Upload {
         match stored.await {
             Ok(Ok(view)) => Json(view).into_response(),
             Ok(Err(problem)) => problem.into_response(),
-            Err(_panicked) => Problem::new(Kind::Internal, "The upload came to a bad end.").into_response(),
+            Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
         }
     }
 
@@ -219,7 +248,7 @@ impl Upload {
             let _ = stop.send(()).await;
         }));
         let mut measured = Measured::new(watch);
-        let report = ingest::run(incoming, &to, options, &mut stopped, &mut measured).await;
+        let report = ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
         measured.ended(&report);
         (report, Rest { reading, _place: place })
     }

@@ -21,8 +21,12 @@ const FEW: usize = 32;
 /// From so many rows on, a customer's rows are worth a command of their own.
 const OWN_COMMAND: usize = 50;
 
-/// Customers of which is remembered how full their last page is, at some 20 bytes each.
+/// Customers of which is remembered how full their last page is.
 const MOST_REMEMBERED: usize = 50_000;
+
+/// An entry of a `BTreeMap` from a line to a customer, in bytes: a leaf has 11 places of 16 bytes, of which at least
+/// half are taken, and there are few other nodes.
+const BY_LINE: usize = 36;
 
 /// The least that is worth sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,19 +50,21 @@ pub(super) enum Least {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     customers: HashMap<CustomerId, Queue>,
-    /// Customers with rows waiting and none under way, by the line of their first row: who has
+    /// Customers with rows waiting and none under way, by the line of their first row: the one that has
     /// waited longest comes first.
     waiting: BTreeMap<u64, CustomerId>,
-    /// Those of them with a whole batch, in the order in which it became one.
-    whole: VecDeque<CustomerId>,
-    /// Those with as many as their last page takes, in that order; and others that no longer are.
-    filling: VecDeque<CustomerId>,
+    /// Those of them with as many rows as their last page takes, in the same order.
+    filling: BTreeMap<u64, CustomerId>,
+    /// Those of them with a whole batch, in the same order.
+    whole: BTreeMap<u64, CustomerId>,
     /// How many trades the last page holds.
-    filled: HashMap<CustomerId, usize>,
+    filled: HashMap<CustomerId, u8>,
     rows: usize,
+    /// Rows that the queues have memory for.
+    capacity: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     rows: VecDeque<Row>,
     under_way: bool,
@@ -70,6 +76,12 @@ impl Pending {
         self.rows
     }
 
+    /// What all of it takes in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        let by_line = self.waiting.len() + self.filling.len() + self.whole.len();
+        self.capacity * size_of::<Row>() + by_line * BY_LINE + table(&self.customers) + table(&self.filled)
+    }
+
     /// The lines that wait, in no order.
     pub fn lines(&self) -> impl Iterator<Item = u64> {
         self.customers.values().flat_map(|queue| &queue.rows).map(|row| row.line)
@@ -77,20 +89,27 @@ impl Pending {
 
     /// Adds a row, which stands behind all that were added before.
     pub fn push(&mut self, row: Row) {
-        let (customer, line) = (row.customer, row.line);
+        let customer = row.customer;
         let room = self.room(customer);
-        let queue = self.customers.entry(customer).or_default();
+        // Room for one: of many customers most have no second row waiting.
+        let queue = self.customers.entry(customer).or_insert_with(|| {
+            self.capacity += 1;
+            Queue { rows: VecDeque::with_capacity(1), under_way: false }
+        });
+        self.capacity -= queue.rows.capacity();
         queue.rows.push_back(row);
+        self.capacity += queue.rows.capacity();
         self.rows += 1;
         if !queue.under_way {
-            if queue.rows.len() == 1 {
-                self.waiting.insert(line, customer);
+            let (first, rows) = (queue.rows[0].line, queue.rows.len());
+            if rows == 1 {
+                self.waiting.insert(first, customer);
             }
-            if queue.rows.len() == room {
-                self.filling.push_back(customer);
+            if rows == room {
+                self.filling.insert(first, customer);
             }
-            if queue.rows.len() == BATCH {
-                self.whole.push_back(customer);
+            if rows == BATCH {
+                self.whole.insert(first, customer);
             }
         }
     }
@@ -99,25 +118,34 @@ impl Pending {
     /// customer that has waited longest. Its customer has nothing more to give before [`Pending::done`].
     pub fn take(&mut self, least: Least) -> Option<Batch> {
         let few = self.waiting.len() <= FEW;
-        let customer = match self.whole.pop_front() {
-            Some(customer) => customer,
+        let (&first, &customer) = match self.whole.first_key_value() {
+            Some(whole) => whole,
             None if least == Least::Batch => return None,
-            // Of few customers, who has waited longest gives all there is, whether it fills a page or not.
-            None if few && least == Least::Row => *self.waiting.first_key_value()?.1,
-            None => match self.next_filling() {
-                Some(customer) => customer,
+            // Of few customers, the one that has waited longest gives all there is, whether it fills a page or not.
+            None if few && least == Least::Row => self.waiting.first_key_value()?,
+            None => match self.filling.first_key_value() {
+                Some(filling) => filling,
                 None if least == Least::Page => return None,
-                None => *self.waiting.first_key_value()?.1,
+                None => self.waiting.first_key_value()?,
             },
         };
+        for waiting in [&mut self.waiting, &mut self.filling, &mut self.whole] {
+            waiting.remove(&first);
+        }
         let room = self.room(customer);
         let queue = self.customers.get_mut(&customer)?;
-        if let Some(first) = queue.rows.front() {
-            self.waiting.remove(&first.line);
-        }
         queue.under_way = true;
         let most = if few || queue.rows.len() >= OWN_COMMAND { BATCH } else { room };
-        let rows: Vec<_> = queue.rows.drain(..queue.rows.len().min(most)).collect();
+        self.capacity -= queue.rows.capacity();
+        let rows: Vec<_> = if queue.rows.len() <= most {
+            std::mem::take(&mut queue.rows).into()
+        } else {
+            queue.rows.drain(..most).collect()
+        };
+        if queue.rows.capacity() > BATCH.max(4 * queue.rows.len()) {
+            queue.rows.shrink_to(2 * queue.rows.len());
+        }
+        self.capacity += queue.rows.capacity();
         self.rows -= rows.len();
         Some(Batch { customer, rows })
     }
@@ -125,34 +153,42 @@ impl Pending {
     /// The customer's batch is no longer under way, and the history holds so many trades, where that is known.
     pub fn done(&mut self, customer: CustomerId, trades: Option<u64>) {
         match trades {
-            Some(trades) => self.remember(customer, (trades % PAGE_SIZE as u64) as usize),
+            Some(trades) => self.remember(customer, (trades % PAGE_SIZE as u64) as u8),
             None => drop(self.filled.remove(&customer)),
         }
         let room = self.room(customer);
         let Some(queue) = self.customers.get_mut(&customer) else { return };
         queue.under_way = false;
-        match queue.rows.front() {
-            None => {
-                self.customers.remove(&customer);
+        let (first, rows) = (queue.rows.front().map(|row| row.line), queue.rows.len());
+        let Some(first) = first else {
+            self.capacity -= queue.rows.capacity();
+            self.customers.remove(&customer);
+            // Shrinking moves what is left: not until that is little.
+            if self.customers.capacity() > FEW.max(8 * self.customers.len()) {
+                self.customers.shrink_to(2 * self.customers.len());
             }
-            Some(first) => {
-                self.waiting.insert(first.line, customer);
-                if queue.rows.len() >= room {
-                    self.filling.push_back(customer);
-                }
-                if queue.rows.len() >= BATCH {
-                    self.whole.push_back(customer);
-                }
-            }
+            return;
+        };
+        self.waiting.insert(first, customer);
+        if rows >= room {
+            self.filling.insert(first, customer);
         }
+        if rows >= BATCH {
+            self.whole.insert(first, customer);
+        }
+    }
+
+    /// Forgets how full last pages are: batches of their customers may be cut in worse places, no more.
+    pub fn forget(&mut self) {
+        self.filled = HashMap::new();
     }
 
     /// How many trades the customer's last page takes; that of a new history, where nothing is known.
     fn room(&self, customer: CustomerId) -> usize {
-        PAGE_SIZE - self.filled.get(&customer).copied().unwrap_or(0)
+        PAGE_SIZE - self.filled.get(&customer).copied().map_or(0, usize::from)
     }
 
-    fn remember(&mut self, customer: CustomerId, filled: usize) {
+    fn remember(&mut self, customer: CustomerId, filled: u8) {
         if self.filled.len() >= MOST_REMEMBERED
             && !self.filled.contains_key(&customer)
             && let Some(other) = self.filled.keys().next().copied()
@@ -161,19 +197,11 @@ impl Pending {
         }
         self.filled.insert(customer, filled);
     }
+}
 
-    /// One that can fill a page now.
-    fn next_filling(&mut self) -> Option<CustomerId> {
-        loop {
-            let customer = self.filling.pop_front()?;
-            let room = self.room(customer);
-            // It may have been taken otherwise since.
-            let can = |queue: &Queue| !queue.under_way && queue.rows.len() >= room;
-            if self.customers.get(&customer).is_some_and(can) {
-                return Some(customer);
-            }
-        }
-    }
+/// What the table of a map takes, in bytes: it is at most 7/8 full, and has a byte more for each place.
+pub(super) fn table<K, V>(map: &HashMap<K, V>) -> usize {
+    map.capacity() * 8 / 7 * (size_of::<(K, V)>() + 1)
 }
 
 #[cfg(test)]
@@ -278,5 +306,31 @@ mod tests {
         }
         push(&mut pending, customers, 30);
         assert_eq!(of(pending.take(Least::Page)), Some((customers, 34)));
+    }
+
+    #[test]
+    fn what_it_takes_is_what_waits() {
+        let mut pending = Pending::default();
+        let customers = 10_000;
+        for line in 1..=customers {
+            pending.push(row(line, line));
+        }
+        // A row, its customer, and where it is in the order.
+        let each = pending.bytes() / customers as usize;
+        assert!((size_of::<Row>() + BY_LINE..3 * size_of::<Row>()).contains(&each), "{each} bytes a row");
+        while let Some(batch) = pending.take(Least::Row) {
+            pending.done(batch.customer, Some(1));
+        }
+        assert!(pending.bytes() > 10 * customers as usize, "it remembers last pages");
+        pending.forget();
+        assert!(pending.bytes() < 10_000, "{} bytes for nothing", pending.bytes());
+        // One customer of many rows.
+        for line in 1..=5_000 {
+            pending.push(row(line, 1));
+        }
+        while let Some(batch) = pending.take(Least::Batch) {
+            pending.done(batch.customer, None);
+        }
+        assert!(pending.len() == 0 && pending.bytes() < 10_000, "{} bytes for nothing", pending.bytes());
     }
 }

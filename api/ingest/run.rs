@@ -12,9 +12,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::Row;
-use super::pending::{Least, Pending};
+use super::budget::{Account, Budget, OWN};
+use super::pending::{Least, Pending, table};
 use super::report::{End, Report};
-use super::send::{Destination, Sent, send};
+use super::send::{Destination, Sent, bytes_under_way, send};
 use super::tally::Tally;
 use crate::domain::CustomerId;
 use crate::store::trades::UploadedSoFar;
@@ -26,8 +27,8 @@ pub struct Options {
     pub strict: bool,
     /// Whether it is of many customers, so that one whose history takes no more does not end it.
     pub many: bool,
-    /// With so many rows waiting, no more are read: some 200 bytes each. The more wait, the more of a rare
-    /// customer's rows go in one append.
+    /// With this many rows waiting, no more are read. The more wait, the more of a rare customer's rows go in one
+    /// append. [`Budget`] bounds their bytes.
     pub waiting: usize,
     /// How long the database may be away, with nothing of a batch stored all the while.
     pub patience: Duration,
@@ -65,6 +66,10 @@ pub trait Watch<B> {
     fn full(&self) -> bool {
         false
     }
+    /// How much it holds that is not handed on yet, in bytes.
+    fn held(&self) -> usize {
+        0
+    }
     /// Hands on what it holds; does not end while there is nothing.
     ///
     /// # Errors
@@ -83,8 +88,12 @@ const FEW_UNDER_WAY: usize = 16;
 /// Rows under way, but for the last batch: a part of what a process lets wait for its committers.
 const MOST_ROWS_UNDER_WAY: usize = 16_000;
 
-/// Customers of a keyed upload of which is remembered what it has come to, at some 400 bytes each.
+/// Customers for which a keyed upload remembers what it has come to: at most, and where the budget has no room.
 const MOST_KEYED: usize = 10_000;
+const FEW_KEYED: usize = 100;
+
+// What a stream never forgets leaves most of its own share to its rows.
+const _: () = assert!(8 * FEW_KEYED * size_of::<(CustomerId, UploadedSoFar)>() / 7 < OWN / 4);
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
@@ -104,16 +113,18 @@ pub async fn run<B: Bad>(
     incoming: Incoming<B>,
     to: &Destination,
     options: Options,
+    budget: &Budget,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut impl Watch<B>,
 ) -> Report {
+    let mut account = budget.open();
     let mut tally = Tally::counting(options.customers);
     // Whether it was read to its end.
     let mut ended = false;
     let mut incoming = Some(incoming);
     let mut pending = Pending::default();
     let mut under_way = FuturesUnordered::new();
-    let mut rows_under_way = 0;
+    let (mut rows_under_way, mut under_way_bytes) = (0, 0);
     let mut keyed: HashMap<CustomerId, UploadedSoFar> = HashMap::new();
     let (tell, mut told) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
@@ -124,10 +135,15 @@ pub async fn run<B: Bad>(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
 
     loop {
+        account.hold(pending.bytes() + under_way_bytes + table(&keyed) + watch.held());
+        if !account.has_room() {
+            pending.forget();
+            forget_most(&mut keyed);
+        }
         // What is there does not wait for more when nothing is under way that it could wait for.
         let of_few_rows = if incoming.is_none() {
             MOST_UNDER_WAY
-        } else if pending.len() >= options.waiting || watch.full() {
+        } else if !has_room(&pending, &options, &account, watch) {
             // Rows do not come because they are not read.
             came = Instant::now();
             MOST_UNDER_WAY / 2
@@ -138,24 +154,29 @@ pub async fn run<B: Bad>(
         } else {
             0
         };
-        while under_way.len() < MOST_UNDER_WAY && rows_under_way < MOST_ROWS_UNDER_WAY && !stop.is_cancelled()
+        while under_way.len() < MOST_UNDER_WAY
+            && rows_under_way < MOST_ROWS_UNDER_WAY
+            && (under_way_bytes < OWN || account.has_room())
+            && !stop.is_cancelled()
         {
             let least = if under_way.len() < of_few_rows {
                 Least::Row
-            } else if pending.len() >= options.waiting / 2 {
+            } else if pending.len() >= options.waiting / 2 || !account.has_room() {
                 Least::Page
             } else {
                 Least::Batch
             };
             let Some(batch) = pending.take(least) else { break };
             rows_under_way += batch.rows.len();
+            under_way_bytes += bytes_under_way(batch.rows.capacity(), to.key.is_some());
+            account.hold(pending.bytes() + under_way_bytes + table(&keyed) + watch.held());
             let so_far = keyed.remove(&batch.customer);
             under_way.push(send(to.clone(), batch, so_far, options, stop.clone(), tell.clone()));
         }
         if incoming.is_none() && under_way.is_empty() {
             break;
         }
-        let room = pending.len() < options.waiting && !watch.full();
+        let room = has_room(&pending, &options, &account, watch);
         tokio::select! {
             Some(mut sent) = under_way.next(), if !under_way.is_empty() => {
                 if let Some(so_far) = sent.so_far.take() {
@@ -168,6 +189,7 @@ pub async fn run<B: Bad>(
                     keyed.insert(sent.customer, so_far);
                 }
                 rows_under_way -= sent.rows.len();
+                under_way_bytes -= bytes_under_way(sent.rows.capacity(), to.key.is_some());
                 pending.done(sent.customer, sent.totals.map(|totals| totals.trades()));
                 tally.sent(&sent);
                 watch.sent(&sent);
@@ -236,6 +258,21 @@ pub async fn run<B: Bad>(
     let report = tally.close();
     watch.progress(&report);
     report
+}
+
+/// Whether more rows may come.
+fn has_room<B>(pending: &Pending, options: &Options, account: &Account, watch: &impl Watch<B>) -> bool {
+    pending.len() < options.waiting && !watch.full() && account.has_room()
+}
+
+/// The searches of the customers that are forgotten begin where the upload did: that takes longer, no more.
+fn forget_most(keyed: &mut HashMap<CustomerId, UploadedSoFar>) {
+    let mut kept = 0;
+    keyed.retain(|_, _| {
+        kept += 1;
+        kept <= FEW_KEYED
+    });
+    keyed.shrink_to_fit();
 }
 
 async fn next<B>(incoming: &mut Option<Incoming<B>>) -> Option<io::Result<Chunk<B>>> {

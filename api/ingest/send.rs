@@ -85,6 +85,18 @@ pub struct Sent {
     pub(super) so_far: Option<UploadedSoFar>,
 }
 
+/// What a batch takes while it is under way, in bytes: its rows, with memory for so many, their copies on the way to the
+/// database, and all that is made for each batch, however short.
+pub(super) fn bytes_under_way(capacity: usize, keyed: bool) -> usize {
+    let (batch, copies) = if keyed { (KEYED, 3) } else { (UNKEYED, 1) };
+    batch + capacity * (size_of::<Row>() + copies * size_of::<Trade>())
+}
+
+/// The part of it that does not depend on the rows: what it takes to send it, and its request where it waits. Tests
+/// compare it.
+const UNKEYED: usize = 3 * 1024;
+const KEYED: usize = 9 * 1024;
+
 /// Appends a batch. When the database is away for a passing reason and nothing is unknown, tries
 /// again what is left, for as long as [`Options::patience`] says, or until `stop` says that it is over;
 /// tells `waiting` why it waits.
@@ -107,7 +119,8 @@ pub(super) async fn send(
         let rest = &sent.rows[sent.ends.len()..];
         let part = &rest[..rest.len().min(most)];
         let (ends, totals, failed) = match &mut sent.so_far {
-            Some(so_far) => to.append_lines(so_far, part, &mut room).await,
+            // In a box, because it would be most of what a batch without a key takes.
+            Some(so_far) => Box::pin(to.append_lines(so_far, part, &mut room)).await,
             None => to.append(customer, part, &mut room).await,
         };
         // To wait for others is not to wait for the database.
@@ -207,5 +220,38 @@ fn passing(cause: &Cause, keyed: bool) -> Option<&'static str> {
         | Cause::SecondsExhausted(_)
         | Cause::KeyReused
         | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_takes_what_it_is_counted_for() {
+        fn sending<F: Future>(
+            _: impl Fn(
+                Destination,
+                Batch,
+                Option<UploadedSoFar>,
+                Options,
+                CancellationToken,
+                UnboundedSender<&'static str>,
+            ) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        fn appending<'a, F: Future + 'a>(
+            _: impl Fn(&'a Destination, &'a mut UploadedSoFar, &'a [Row], &'a mut Waiting) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        let (unkeyed, keyed) = (
+            sending(send),
+            appending(|to, so_far, rows, room| to.append_lines(so_far, rows, room)),
+        );
+        println!("{unkeyed} {keyed}");
+        // What is left is for the request, where it waits for its committer.
+        assert!(unkeyed + 1024 < UNKEYED && unkeyed + keyed + 1024 < KEYED, "{unkeyed}, {keyed}");
     }
 }

@@ -1,5 +1,6 @@
 //! Uploads: a trade a line, any number of lines, told exactly.
 
+mod bounds;
 mod faults;
 mod keyed;
 pub mod wire;
@@ -33,7 +34,7 @@ mod list {
 }
 
 pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [list::tests(), faults::tests(), keyed::tests()].into_iter().flatten().collect()
+    [list::tests(), bounds::tests(), faults::tests(), keyed::tests()].into_iter().flatten().collect()
 }
 
 pub async fn upload(client: &Client, path: &str, body: impl Into<String>) -> Answer {

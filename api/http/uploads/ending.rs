@@ -52,16 +52,18 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
             let (kind, why) = problem::why(Cause::KeyReused);
             return Err(Problem::new(kind, format!("{why} This request stored nothing.")));
         }
-        End::Database(cause) => problem::why(cause),
-        End::Interrupted => (Kind::ShuttingDown, "This instance is stopping."),
-        End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => {
-            (Kind::BodyTimeout, "The next piece of the body did not come in time.")
+        End::Database(cause) => {
+            let (kind, why) = problem::why(cause);
+            (kind, why.to_owned())
         }
+        End::Interrupted => (Kind::ShuttingDown, "This instance is stopping.".to_owned()),
+        // The reader's own words.
+        End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => (Kind::BodyTimeout, error.to_string()),
         End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
-            (Kind::TimedOut, "The answer was not taken in time.")
+            (Kind::TimedOut, "The answer was not taken in time.".to_owned())
         }
         End::Unreadable(_) | End::BadRow | End::Server(_) => {
-            (Kind::MalformedJson, "The body ended before its end.")
+            (Kind::MalformedJson, "The body ended before its end.".to_owned())
         }
     };
     let mut members = match serde_json::to_value(view) {

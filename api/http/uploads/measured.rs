@@ -79,6 +79,10 @@ impl<W: Watch<BadLine> + Send> Watch<BadLine> for Measured<'_, W> {
         self.inner.full()
     }
 
+    fn held(&self) -> usize {
+        self.inner.held()
+    }
+
     fn hand_on(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         self.inner.hand_on()
     }

@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -20,15 +19,21 @@ use crate::store::trades::LineRefusal;
 /// whole one.
 pub(super) const END: Bytes = Bytes::new();
 
-/// With so many bytes of outcomes held, no more lines are read.
+/// With this many bytes of outcomes held, no more lines are read.
 const MOST: usize = 256 * 1024;
+
+/// Most bytes that are handed to the connection at a time.
+const PIECE: usize = 32 * 1024;
+
+/// Fewer lines than this are not worth giving memory back for.
+const FEW: usize = 64;
 
 /// Outcomes on their way to the client. A line waits for the outcomes of all before it.
 pub(super) struct Outcomes {
     /// From the first line that is not told, in order.
     lines: VecDeque<Waiting>,
-    /// Bytes of outcomes in `lines`.
-    held: usize,
+    /// What the outcomes in `lines` take, in bytes.
+    settled: usize,
     /// Outcomes in order, ready to be sent.
     ready: Vec<u8>,
     client: mpsc::Sender<Bytes>,
@@ -42,13 +47,29 @@ pub(super) struct Outcomes {
 struct Waiting {
     number: u64,
     customer: Option<CustomerId>,
-    outcome: Option<Vec<u8>>,
+    outcome: Option<Outcome>,
+}
+
+enum Outcome {
+    Stored(Seq),
+    /// A whole line of the answer.
+    Problem(Box<[u8]>),
+}
+
+impl Outcome {
+    /// What it takes, in bytes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Stored(_) => size_of::<Waiting>(),
+            Self::Problem(text) => size_of::<Waiting>() + text.len(),
+        }
+    }
 }
 
 impl Outcomes {
     /// For a client that must take something within `limit`.
     pub(super) fn new(client: mpsc::Sender<Bytes>, many: bool, limit: Duration) -> Self {
-        Self { lines: VecDeque::new(), held: 0, ready: Vec::new(), client, stalled: None, limit, many }
+        Self { lines: VecDeque::new(), settled: 0, ready: Vec::new(), client, stalled: None, limit, many }
     }
 
     /// Tells the rest, and if it ended early why, for at most so long; whether the client has taken all.
@@ -58,16 +79,12 @@ impl Outcomes {
             let left = Problem::new(Kind::NotStored, left);
             for index in 0..self.lines.len() {
                 if self.lines[index].outcome.is_none() {
-                    self.set(index, None, Some(&left));
+                    self.refuse_at(index, &left);
                 }
             }
             self.advance();
-            self.write(&OutcomeView {
-                line: None,
-                customer_id: None,
-                seq: None,
-                problem: Some(problem.in_line()),
-            });
+            let problem = Some(problem.in_line());
+            write(&mut self.ready, &OutcomeView { line: None, customer_id: None, seq: None, problem });
         }
         let rest = std::mem::take(&mut self.ready);
         rest.is_empty() || matches!(timeout(limit, self.client.send(rest.into())).await, Ok(Ok(())))
@@ -79,43 +96,72 @@ impl Outcomes {
         let _ = self.client.send(END).await;
     }
 
-    fn tell(&mut self, line: u64, seq: Option<Seq>, problem: Option<&Problem>) {
-        if let Ok(index) = self.lines.binary_search_by_key(&line, |waiting| waiting.number) {
-            self.set(index, seq, problem);
+    fn index(&self, line: u64) -> Option<usize> {
+        self.lines.binary_search_by_key(&line, |waiting| waiting.number).ok()
+    }
+
+    fn store(&mut self, line: u64, seq: Seq) {
+        if let Some(index) = self.index(line) {
+            self.set(index, Outcome::Stored(seq));
         }
     }
 
-    fn set(&mut self, index: usize, seq: Option<Seq>, problem: Option<&Problem>) {
-        let waiting = &mut self.lines[index];
-        let (line, customer_id) = (Some(waiting.number), waiting.customer);
-        let problem: Option<Value> = problem.map(Problem::in_line);
-        let outcome = text(&OutcomeView { line, customer_id, seq, problem });
-        self.held += outcome.len();
-        waiting.outcome = Some(outcome);
+    fn refuse(&mut self, line: u64, problem: &Problem) {
+        if let Some(index) = self.index(line) {
+            self.refuse_at(index, problem);
+        }
+    }
+
+    fn refuse_at(&mut self, index: usize, problem: &Problem) {
+        let Waiting { number, customer, .. } = self.lines[index];
+        let problem = Some(problem.in_line());
+        let mut text = Vec::new();
+        write(&mut text, &OutcomeView { line: Some(number), customer_id: customer, seq: None, problem });
+        self.set(index, Outcome::Problem(text.into()));
+    }
+
+    fn set(&mut self, index: usize, outcome: Outcome) {
+        self.settled += outcome.size();
+        self.lines[index].outcome = Some(outcome);
     }
 
     /// Makes ready what waits for nothing any more.
     fn advance(&mut self) {
-        while let Some(outcome) = self.lines.front_mut().and_then(|waiting| waiting.outcome.take()) {
-            self.held -= outcome.len();
-            self.ready.extend(outcome);
-            self.lines.pop_front();
+        while let Some(Waiting { number, customer, outcome: Some(outcome) }) =
+            self.lines.pop_front_if(|waiting| waiting.outcome.is_some())
+        {
+            self.settled -= outcome.size();
+            match outcome {
+                Outcome::Stored(seq) => {
+                    let (line, seq) = (Some(number), Some(seq));
+                    write(&mut self.ready, &OutcomeView { line, customer_id: customer, seq, problem: None });
+                }
+                Outcome::Problem(text) => self.ready.extend(text),
+            }
+        }
+        if self.lines.capacity() > FEW.max(4 * self.lines.len()) {
+            self.lines.shrink_to(2 * self.lines.len());
         }
         if !self.ready.is_empty() && self.stalled.is_none() {
             self.stalled = Some(Instant::now());
         }
     }
-
-    fn write(&mut self, outcome: &OutcomeView) {
-        self.ready.extend(text(outcome));
-    }
 }
 
-fn text(outcome: &OutcomeView) -> Vec<u8> {
+/// The first of what is ready.
+fn piece(ready: &mut Vec<u8>) -> Bytes {
+    if ready.len() <= PIECE {
+        return std::mem::take(ready).into();
+    }
+    let piece: Vec<_> = ready.drain(..PIECE).collect();
+    ready.shrink_to(2 * ready.len());
+    piece.into()
+}
+
+fn write(text: &mut Vec<u8>, outcome: &OutcomeView) {
     // Cannot fail: no map with keys that are not text, no number that is not finite.
-    let mut text = serde_json::to_vec(outcome).unwrap_or_default();
+    let _ = serde_json::to_writer(&mut *text, outcome);
     text.push(b'\n');
-    text
 }
 
 impl Watch<BadLine> for Outcomes {
@@ -135,7 +181,7 @@ impl Watch<BadLine> for Outcomes {
             let detail = bad.faults.into_iter().next().map(|fault| fault.detail).unwrap_or_default();
             Problem::new(Kind::MalformedJson, format!("The line {detail}."))
         };
-        self.tell(line, None, Some(&problem));
+        self.refuse(line, &problem);
         self.advance();
     }
 
@@ -144,30 +190,34 @@ impl Watch<BadLine> for Outcomes {
         for end in &sent.ends {
             let Some(row) = rows.next() else { break };
             match end {
-                RowEnd::Stored(seq) => self.tell(row.line, Some(*seq), None),
+                RowEnd::Stored(seq) => self.store(row.line, *seq),
                 RowEnd::Refused(refusal) => {
                     let problem = Problem::new(kind(*refusal), format!("Not stored: {refusal}."));
-                    self.tell(row.line, None, Some(&problem));
+                    self.refuse(row.line, &problem);
                 }
             }
         }
         let unknown = "The database gave no answer in time: the line may or may not be stored.";
         for row in rows.take(sent.unknown) {
-            self.tell(row.line, None, Some(&Problem::new(Kind::OutcomeUnknown, unknown)));
+            self.refuse(row.line, &Problem::new(Kind::OutcomeUnknown, unknown));
         }
         self.advance();
     }
 
     fn full(&self) -> bool {
-        self.held + self.ready.len() > MOST
+        self.settled + self.ready.len() > MOST
+    }
+
+    fn held(&self) -> usize {
+        self.lines.capacity() * size_of::<Waiting>() + self.settled + self.ready.capacity()
     }
 
     async fn hand_on(&mut self) -> io::Result<()> {
         let Some(stalled) = self.stalled else { return std::future::pending().await };
         let place = timeout_at(stalled + self.limit, self.client.reserve()).await;
         let place = place.map_err(|_elapsed| ErrorKind::BrokenPipe)?.map_err(|_| ErrorKind::BrokenPipe)?;
-        place.send(std::mem::take(&mut self.ready).into());
-        self.stalled = None;
+        place.send(piece(&mut self.ready));
+        self.stalled = (!self.ready.is_empty()).then(Instant::now);
         Ok(())
     }
 }

@@ -5,14 +5,23 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
+use hyper::body::Frame;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout};
 
 use crate::domain::{Clock, CustomerId, DraftError, Fault, parse_line};
-use crate::ingest::{BATCH, Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
+use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 
 /// Faults of a line that are told in full. A line of 64 KiB may have ten thousand.
 const MOST_FAULTS: usize = 10;
+
+/// Bytes of lines that are handed on at a time, but for what the last line brings. One such chunk is being parsed and
+/// another is waiting to be taken.
+const CHUNK: usize = 16 * 1024;
+
+/// Bytes, white space aside, that a client must send in each span in which no line ends.
+const LEAST: usize = 1024;
 
 /// A line that is no trade.
 #[derive(Debug)]
@@ -27,6 +36,14 @@ pub(super) struct BadLine {
     pub(super) json: bool,
 }
 
+impl BadLine {
+    /// What its faults take, in bytes.
+    fn bytes(&self) -> usize {
+        let texts = |fault: &Fault| fault.pointer.capacity() + fault.detail.capacity();
+        self.faults.capacity() * size_of::<Fault>() + self.faults.iter().map(texts).sum::<usize>()
+    }
+}
+
 impl Bad for BadLine {
     fn line(&self) -> u64 {
         self.line
@@ -37,16 +54,63 @@ impl Bad for BadLine {
     }
 }
 
+/// How fast a client must send: in each span of waiting for it a whole line, blank ones aside, or [`LEAST`] bytes of
+/// one. While the server does not read, because the lines that it has are to be stored first, the span stands still.
+struct Pace {
+    span: Duration,
+    /// How long the client was waited for in this span.
+    waited: Duration,
+    /// What it has sent in this span, white space aside.
+    bytes: usize,
+}
+
+impl Pace {
+    fn new(span: Duration) -> Self {
+        Self { span, waited: Duration::ZERO, bytes: 0 }
+    }
+
+    /// The next piece of a body.
+    ///
+    /// # Errors
+    /// The client is too slow.
+    async fn next(&mut self, body: &mut Body) -> Result<Option<Result<Frame<Bytes>, axum::Error>>, Elapsed> {
+        let began = Instant::now();
+        let next = timeout(self.span.saturating_sub(self.waited), body.frame()).await;
+        self.waited += began.elapsed();
+        next
+    }
+
+    fn piece(&mut self, piece: &[u8]) {
+        self.bytes += piece.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
+        if self.bytes >= LEAST {
+            self.kept();
+        }
+    }
+
+    /// It was kept, and the next span begins.
+    fn kept(&mut self) {
+        *self = Self::new(self.span);
+    }
+
+    fn too_slow(&self) -> io::Error {
+        let seconds = self.span.as_secs();
+        let words =
+            format!("The body came too slowly: neither a line nor {LEAST} bytes of one in {seconds} s of waiting.");
+        io::Error::new(ErrorKind::TimedOut, words)
+    }
+}
+
 /// Reads a body, piece by piece, and hands on its lines.
 pub(super) struct Reader {
     chunks: mpsc::Sender<io::Result<Chunk<BadLine>>>,
     chunk: Chunk<BadLine>,
+    /// What the lines in `chunk` take, in bytes.
+    bytes: usize,
     splitter: Splitter,
     customer: Option<CustomerId>,
     /// What time it is, for trades without a date; `None` where something else gives them one.
     clock: Option<Clock>,
-    /// In which each piece must come.
-    limit: Duration,
+    pace: Pace,
 }
 
 /// Nobody wants more lines.
@@ -57,9 +121,10 @@ impl Reader {
         chunks: mpsc::Sender<io::Result<Chunk<BadLine>>>,
         customer: Option<CustomerId>,
         clock: Option<Clock>,
-        limit: Duration,
+        span: Duration,
     ) -> Self {
-        Self { chunks, chunk: Chunk::new(), splitter: Splitter::default(), customer, clock, limit }
+        let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), Pace::new(span));
+        Self { chunks, chunk, bytes: 0, splitter, customer, clock, pace }
     }
 
     /// Reads to the end, or as long as somebody wants more; the body then, where there is more of it.
@@ -73,7 +138,7 @@ impl Reader {
     async fn read(&mut self, body: &mut Body) -> Result<(), Enough> {
         loop {
             let piece = tokio::select! {
-                piece = timeout(self.limit, body.frame()) => piece,
+                piece = self.pace.next(body) => piece,
                 () = self.chunks.closed() => return Err(Enough),
             };
             let error = match piece {
@@ -87,19 +152,20 @@ impl Reader {
                     last.into_iter().for_each(|line| self.line(line));
                     return self.hand_on().await;
                 }
-                Ok(Some(Err(_))) => ErrorKind::UnexpectedEof,
-                Err(_elapsed) => ErrorKind::TimedOut,
+                Ok(Some(Err(_))) => ErrorKind::UnexpectedEof.into(),
+                Err(_elapsed) => self.pace.too_slow(),
             };
-            return self.chunks.send(Err(error.into())).await.map_err(|_| Enough);
+            return self.chunks.send(Err(error)).await.map_err(|_| Enough);
         }
     }
 
     async fn piece(&mut self, mut bytes: &[u8]) -> Result<(), Enough> {
+        self.pace.piece(bytes);
         while !bytes.is_empty() {
             let (taken, line) = self.splitter.take(bytes);
             bytes = &bytes[taken..];
             line.into_iter().for_each(|line| self.line(line));
-            if self.chunk.len() == BATCH {
+            if self.bytes >= CHUNK {
                 self.hand_on().await?;
             }
         }
@@ -110,14 +176,20 @@ impl Reader {
         if line.is_blank() {
             return;
         }
+        self.pace.kept();
+        let parsed = self.parse(line);
+        self.bytes += size_of_val(&parsed) + parsed.as_ref().err().map_or(0, BadLine::bytes);
+        self.chunk.push(parsed);
+    }
+
+    fn parse(&self, line: Line) -> Result<Row, BadLine> {
         let Line { number, bytes, size, cut } = line;
         let bad = |faults, omitted, json| BadLine { line: number, size, faults, omitted, json };
         let whole = |detail: String| vec![Fault { pointer: String::new(), line: None, detail }];
         if cut {
-            self.chunk.push(Err(bad(whole(format!("is longer than {LONGEST_ROW} bytes")), 0, true)));
-            return;
+            return Err(bad(whole(format!("is longer than {LONGEST_ROW} bytes")), 0, true));
         }
-        self.chunk.push(match parse_line(&bytes, self.customer) {
+        match parse_line(&bytes, self.customer) {
             Ok((customer, mut draft)) => {
                 draft.date = draft.date.or_else(|| Some(self.clock.as_ref()?.now()));
                 Ok(Row { line: number, size, customer, draft })
@@ -132,10 +204,11 @@ impl Reader {
                 let omitted = faults.count() - told.len();
                 Err(bad(told, omitted, true))
             }
-        });
+        }
     }
 
     async fn hand_on(&mut self) -> Result<(), Enough> {
+        self.bytes = 0;
         let chunk = std::mem::take(&mut self.chunk);
         if chunk.is_empty() {
             return Ok(());

@@ -5,18 +5,29 @@ use super::views::{FaultView, LineProblemView};
 use crate::ingest::{Bad, RowEnd, Sent, Watch};
 
 /// Lines of which the problem is told; the others are only counted.
-pub(super) const MOST: usize = 100;
+const MOST: usize = 100;
+
+/// Bytes of problems that are told: names of unknown members may be long.
+const MOST_BYTES: usize = 128 * 1024;
 
 /// The first problems.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) problems: Vec<LineProblemView>,
     pub(super) omitted: u64,
+    bytes: usize,
 }
 
 impl Summary {
     fn tell(&mut self, problem: impl FnOnce() -> LineProblemView) {
-        if self.problems.len() < MOST { self.problems.push(problem()) } else { self.omitted += 1 }
+        if self.problems.len() == MOST || self.bytes >= MOST_BYTES {
+            self.omitted += 1;
+            return;
+        }
+        let problem = problem();
+        let text = |fault: &FaultView| fault.pointer.len() + fault.detail.len();
+        self.bytes += problem.errors.iter().map(text).sum::<usize>();
+        self.problems.push(problem);
     }
 }
 

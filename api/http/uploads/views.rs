@@ -34,7 +34,7 @@ pub struct UploadedView {
 #[schema(as = ManyUploaded)]
 pub struct ManyUploadedView {
     /// How many customers have any of the trades that are stored.
-    #[schema(minimum = 0, maximum = 100_000)]
+    #[schema(minimum = 0, maximum = 10_000)]
     pub customers: usize,
     /// Whether there are more, which were not told apart.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -61,6 +61,7 @@ impl Setup {
             header_timeout: 30,
             body_timeout: 10,
             write_timeout: 60,
+            max_uploads: 64,
             max_exports: 64,
             max_scans: 8,
             drain_delay: 0,
