@@ -59,6 +59,7 @@ mod append;
 mod batch;
 mod bucket_id;
 mod catalog;
+mod catch_up;
 mod commit;
 mod customers;
 mod dates;

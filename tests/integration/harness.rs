@@ -16,7 +16,7 @@ use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
 pub use client::{Answer, Client, seqs, trade, trade_at};
-pub use filled::fill;
+pub use filled::{fill, fill_pages};
 pub use invariants::{History, history, try_history};
 pub use mongod::{Mongod, free_port, shared};
 pub use proxy::{Harm, Nth, Proxy, Way};

@@ -97,6 +97,8 @@ pub(in crate::store) type Busy<K> = HashMap<K, u64>;
 enum Message<L: Ledger> {
     /// A new request.
     Request(L::Request),
+    /// One that a commit has taken, and that was not committed.
+    PutBack(L::Request),
     /// For the ledger.
     Note(L::Note),
     /// What became of one key's part of a commit.
@@ -124,6 +126,12 @@ impl<L: Ledger> Address<L> {
     #[must_use]
     pub(in crate::store) fn request(&self, request: L::Request) -> bool {
         self.0.send(Message::Request(request)).is_ok()
+    }
+
+    /// A request that a commit has taken and was settled without. It is committed before those that wait.
+    pub(in crate::store) fn put_back(&self, request: L::Request) {
+        // The committer outlives its commits: they hold its address.
+        let _ = self.0.send(Message::PutBack(request));
     }
 
     /// Something for the ledger. False, and lost, if the committer has ended: by a panic.
@@ -218,14 +226,8 @@ impl<L: Ledger> Committer<L> {
 
     fn receive(&mut self, message: Message<L>) {
         match message {
-            Message::Request(request) => {
-                let key = L::key(&request);
-                let waiting = self.waiting.entry(key.clone()).or_default();
-                waiting.push_back(request);
-                if waiting.len() == 1 && !self.busy.contains_key(&key) {
-                    self.ready.push_back(key);
-                }
-            }
+            Message::Request(request) => self.queue(request, VecDeque::push_back),
+            Message::PutBack(request) => self.queue(request, VecDeque::push_front),
             Message::Note(note) => self.ledger.note(note, &self.busy),
             Message::Settled(settled) => {
                 let (key, again) = self.ledger.settle(settled);
@@ -250,6 +252,15 @@ impl<L: Ledger> Committer<L> {
             }
             Message::Free(Lane::Commits) => self.committing -= 1,
             Message::Free(Lane::Errands) => self.on_errands -= 1,
+        }
+    }
+
+    fn queue(&mut self, request: L::Request, push: impl FnOnce(&mut VecDeque<L::Request>, L::Request)) {
+        let key = L::key(&request);
+        let waiting = self.waiting.entry(key.clone()).or_default();
+        push(waiting, request);
+        if waiting.len() == 1 && !self.busy.contains_key(&key) {
+            self.ready.push_back(key);
         }
     }
 

@@ -99,6 +99,9 @@ pub(super) struct Keyed {
     pub(super) stored: bool,
     /// Whether the history was empty right before: known then, and worth trying.
     pub(super) begins: bool,
+    /// When its record was inserted, in milliseconds since 1970, where this request has inserted it and has sent no
+    /// trades before.
+    pub(super) inserted: Option<i64>,
 }
 
 /// What became of a request.
@@ -236,6 +239,13 @@ impl Request {
     /// Whether trades up to `last` may be its own, and have not been looked at.
     pub(super) fn is_behind(&self, last: u64) -> bool {
         self.keyed.as_ref().is_some_and(|keyed| !keyed.search.covers(last) && !self.is_placed())
+    }
+
+    /// Its record and the time of its insert, where no other attempt may have found the record, and this one has
+    /// sent nothing that may be stored.
+    pub(super) fn unseen_record(&self) -> Option<(RecordId, i64)> {
+        let keyed = self.keyed.as_ref().filter(|keyed| !keyed.stored && self.placed.count == 0)?;
+        Some((keyed.id, keyed.inserted?))
     }
 
     /// What its search works on.

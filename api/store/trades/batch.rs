@@ -5,7 +5,7 @@ use mongodb::bson::Timestamp;
 
 use super::COLLECTION;
 use super::append::{Cause, Request};
-use super::keyed::{Run, Searches};
+use super::keyed::{NEAR, Run, Searches};
 use super::statement::{self, Item, Statement};
 use super::tail::Tail;
 use crate::domain::{CustomerId, Instant, SeqRange};
@@ -58,6 +58,12 @@ pub(super) struct Settled {
 }
 
 impl Share {
+    /// Takes out the requests whose searches are too far behind `last` to be brought up to date in a commit.
+    pub(super) fn take_far_behind(&mut self, last: u64) -> Vec<Request> {
+        let too_far = last.saturating_sub(NEAR);
+        self.requests.extract_if(.., |request| request.is_behind(too_far)).collect()
+    }
+
     /// The searches that have not come as far as `last`.
     pub(super) fn searches_behind(&mut self, last: u64) -> Searches {
         let behind = self.behind(last);
@@ -125,7 +131,7 @@ impl Share {
         let tail = self.statements[..stored].last().map(Statement::tail_after);
         if let Some(tail) = tail {
             let searches = self.requests.iter_mut().filter_map(Request::searching);
-            searches.for_each(|(search, _)| search.stored_through(tail.last_seq().get()));
+            searches.for_each(|(search, _)| search.known_through(tail.last_seq().get()));
         }
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         match verdicts.get(stored) {

@@ -7,7 +7,8 @@ use mongodb::Database;
 
 use super::append::Request;
 use super::batch::{Known, Settled, Share};
-use super::keyed::{ServerTime, look_up};
+use super::catch_up::catch_up;
+use super::keyed::{Goal, ServerTime, look_up};
 use super::ledger::Histories;
 use super::measure::COMMIT_TRADES;
 use super::tail::Tail;
@@ -39,13 +40,13 @@ pub(super) struct Connection {
 
 /// Commits these customers' requests, at least one, and tells the committer of each customer as soon
 /// as it is settled.
-pub(super) async fn run(connection: &Connection, shares: Vec<Share>, committer: &Address<Histories>) {
+pub(super) async fn run(connection: &Arc<Connection>, shares: Vec<Share>, committer: &Address<Histories>) {
     let tell = |mut settled: Settled| {
         let done = std::mem::take(&mut settled.done);
         committer.settled(settled);
         done.into_iter().for_each(Request::succeed);
     };
-    let planned = plan(connection, shares, &tell).await;
+    let planned = plan(connection, shares, committer, &tell).await;
     let (single, longer): (Vec<_>, Vec<_>) =
         planned.into_iter().partition(|share| share.statements.len() == 1);
     let mut commands = Vec::new();
@@ -58,7 +59,12 @@ pub(super) async fn run(connection: &Connection, shares: Vec<Share>, committer: 
 }
 
 /// Finds the tails that are not in the catalog, all in one query, and plans.
-async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settled)) -> Vec<Share> {
+async fn plan(
+    connection: &Arc<Connection>,
+    shares: Vec<Share>,
+    committer: &Address<Histories>,
+    tell: &impl Fn(Settled),
+) -> Vec<Share> {
     let cold = shares.iter().filter_map(|share| match share.tail {
         Known::Nothing(after) => Some((share.customer, after)),
         Known::Tail(_) => None,
@@ -91,7 +97,7 @@ async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
     }
     let now = connection.clock.now();
     let mut planned = Vec::with_capacity(ready.len());
-    for (share, tail) in search(connection, ready).await {
+    for (share, tail) in search(connection, ready, committer).await {
         match share.plan(tail, now) {
             Ok(share) => planned.push(share),
             Err(settled) => tell(*settled),
@@ -101,15 +107,25 @@ async fn plan(connection: &Connection, shares: Vec<Share>, tell: &impl Fn(Settle
 }
 
 /// Where trades were added since keyed requests looked for theirs, looks again. What is found is
-/// placed; without an answer those requests fail, and no others.
-async fn search(connection: &Connection, shares: Vec<(Share, Option<Tail>)>) -> Vec<(Share, Option<Tail>)> {
+/// placed; without an answer those requests fail, and no others. Where many trades were added the request
+/// leaves the commit, and comes back when its search is up to date.
+async fn search(
+    connection: &Arc<Connection>,
+    shares: Vec<(Share, Option<Tail>)>,
+    committer: &Address<Histories>,
+) -> Vec<(Share, Option<Tail>)> {
     let work = shares.into_iter().map(async |(mut share, tail)| {
         let last = Tail::totals(tail).trades();
+        let far_behind = share.take_far_behind(last);
+        if !far_behind.is_empty() {
+            let (connection, committer) = (Arc::clone(connection), committer.clone());
+            tokio::spawn(catch_up(connection, share.customer, far_behind, last, committer));
+        }
         let searches = share.searches_behind(last);
         if !searches.is_empty() {
-            let found =
-                look_up(&connection.database, share.customer, searches, last, deadline([&share])).await;
-            share.found(last, found);
+            let (goal, deadline) = (Goal::Through(last), deadline([&share]));
+            let found = look_up(&connection.database, share.customer, searches, goal, deadline).await;
+            share.found(last, found.map(|found| found.searches));
         }
         (share, tail)
     });

@@ -29,6 +29,7 @@ mod lines;
 mod look_up;
 #[cfg(test)]
 mod model;
+mod raise;
 mod recent;
 mod record;
 mod register;
@@ -52,7 +53,8 @@ use crate::store::group_commit::{Answer, Outcome, Ticket};
 use crate::store::{Deadline, Error};
 
 pub(super) use identity::{RecordId, TradeKey};
-pub(super) use look_up::{Searches, look_up};
+pub(super) use look_up::{Goal, NEAR, Searches, look_up};
+pub(super) use raise::{confirm, keep_looked};
 pub(super) use recent::{Recent, Run};
 use record::COLLECTION;
 pub(super) use register::{MOST as MOST_REGISTRATIONS, Registration, run as register};
@@ -132,16 +134,16 @@ impl Attempt {
         let id = RecordId::new(self.customer, &self.key);
         let fingerprint = Fingerprint::of(&self.drafts);
         let proposed = Record { from: 0, fingerprint, date: now, outcome: None };
-        let registered = register_key(&self.trades, self.customer, id, proposed, self.deadline).await;
+        let registered = register_key(&self.trades, self.customer, id, proposed, false, self.deadline).await;
         let keys = || (0..self.drafts.len()).map(|index| TradeKey::new(self.customer, &self.key, index));
         let nothing = |cause: Cause| AppendError { ranges: Vec::new(), unknown: 0, cause };
         let mut placed = Placed::default();
         let registered = registered.map_err(|error| nothing(error.into()))?;
-        let begins = matches!(&registered, Registered::New(record) if record.from == 0);
-        let (record, search) = match registered {
-            Registered::New(record) => {
+        let begins = matches!(&registered, Registered::New { record, .. } if record.from == 0);
+        let (record, inserted, search) = match registered {
+            Registered::New { record, inserted } => {
                 let search = Seeking::Request(Search::new(keys().collect(), record.from));
-                (record, search)
+                (record, inserted, search)
             }
             Registered::Found(record) if record.fingerprint != fingerprint => {
                 return Err(nothing(Cause::KeyReused));
@@ -151,19 +153,19 @@ impl Attempt {
             }
             Registered::Found(record) => {
                 let search = Seeking::Request(Search::new(keys().collect(), record.from));
-                let found = self.trades.find(self.customer, search, self.deadline).await;
+                let found = self.trades.find(self.customer, id, search, self.deadline).await;
                 let found = found.map_err(|error| nothing(error.into()))?;
                 let search = found.0;
                 placed = found.1;
                 if search.is_over(&placed) {
                     return self.tell(id, placed.ranges, record.date).await;
                 }
-                (record, search)
+                (record, None, search)
             }
         };
         let date = record.date;
         let trades = self.drafts.iter().cloned().map(|draft| draft.dated(date)).collect();
-        let keyed = Keyed { id, search, stored: false, begins };
+        let keyed = Keyed { id, search, stored: false, begins, inserted };
         let (ticket, pending) = Ticket::new(self.deadline, room);
         let request = Request::keyed(self.customer, trades, placed, keyed, ticket);
         let appended = self.trades.enqueue(request, pending).await.whole()?;
@@ -198,17 +200,18 @@ impl Attempt {
     }
 }
 
-/// Registers a key with its record, where none is there.
+/// Registers a key with its record, where none is there; or `keeps` the record of a request that is under way.
 async fn register_key(
     trades: &Trades,
     customer: CustomerId,
     id: RecordId,
     proposed: Record,
+    keeps: bool,
     deadline: Deadline,
 ) -> Result<Registered, Error> {
     let deadline = deadline.or_within(REGISTER);
     let (answer, answered) = oneshot::channel();
-    let registration = Registration { customer, id, proposed, deadline, attempts: 0, answer };
+    let registration = Registration { customer, id, proposed, keeps, deadline, attempts: 0, answer };
     if !trades.committer(customer).note(Note::Register(registration)) {
         return Err(Error::Internal("a committer has ended".to_owned()));
     }
@@ -218,17 +221,26 @@ async fn register_key(
 }
 
 impl Trades {
-    /// Looks for trades in all that there is, which may be long, in no committer's way.
+    /// Looks for trades in all that there is, which may be long, in no committer's way. A repeat that fails
+    /// before its end goes on where this one has come to.
     async fn find(
         &self,
         customer: CustomerId,
+        id: RecordId,
         search: Seeking,
         deadline: Deadline,
     ) -> Result<(Seeking, Placed), Error> {
-        let from = search.looked();
-        let searches = vec![(search, Placed::default())];
-        let mut found = look_up(&self.0.database, customer, searches, from, deadline).await?;
-        found.pop().ok_or_else(|| Error::Internal("a search was lost".to_owned()))
+        let goal = Goal::End { after: search.looked() };
+        let mut searches = vec![(search, Placed::default())];
+        loop {
+            let looked = look_up(&self.0.database, customer, searches, goal, deadline).await?;
+            searches = looked.searches;
+            if looked.is_done {
+                return searches.pop().ok_or_else(|| Error::Internal("a search was lost".to_owned()));
+            }
+            let looked = searches.iter().map(|(search, placed)| (id, search, placed));
+            keep_looked(&self.0.connection, customer, looked, deadline).await;
+        }
     }
 }
 

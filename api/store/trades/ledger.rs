@@ -217,7 +217,7 @@ mod tests {
         let key = IdempotencyKey::parse(b"of-the-test").unwrap();
         let search = Seeking::Request(Search::new(vec![TradeKey::new(customer(), &key, 0)].into(), 0));
         let id = RecordId::new(customer(), &key);
-        let keyed = Keyed { id, search, stored: false, begins: false };
+        let keyed = Keyed { id, search, stored: false, begins: false, inserted: None };
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
         (Request::keyed(customer(), vec![trade()], Placed::default(), keyed, ticket), pending)
     }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -51,6 +52,8 @@ struct Wire {
     struck: watch::Sender<u32>,
     /// Counts the times it relented.
     relented: watch::Sender<u32>,
+    /// How many seconds the server's time is set back in its answers.
+    set_back: AtomicU32,
 }
 
 struct Rule {
@@ -105,6 +108,7 @@ impl Proxy {
             commands: Mutex::default(),
             struck: watch::Sender::new(0),
             relented: watch::Sender::new(0),
+            set_back: AtomicU32::new(0),
         });
         let accepted = Arc::clone(&wire);
         let accepting = tokio::spawn(async move {
@@ -160,6 +164,12 @@ impl Proxy {
         self.wire.relented.send_modify(|times| *times += 1);
     }
 
+    /// Sets the `operationTime` of the answers that follow back by so many seconds: to a client that is told the
+    /// right time later it is as if its machine had slept for as long.
+    pub fn set_back(&self, seconds: u32) {
+        self.wire.set_back.store(seconds, Ordering::Relaxed);
+    }
+
     /// Waits until it has harmed so many messages, since it began.
     pub async fn struck(&self, times: u32) {
         let mut struck = self.wire.struck.subscribe();
@@ -203,7 +213,8 @@ impl Wire {
             }
         };
         let back = async {
-            while let Some(message) = read(&mut from_server).await {
+            while let Some(mut message) = read(&mut from_server).await {
+                set_back(&mut message, self.set_back.load(Ordering::Relaxed));
                 let answered = word(&message, 8);
                 let command = {
                     let mut asked = asked.lock().expect("no test panics here");
@@ -271,6 +282,15 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     message.resize(length.max(16), 0);
     stream.read_exact(&mut message[4..]).await.ok()?;
     Some(message)
+}
+
+/// Sets back the `operationTime`: an element of type 17, four bytes of a counter, four of seconds.
+fn set_back(message: &mut [u8], seconds: u32) {
+    const NAME: &[u8] = b"\x11operationTime\0";
+    let Some(at) = message.windows(NAME.len()).position(|bytes| bytes == NAME) else { return };
+    let at = at + NAME.len() + 4;
+    let told = word(message, at).saturating_sub(seconds);
+    message[at..at + 4].copy_from_slice(&told.to_le_bytes());
 }
 
 fn word(message: &[u8], at: usize) -> u32 {

@@ -121,7 +121,7 @@ impl LineSearch {
         self.looked >= last
     }
 
-    pub(super) fn stored_through(&mut self, last: u64) {
+    pub(super) fn known_through(&mut self, last: u64) {
         self.looked = self.looked.max(last);
     }
 }
@@ -181,7 +181,7 @@ mod tests {
                     let seq = Seq::new(history.len() as u64).unwrap();
                     placed.push(SeqRange { first: seq, last: seq });
                 }
-                search.stored_through(history.len() as u64);
+                search.known_through(history.len() as u64);
             }
             looked = search.looked();
             let seqs = placed.ranges.iter().flat_map(|range| range.first.get()..=range.last.get());

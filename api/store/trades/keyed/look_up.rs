@@ -1,4 +1,7 @@
 //! Looking for requests' trades in the history.
+//!
+//! A look-up reads a bounded number of pages, and says whether it has come to its goal. What takes more of them
+//! is for the caller to continue: never inside of a commit.
 
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
@@ -10,14 +13,43 @@ use crate::store::majority::Patient;
 use crate::store::trades::COLLECTION;
 use crate::store::{Corruption, Deadline, Error};
 
-/// Pages read at a time.
-const BATCH: i64 = 100;
+/// Pages of the first read to the end of a history: those that a part of an upload may be on. Most repeats find
+/// their trades there.
+const FEWEST: u64 = 101;
+
+/// Pages of a read, at most: 0.4 MB of keys, or 1.3 MB of trades.
+const MOST: u64 = 1_000;
+
+/// Reads of one look-up.
+const READS: usize = 10;
+
+/// How many trades a search may be behind a tail to be brought up to date inside of a commit: those of two
+/// commits of others, and one read.
+pub(in crate::store::trades) const NEAR: u64 = 5_000;
+
+const _: () = assert!(NEAR / PAGE_SIZE as u64 + 2 <= MOST);
 
 /// Searches of one customer, with what each has found.
 pub(in crate::store::trades) type Searches = Vec<(Seeking, Placed)>;
 
-/// Looks on from where these searches have come, in order, until each has found all its trades, or
-/// there are no more; but at least through `last`, the end of a known tail.
+/// How far a look-up goes.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store::trades) enum Goal {
+    /// Through the end of a known tail.
+    Through(u64),
+    /// To the end of the history, which is not before this one of a known tail.
+    End { after: u64 },
+}
+
+/// What a look-up has come to.
+pub(in crate::store::trades) struct LookedUp {
+    pub(in crate::store::trades) searches: Searches,
+    /// Whether each search has found all its trades, or the goal is reached.
+    pub(in crate::store::trades) is_done: bool,
+}
+
+/// Looks on from where these searches have come, in order, until each has found all its trades, or the goal
+/// is reached, or enough was read for once.
 ///
 /// It is read at majority, and only what follows without a gap counts as looked at.
 ///
@@ -27,11 +59,11 @@ pub(in crate::store::trades) async fn look_up(
     database: &Database,
     customer: CustomerId,
     searches: Searches,
-    last: u64,
+    goal: Goal,
     deadline: Deadline,
-) -> Result<Searches, Error> {
+) -> Result<LookedUp, Error> {
     let database = database.clone();
-    deadline.read(async move { Looking::new(customer, searches).run(&database, last, deadline).await }).await
+    deadline.read(async move { Looking::new(customer, searches).run(&database, goal, deadline).await }).await
 }
 
 struct Looking {
@@ -55,15 +87,30 @@ impl Looking {
         Self { customer, searches, looked }
     }
 
-    async fn run(mut self, database: &Database, last: u64, deadline: Deadline) -> Result<Searches, Error> {
+    async fn run(mut self, database: &Database, goal: Goal, deadline: Deadline) -> Result<LookedUp, Error> {
         let mut patient = Patient::new(None, deadline);
-        while !self.is_over() {
+        let (mut most, last) = match goal {
+            Goal::Through(last) => (MOST, last),
+            Goal::End { after } => (FEWEST, after),
+        };
+        let mut reads = 0;
+        while !self.is_done(goal) && reads < READS {
+            let pages = match goal {
+                // One more tells whether the last of them is full.
+                Goal::Through(last) => most.min(last.div_ceil(PAGE_SIZE as u64) + 2 - self.first_page()),
+                Goal::End { .. } => most,
+            };
             let (concern, limit) = patient.terms();
             let before = self.looked;
-            match self.read(database, concern, limit).await {
+            match self.read(database, pages, concern, limit).await {
                 Ok(End::More) if self.looked == before => return Err(self.ragged().into()),
-                Ok(End::More) => {}
-                Ok(End::Reached) if self.looked >= last => break,
+                Ok(End::More) => {
+                    reads += 1;
+                    most = MOST.min(2 * most);
+                }
+                Ok(End::Reached) if self.looked >= last => {
+                    return Ok(LookedUp { searches: self.searches, is_done: true });
+                }
                 // A new primary's majority may be behind what an old one has shown.
                 Ok(End::Reached) => {
                     let shown =
@@ -73,11 +120,13 @@ impl Looking {
                 Err(error) => patient.after(error).await?,
             }
         }
-        Ok(self.searches)
+        Ok(LookedUp { is_done: self.is_done(goal), searches: self.searches })
     }
 
-    fn is_over(&self) -> bool {
-        self.searches.iter().all(|(search, placed)| search.is_over(placed))
+    /// Whether nothing more needs to be read; the end of a history has to be seen.
+    fn is_done(&self, goal: Goal) -> bool {
+        matches!(goal, Goal::Through(last) if self.looked >= last)
+            || self.searches.iter().all(|(search, placed)| search.is_over(placed))
     }
 
     /// The page of the first trade not yet looked at.
@@ -85,10 +134,16 @@ impl Looking {
         self.looked / PAGE_SIZE as u64 + 1
     }
 
-    async fn read(&mut self, database: &Database, concern: Document, limit: i64) -> Result<End, Error> {
+    async fn read(
+        &mut self,
+        database: &Database,
+        most: u64,
+        concern: Document,
+        limit: i64,
+    ) -> Result<End, Error> {
         let error = |error: mongodb::error::Error| Error::of(&error);
         let whole = self.searches.iter().any(|(search, _)| search.compares());
-        let query = query(self.customer, self.first_page(), whole, concern, limit);
+        let query = query(self.customer, self.first_page(), most, whole, concern, limit);
         let mut cursor = database.run_cursor_command(query).await.map_err(error)?;
         let mut pages = 0;
         while cursor.advance().await.map_err(error)? {
@@ -97,7 +152,7 @@ impl Looking {
             }
             pages += 1;
         }
-        Ok(if pages == BATCH { End::More } else { End::Reached })
+        Ok(if pages == most { End::More } else { End::Reached })
     }
 
     /// Looks at a page; false when one before it has grown since it was read.
@@ -143,8 +198,15 @@ impl Looking {
     }
 }
 
-/// Pages with their trades' keys, or with the whole trades.
-fn query(customer: CustomerId, first_page: u64, whole: bool, concern: Document, limit: i64) -> Document {
+/// So many pages at most with their trades' keys, or with the whole trades.
+fn query(
+    customer: CustomerId,
+    first_page: u64,
+    most: u64,
+    whole: bool,
+    concern: Document,
+    limit: i64,
+) -> Document {
     let trades = if whole { "history" } else { "history.key" };
     doc! {
         "find": COLLECTION,
@@ -152,7 +214,9 @@ fn query(customer: CustomerId, first_page: u64, whole: bool, concern: Document, 
         "sort": { "customerId": 1, "page": 1 },
         "projection": { "page": 1, trades: 1 },
         "hint": { "customerId": 1, "page": 1 },
-        "limit": BATCH,
+        "limit": most as i64,
+        // All at once: the server's own first batch is of 101 documents.
+        "batchSize": most as i64,
         "singleBatch": true,
         "readConcern": concern,
         "maxTimeMS": limit,

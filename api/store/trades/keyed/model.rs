@@ -30,11 +30,11 @@ mod steps;
 
 use super::{Placed, Search, TradeKey};
 use explore::{Explored, explore};
-use steps::Relaxed;
+use steps::{Besides, Relaxed};
 
 #[test]
 fn in_every_order_each_trade_is_stored_once() {
-    let Explored { states, broken, taken, ends, parts } = explore(None, 2, false);
+    let Explored { states, broken, taken, ends, parts } = explore(None, 2, Besides::Nothing);
     println!("{states} states");
     assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
     // Otherwise little was explored.
@@ -46,15 +46,30 @@ fn in_every_order_each_trade_is_stored_once() {
 
 #[test]
 fn a_record_that_expires_after_its_last_use_is_kept_for_long_enough() {
-    let Explored { states, broken, taken, ends, .. } = explore(None, 1, true);
+    let Explored { states, broken, taken, ends, .. } = explore(None, 1, Besides::Time);
     println!("{states} states");
     assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
-    assert!(taken.contains("the record expires") && taken.contains("record, of an old attempt") && ends > 0);
+    for step in ["the record expires", "record, of an old attempt", "record, old at its birth", "touches"] {
+        assert!(taken.contains(step), "{step}: {taken:?}");
+    }
+    assert!(ends > 0);
+}
+
+#[test]
+fn a_from_that_is_raised_doubles_nothing() {
+    let Explored { states, broken, taken, ends, .. } = explore(None, 1, Besides::Raising);
+    println!("{states} states");
+    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
+    for step in ["has confirmed `from`", "looks, raises `from`", "failover"] {
+        assert!(taken.contains(step), "{step}: {taken:?}");
+    }
+    assert!(ends > 0);
 }
 
 fn assert_breaks(relaxed: Relaxed, how: &str) {
-    let expires = relaxed == Relaxed::ExpiryFromCreation;
-    let Explored { states, broken, .. } = explore(Some(relaxed), 1 - u8::from(expires), expires);
+    let besides = relaxed.besides();
+    let others = u8::from(besides != Besides::Time);
+    let Explored { states, broken, .. } = explore(Some(relaxed), others, besides);
     let broken = broken.unwrap_or_else(|| panic!("{relaxed:?}: all is well in {states} states"));
     println!("{relaxed:?}, after {states} states: {broken}");
     assert!(broken.starts_with(how), "{broken}");
@@ -103,4 +118,24 @@ fn a_record_that_expires_after_its_creation_doubles() {
 #[test]
 fn two_attempts_in_one_command_double() {
     assert_breaks(Relaxed::AttemptsMerged, "doubled");
+}
+
+#[test]
+fn a_record_that_is_born_old_and_not_touched_doubles() {
+    assert_breaks(Relaxed::OldAtBirth, "doubled");
+}
+
+#[test]
+fn a_from_that_is_raised_though_another_attempt_may_have_stored_trades_doubles() {
+    assert_breaks(Relaxed::ConfirmedThoughFound, "doubled");
+}
+
+#[test]
+fn a_from_that_is_raised_beyond_what_was_looked_at_doubles() {
+    assert_breaks(Relaxed::RaisedTooFar, "doubled");
+}
+
+#[test]
+fn a_from_that_is_raised_past_a_trade_of_the_request_doubles() {
+    assert_breaks(Relaxed::RaisedPastFound, "doubled");
 }

@@ -1,4 +1,4 @@
-//! The record of a key: `{_id, customerId, from, fingerprint, date, touched, outcome?}`.
+//! The record of a key: `{_id, customerId, from, fingerprint, date, touched, found?, outcome?}`.
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::spec::BinarySubtype;
@@ -25,8 +25,8 @@ pub(in crate::store::trades) struct Record {
     pub(super) outcome: Option<Vec<SeqRange>>,
 }
 
-/// Makes a record where there is none, and touches it either way: it is kept for so long after its
-/// last use.
+/// Makes a record where there is none, and touches it either way: it is kept for the retention after its
+/// last use. From then on it counts as found by another attempt: see [`confirm`].
 pub(super) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Document {
     doc! {
         "q": { "_id": binary(id.0), "customerId": customer.get() as i64 },
@@ -36,11 +36,32 @@ pub(super) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Doc
                 "fingerprint": binary(record.fingerprint.0),
                 "date": DateTime::from_millis(record.date.millis()),
             },
+            "$set": { "found": true },
             "$currentDate": { "touched": true },
         },
         "upsert": true,
         "hint": { "_id": 1 },
     }
+}
+
+/// Raises `from` to `last`, the total of a known tail, if no other attempt has found the record since it
+/// was inserted. Then no other attempt has sent a trade, so that none of the request's is at or before
+/// `last`. `inserted` is what the insert set as `touched`: it tells also when an earlier version, which
+/// does not set `found`, has touched the record.
+pub(super) fn confirm(id: RecordId, customer: CustomerId, inserted: i64, last: u64) -> Document {
+    let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
+    raise(id, customer, untouched, last)
+}
+
+/// Raises `from` to `last`: none of the request's trades is at or before it.
+pub(super) fn keep_looked(id: RecordId, customer: CustomerId, last: u64) -> Document {
+    raise(id, customer, Document::new(), last)
+}
+
+fn raise(id: RecordId, customer: CustomerId, condition: Document, last: u64) -> Document {
+    let mut query = doc! { "_id": binary(id.0), "customerId": customer.get() as i64 };
+    query.extend(condition);
+    doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
 }
 
 /// A record as a document, touched at this time, in milliseconds since 1970.

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::RecordId;
 use super::record::{self, COLLECTION, Record};
+use super::server_time::is_late;
 use crate::domain::CustomerId;
 use crate::store::group_commit::{Address, Answer, Command, Outcome, Verdict, durable, judge};
 use crate::store::majority::Patient;
@@ -25,7 +26,7 @@ pub(in crate::store::trades) const MOST: usize = 1_000;
 
 /// How long an insert is waited for before it is sent again: it may be, since it is done once or is
 /// found done.
-const ATTEMPT: Duration = Duration::from_secs(2);
+pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// Two that make the same record at once are refused in turns; this often says that something else is
 /// wrong.
@@ -36,8 +37,10 @@ const MOST_ATTEMPTS: u32 = 20;
 pub(in crate::store::trades) struct Registration {
     pub(in crate::store::trades) customer: CustomerId,
     pub(super) id: RecordId,
-    /// What it will be if it is the first. Its `from` is set when it is registered.
+    /// What it will be if it is the first. Its `from` is set when it is registered, unless it `keeps`.
     pub(super) proposed: Record,
+    /// Whether it keeps the record of an upload that is under way: `from` is what the first registration read.
+    pub(super) keeps: bool,
     pub(super) deadline: Deadline,
     pub(super) attempts: u32,
     pub(super) answer: oneshot::Sender<Result<Registered, Error>>,
@@ -46,8 +49,8 @@ pub(in crate::store::trades) struct Registration {
 /// What a key's record is, durably.
 #[derive(Debug)]
 pub(super) enum Registered {
-    /// It was not there before.
-    New(Record),
+    /// It was not there before. `inserted` is its `touched`, in milliseconds since 1970, where an insert made it.
+    New { record: Record, inserted: Option<i64> },
     /// An earlier request has made it.
     Found(Record),
 }
@@ -60,8 +63,11 @@ pub(in crate::store::trades) async fn run(
     registrations: Vec<(Registration, Option<Tail>)>,
     committer: &Address<Histories>,
 ) {
-    let ready = with_tails(connection, registrations, committer).await;
-    let there = insert(connection, ready).await;
+    let (kept, first) = registrations.into_iter().partition(|(registration, _)| registration.keeps);
+    let kept: Vec<(Registration, Option<Tail>)> = kept;
+    let ready = with_tails(connection, first, committer).await;
+    let mut there = insert(connection, ready).await;
+    there.extend(kept.into_iter().map(|(registration, _)| registration));
     for registration in touch(connection, there).await {
         // The committer cannot be gone: we hold its address.
         committer.note(Note::Register(registration));
@@ -70,7 +76,7 @@ pub(in crate::store::trades) async fn run(
 
 /// Makes the records that are not there, and returns the others: almost always none. An insert of
 /// many costs the server a part of as many upserts, and needs no number: what a lost answer has made
-/// is found.
+/// is found. Also returned are records that were born old: they must be touched before a trade is sent.
 async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
     let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
         return registrations;
@@ -115,10 +121,14 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
     match deadline.read(work).await {
         Ok((verdicts, at)) => {
             connection.server_time.learn(at);
+            let late = is_late(at, now);
             let mut there = Vec::new();
             for (registration, verdict) in registrations.into_iter().zip(verdicts) {
                 match verdict {
-                    Verdict::Stored => registration.succeed(Registered::New),
+                    Verdict::Stored if late => there.push(registration),
+                    Verdict::Stored => {
+                        registration.succeed(|record| Registered::New { record, inserted: Some(now) });
+                    }
                     Verdict::Refused | Verdict::NotRun => there.push(registration),
                     Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
                 }
@@ -159,7 +169,9 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
     let mut found = Vec::new();
     for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
         match verdict {
-            Verdict::Stored if upserted.contains(&index) => registration.succeed(Registered::New),
+            Verdict::Stored if upserted.contains(&index) => {
+                registration.succeed(|record| Registered::New { record, inserted: None });
+            }
             Verdict::Stored => found.push(registration),
             // Another has made it at the same time, and it may not be at majority yet.
             Verdict::Refused | Verdict::NotRun if registration.attempts < MOST_ATTEMPTS => {

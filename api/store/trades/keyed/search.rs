@@ -105,10 +105,16 @@ impl Search {
         self.looked >= last
     }
 
-    /// A command that began right behind what was looked at has stored trades up to `last`: those of
-    /// this request in it are placed, and the others are not of this request.
-    pub(in crate::store::trades) fn stored_through(&mut self, last: u64) {
+    /// The trades up to `last` are known without a look: those of this request among them are placed, and the
+    /// others are not of this request.
+    pub(in crate::store::trades) fn known_through(&mut self, last: u64) {
         self.looked = self.looked.max(last);
+    }
+
+    /// None of the request's trades is at or before this `seq`. They are stored in their order, so that none
+    /// precedes the first.
+    pub(in crate::store::trades) fn none_through(&self, placed: &Placed) -> u64 {
+        placed.ranges.first().map_or(self.looked, |first| first.first.get() - 1)
     }
 }
 
@@ -125,7 +131,9 @@ mod tests {
         let keys = keys(3);
         let (mut search, mut placed) = (Search::new(Arc::clone(&keys), 7), Placed::default());
         assert!(search.covers(7) && !search.covers(8));
-        for key in [None, Some(keys[0]), Some(keys[1]), Some(TradeKey([9; TradeKey::LEN])), Some(keys[2])] {
+        search.look(&mut placed, None);
+        assert_eq!(search.none_through(&placed), 8);
+        for key in [Some(keys[0]), Some(keys[1]), Some(TradeKey([9; TradeKey::LEN])), Some(keys[2])] {
             assert!(!search.is_over(&placed));
             search.look(&mut placed, key);
         }
@@ -133,5 +141,6 @@ mod tests {
         let range = |first, last| SeqRange { first: seq(first), last: seq(last) };
         assert_eq!(placed.ranges, [range(9, 10), range(12, 12)]);
         assert!(search.is_over(&placed) && search.covers(12) && !search.covers(13));
+        assert_eq!(search.none_through(&placed), 8);
     }
 }

@@ -51,11 +51,19 @@ impl Seeking {
         }
     }
 
-    /// See [`Search::stored_through`].
-    pub(in crate::store::trades) fn stored_through(&mut self, last: u64) {
+    /// See [`Search::known_through`].
+    pub(in crate::store::trades) fn known_through(&mut self, last: u64) {
         match self {
-            Self::Request(search) => search.stored_through(last),
-            Self::Lines(search) => search.stored_through(last),
+            Self::Request(search) => search.known_through(last),
+            Self::Lines(search) => search.known_through(last),
+        }
+    }
+
+    /// See [`Search::none_through`]. Nothing for lines: a part of an upload does not know where the others are.
+    pub(super) fn none_through(&self, placed: &Placed) -> Option<u64> {
+        match self {
+            Self::Request(search) => Some(search.none_through(placed)),
+            Self::Lines(_) => None,
         }
     }
 

@@ -1,13 +1,26 @@
 //! What time it is on the database's clock, as far as its answers have told.
 //!
 //! A record that is inserted must say when it was touched, in the time by which the server will remove
-//! it. The clock of this machine may be wrong by more than a record lives; the server's own, read
-//! from its last answer and counted on from there, cannot.
+//! it. The clock of this machine may be wrong by more than a record lives, so the time is that of the
+//! server's last answer, counted on from there. The count stops while the machine sleeps or its VM is paused,
+//! and then the time is too early, until the next answer. So the answer to an insert is compared with the
+//! time that was inserted ([`is_late`]), and a record that was born old is touched again.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use mongodb::bson::Timestamp;
 use tokio::time::Instant;
+
+/// A record may be this much older at its birth than the server's clock says: more than an insert usually takes,
+/// and little beside the time for which a record is kept.
+const TOLERANCE: Duration = Duration::from_secs(5);
+
+/// Whether a record that was inserted as touched at `touched`, in milliseconds since 1970, was too old when
+/// its insert was answered at this time of the cluster.
+pub(super) fn is_late(answered: Option<Timestamp>, touched: i64) -> bool {
+    answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
+}
 
 #[derive(Debug, Default)]
 pub(in crate::store::trades) struct ServerTime {
@@ -16,7 +29,8 @@ pub(in crate::store::trades) struct ServerTime {
 }
 
 impl ServerTime {
-    /// Milliseconds since 1970, at most a little early; nothing before the first answer.
+    /// Milliseconds since 1970; nothing before the first answer. It never goes back. Early by the time that
+    /// this machine has slept since the last answer, and by up to a second more.
     pub(super) fn now(&self) -> Option<i64> {
         self.at(Instant::now())
     }
@@ -61,5 +75,15 @@ mod tests {
         assert_eq!(time.at(later), Some(1_002_500), "never back");
         time.learn_at(told(2_000), later);
         assert_eq!(time.at(later), Some(2_000_000));
+    }
+
+    #[test]
+    fn an_answer_tells_that_the_time_was_too_early() {
+        let at = |seconds| Some(Timestamp { time: seconds, increment: 7 });
+        assert!(!is_late(at(1_000), 1_000_400), "the server tells whole seconds");
+        assert!(!is_late(at(1_005), 1_000_000));
+        assert!(is_late(at(1_006), 1_000_999));
+        assert!(!is_late(at(1_000), 9_000_000), "a clock that was set back: the record is kept longer");
+        assert!(is_late(None, 1_000_000), "nothing says when it was born");
     }
 }

@@ -1,7 +1,8 @@
 //! Uploads with a key: any number of lines, in parts of so many; see [`super::lines`].
 //!
 //! The record is that of any keyed request, with one fingerprint for all uploads: what an upload asks for
-//! is not known before its end. It is touched now and then while the upload goes on.
+//! is not known before its end. It is touched now and then while the upload goes on, and made again from what the
+//! upload knows of it where it has expired: the machine may have slept meanwhile.
 //!
 //! Each part begins its search where that of the part before has ended, so that an upload sent again
 //! reads what it has stored once. At the end of the history it needs no search any more, but for what
@@ -10,7 +11,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant as Moment;
 use tokio_util::sync::CancellationToken;
 
 use super::identity::Fingerprint;
@@ -44,11 +44,14 @@ pub struct UploadedSoFar {
 struct Begun {
     /// Of lines that have none.
     date: Instant,
+    /// None of the upload's lines is at or before this `seq`.
+    from: u64,
     /// Lines that were not asked for yet are behind this `seq`, where they are.
     looked: u64,
     /// Whether the end of the history was met.
     at_end: bool,
-    touched: Moment,
+    /// When the record was touched, in milliseconds of the server's clock, where it tells the time.
+    touched: Option<i64>,
 }
 
 /// What became of some lines.
@@ -111,24 +114,14 @@ impl Trades {
         waiting: &mut Waiting,
     ) -> AppendedLines {
         let (customer, id) = (so_far.customer, RecordId::new(so_far.customer, &so_far.key));
-        let mut begins = false;
-        if so_far.begun.as_ref().is_none_or(|begun| begun.touched.elapsed() > TOUCH) {
-            let proposed =
-                Record { from: 0, fingerprint: Fingerprint::of_upload(), date: now, outcome: None };
-            let registering = register_key(self, customer, id, proposed, Deadline::within(COMMAND));
-            let registered = unless(&waiting.stop, registering).await;
-            let (record, at_end) = match registered {
-                Ok(Registered::New(record)) => (record, true),
-                Ok(Registered::Found(record)) => (record, false),
-                Err(error) => return AppendedLines::failed(error),
-            };
-            if record.fingerprint != Fingerprint::of_upload() {
-                return AppendedLines::failed(Cause::KeyReused);
-            }
-            begins = at_end && record.from == 0 && so_far.begun.is_none();
-            let begun = Begun { date: record.date, looked: record.from, at_end, touched: Moment::now() };
-            so_far.begun.get_or_insert(begun).touched = Moment::now();
-        }
+        let registered = match self.keep_record(so_far, now, &waiting.stop).await {
+            Ok(registered) => registered,
+            Err(cause) => return AppendedLines::failed(cause),
+        };
+        let (begins, inserted) = match registered {
+            Some(Registered::New { record, inserted }) => (record.from == 0, inserted),
+            Some(Registered::Found(_)) | None => (false, None),
+        };
         let Some(begun) = &mut so_far.begun else { return AppendedLines::failed(Cause::OutcomeUnknown) };
         let numbered = |(number, draft): (u64, TradeDraft)| NumberedTrade {
             number: u32::try_from(number).unwrap_or(u32::MAX),
@@ -138,7 +131,7 @@ impl Trades {
         let search = LineSearch::new(Tag::new(customer, &so_far.key), Arc::clone(&lines), begun.looked);
         let (mut search, mut placed) = (Seeking::Lines(search), Placed::default());
         if !begun.at_end {
-            let searching = self.find(customer, search, Deadline::within(SEARCH));
+            let searching = self.find(customer, id, search, Deadline::within(SEARCH));
             (search, placed) = match unless(&waiting.stop, searching).await {
                 Ok(found) => found,
                 Err(error) => return AppendedLines::failed(error),
@@ -156,7 +149,7 @@ impl Trades {
             }
         };
         let trades = lines.iter().map(|line| line.trade.clone()).collect();
-        let keyed = Keyed { id, search, stored: false, begins };
+        let keyed = Keyed { id, search, stored: false, begins, inserted };
         let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
         let request = Request::keyed(customer, trades, placed, keyed, ticket);
         let Answered { placed, looked, stored, failed } = self.enqueue(request, pending).await;
@@ -166,9 +159,53 @@ impl Trades {
             // What was appended, perhaps, is to be found.
             begun.at_end = false;
         }
+        // What is stored is answered in any case. The next part tries to touch the record again.
+        let _ = self.keep_record(so_far, now, &waiting.stop).await;
         let last = placed.ranges.last().map(|range| range.last).filter(|_| stored);
         let totals = last.map(|last| Totals::ending_with(Some(last)));
         AppendedLines { ends: ends(&placed), totals, failed }
+    }
+
+    /// Makes the record of an upload that begins, or touches it when that is due. What it was found to be, where
+    /// the upload begins.
+    async fn keep_record(
+        &self,
+        so_far: &mut UploadedSoFar,
+        now: Instant,
+        stop: &CancellationToken,
+    ) -> Result<Option<Registered>, Cause> {
+        let server_time = &self.0.connection.server_time;
+        if so_far.begun.as_ref().is_some_and(|begun| !begun.is_due(server_time.now())) {
+            return Ok(None);
+        }
+        let (from, date) = so_far.begun.as_ref().map_or((0, now), |begun| (begun.from, begun.date));
+        let proposed = Record { from, fingerprint: Fingerprint::of_upload(), date, outcome: None };
+        let id = RecordId::new(so_far.customer, &so_far.key);
+        let keeps = so_far.begun.is_some();
+        let registering = register_key(self, so_far.customer, id, proposed, keeps, Deadline::within(COMMAND));
+        let registered = unless(stop, registering).await?;
+        let (Registered::New { record, .. } | Registered::Found(record)) = &registered;
+        if record.fingerprint != Fingerprint::of_upload() {
+            return Err(Cause::KeyReused);
+        }
+        let touched = server_time.now();
+        if let Some(begun) = &mut so_far.begun {
+            begun.touched = touched;
+            return Ok(None);
+        }
+        let at_end = matches!(registered, Registered::New { .. });
+        let (date, from) = (record.date, record.from);
+        so_far.begun = Some(Begun { date, from, looked: from, at_end, touched });
+        Ok(Some(registered))
+    }
+}
+
+impl Begun {
+    /// Whether the record is to be touched. The server's clock decides: this machine's stops while it sleeps. A
+    /// standalone server tells no time, and keeps no promise.
+    fn is_due(&self, now: Option<i64>) -> bool {
+        let since = |(touched, now): (i64, i64)| now - touched > TOUCH.as_millis() as i64;
+        self.touched.zip(now).is_some_and(since)
     }
 }
 

@@ -25,13 +25,17 @@ pub(super) struct Record {
     pub(super) from: u64,
     /// Since it was touched, at most [`RETENTION`].
     pub(super) age: u8,
+    /// The attempt that inserted it, until another one finds it.
+    pub(super) unseen_by_others: Option<usize>,
 }
 
 /// What a node does, in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Write {
-    /// An attempt's upsert of the record; `touches` it where it is there.
-    Record { attempt: usize, from: u64, touches: bool },
+    /// An attempt's upsert of the record; `touches` it where it is there. Where it is not, the new one is that old.
+    Record { attempt: usize, from: u64, touches: bool, age: u8 },
+    /// An attempt raises `from` in the record.
+    Raise { attempt: usize, to: u64 },
     /// One statement of an attempt's command.
     Statement { attempt: usize, statement: Rc<Statement> },
     /// A trade of another writer, whose compare succeeded.
@@ -73,11 +77,21 @@ impl Contents {
 
     pub(super) fn apply(&mut self, write: &Write) {
         match write {
-            Write::Record { from, touches, .. } => match &mut self.record {
-                None => self.record = Some(Record { from: *from, age: 0 }),
-                Some(record) if *touches => record.age = 0,
-                Some(_) => {}
+            Write::Record { attempt, from, touches, age } => match &mut self.record {
+                None => {
+                    let unseen_by_others = Some(*attempt);
+                    self.record = Some(Record { from: *from, age: *age, unseen_by_others });
+                }
+                Some(record) => {
+                    record.age = if *touches { 0 } else { record.age };
+                    record.unseen_by_others = record.unseen_by_others.filter(|maker| maker == attempt);
+                }
             },
+            Write::Raise { to, .. } => {
+                if let Some(record) = &mut self.record {
+                    record.from = record.from.max(*to);
+                }
+            }
             Write::Statement { statement, .. } => self.history.extend(&statement.trades),
             Write::Other => self.history.push(None),
             Write::Expiry => self.record = None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use super::state::State;
-use super::steps::{Relaxed, Steps};
+use super::steps::{Besides, Relaxed, Steps};
 
 /// What was found.
 pub(super) struct Explored {
@@ -23,8 +23,8 @@ pub(super) struct Explored {
 type Found = (Rc<State>, &'static str, usize, usize);
 
 /// Explores from an empty history, and from one that ends in half a page, with so many trades of
-/// other writers to come, and with or without the passing of time; until something is wrong.
-pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, time: bool) -> Explored {
+/// other writers to come, and with what is besides; until something is wrong.
+pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) -> Explored {
     let mut known = HashSet::new();
     let mut found: Vec<Found> = Vec::new();
     let (mut broken, mut taken, mut ends, mut parts) = (None, BTreeSet::new(), 0, 0);
@@ -46,7 +46,7 @@ pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, time: bool) -> Explo
         };
         let mut judged = state.judge();
         if judged.is_ok() {
-            Steps { state: &state, relaxed, time, next }.run();
+            Steps { state: &state, relaxed, besides, next }.run();
             if is_end {
                 ends += 1;
                 judged = state.answer.as_ref().map(|_| ()).ok_or("stuck: nothing can go on");

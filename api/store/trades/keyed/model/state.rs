@@ -35,10 +35,12 @@ pub(super) struct State {
 pub(super) enum Stage {
     /// Its record has not reached the primary that is.
     New,
-    /// It awaits its record.
-    Registering,
+    /// It awaits its record. It has inserted one that is `old`: born as if it had been touched long ago.
+    Registering { old: bool },
     /// It looks, and sends a command.
     Placing(Search, Placed),
+    /// It looks, and awaits that `from` is raised to a total that is known.
+    Confirming(Search, Placed, u64),
     /// It awaits its command.
     Waiting(Search, Placed, Command),
     /// It was answered.
@@ -83,8 +85,10 @@ impl State {
             return Err("doubled: a trade is stored twice, or out of order");
         }
         let placed = self.attempts.iter().filter_map(|stage| match stage {
-            Stage::Placing(_, placed) | Stage::Waiting(_, placed, _) => Some(&placed.ranges),
-            Stage::New | Stage::Registering | Stage::Over => None,
+            Stage::Placing(_, placed) | Stage::Confirming(_, placed, _) | Stage::Waiting(_, placed, _) => {
+                Some(&placed.ranges)
+            }
+            Stage::New | Stage::Registering { .. } | Stage::Over => None,
         });
         if !placed.chain(&self.answer).all(|ranges| self.is_stored(ranges)) {
             return Err("lost: what was taken for stored is not there at majority");

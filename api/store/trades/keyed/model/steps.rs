@@ -29,14 +29,42 @@ pub(super) enum Relaxed {
     ExpiryFromCreation,
     /// Two attempts share a command.
     AttemptsMerged,
+    /// A record that was born old counts as one that was not.
+    OldAtBirth,
+    /// `from` is raised to a total though another attempt has found the record.
+    ConfirmedThoughFound,
+    /// `from` is raised to what is at majority, and not to what was looked at.
+    RaisedTooFar,
+    /// `from` is raised to what was looked at, though a trade of the request was found there.
+    RaisedPastFound,
+}
+
+/// What is explored besides the steps of attempts, failovers, and other writers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Besides {
+    Nothing,
+    /// Time passes, and records expire.
+    Time,
+    /// Attempts raise `from` in the record.
+    Raising,
+}
+
+impl Relaxed {
+    /// What it takes to see the rule broken.
+    pub(super) fn besides(self) -> Besides {
+        match self {
+            Self::ExpiryFromCreation | Self::OldAtBirth => Besides::Time,
+            Self::ConfirmedThoughFound | Self::RaisedTooFar | Self::RaisedPastFound => Besides::Raising,
+            _ => Besides::Nothing,
+        }
+    }
 }
 
 /// Calls `next` with each step that can be next, whose it is, and the state after it.
 pub(super) struct Steps<'a, F> {
     pub(super) state: &'a State,
     pub(super) relaxed: Option<Relaxed>,
-    /// Whether time passes.
-    pub(super) time: bool,
+    pub(super) besides: Besides,
     pub(super) next: F,
 }
 
@@ -47,15 +75,20 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
             return;
         }
         self.replicate();
-        if self.time {
+        if self.besides == Besides::Time {
             self.pass();
         }
         self.begin();
         for attempt in 0..self.state.attempts.len() {
             match &self.state.attempts[attempt] {
-                Stage::New | Stage::Over => {}
-                Stage::Registering => self.hurry(attempt),
-                Stage::Placing(search, placed) => self.place(attempt, search, placed),
+                Stage::New | Stage::Confirming(..) | Stage::Over => {}
+                Stage::Registering { .. } => self.hurry(attempt),
+                Stage::Placing(search, placed) => {
+                    self.place(attempt, search, placed);
+                    if self.besides == Besides::Raising {
+                        self.raise(attempt, search, placed);
+                    }
+                }
                 Stage::Waiting(_, _, command) => self.execute(attempt, command),
             }
         }
@@ -88,10 +121,14 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         if let Some(last) = state.local.last() {
             self.step("failover", 0, |after| {
                 after.local.pop();
-                match last {
+                let (Write::Record { attempt, .. } | Write::Raise { attempt, .. }) = last else { return };
+                let stage = &mut after.attempts[*attempt];
+                match stage {
                     // It runs again as one that has just begun: with any `from` that it may have read.
-                    Write::Record { attempt, .. } if after.attempts[*attempt] == Stage::Registering => {
-                        after.attempts[*attempt] = Stage::New;
+                    Stage::Registering { .. } => *stage = Stage::New,
+                    // It is not tried again.
+                    Stage::Confirming(search, placed, _) => {
+                        *stage = Stage::Placing(search.clone(), placed.clone());
                     }
                     _ => {}
                 }
@@ -135,9 +172,17 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
             let late = state.registered == Some(RETENTION);
             let name = if late { "record, of an old attempt" } else { "record" };
             self.step(name, attempt, |after| {
-                after.attempts[attempt] = if late { Stage::Over } else { Stage::Registering };
-                after.local.push(Write::Record { attempt, from, touches });
+                after.attempts[attempt] = if late { Stage::Over } else { Stage::Registering { old: false } };
+                after.local.push(Write::Record { attempt, from, touches, age: 0 });
             });
+            // An insert, by a clock that stood still. Where it finds a record it does nothing.
+            let finds = state.shown(state.local.len()).record.is_some();
+            if self.besides == Besides::Time && !late && !finds {
+                self.step("record, old at its birth", attempt, |after| {
+                    after.attempts[attempt] = Stage::Registering { old: true };
+                    after.local.push(Write::Record { attempt, from, touches: false, age: RETENTION });
+                });
+            }
         }
     }
 

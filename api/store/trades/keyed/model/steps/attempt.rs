@@ -2,6 +2,7 @@
 
 use super::{Relaxed, Steps};
 use crate::domain::{Seq, SeqRange};
+use crate::store::trades::keyed::model::database::Write;
 use crate::store::trades::keyed::model::database::{Command, Stored};
 use crate::store::trades::keyed::model::state::{Stage, State, TRADES, key, keys};
 use crate::store::trades::keyed::{Placed, Search};
@@ -11,13 +12,28 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     pub(super) fn told(&mut self, attempt: usize) -> bool {
         let state = self.state;
         match &state.attempts[attempt] {
-            Stage::Registering if self.record(attempt).is_none() => {
+            // What was born old is touched first.
+            Stage::Registering { old: true }
+                if self.record(attempt).is_none() && !self.is(Relaxed::OldAtBirth) =>
+            {
+                self.step("touches", attempt, |after| after.attempts[attempt] = Stage::New);
+                true
+            }
+            Stage::Registering { .. } if self.record(attempt).is_none() => {
                 self.step("is registered", attempt, |after| {
                     after.registered = Some(0);
                     after.attempts[attempt] = match state.durable.record {
                         Some(record) => Stage::Placing(Search::new(keys(), record.from), Placed::default()),
                         None => Stage::Over,
                     };
+                });
+                true
+            }
+            Stage::Confirming(search, placed, to) if !self.is_raising(attempt) => {
+                let (mut search, placed) = (search.clone(), placed.clone());
+                search.known_through(*to);
+                self.step("has confirmed `from`", attempt, |after| {
+                    after.attempts[attempt] = Stage::Placing(search, placed);
                 });
                 true
             }
@@ -41,7 +57,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
             }
         }
         if let Some(statement) = done.last() {
-            search.stored_through(statement.last());
+            search.known_through(statement.last());
         }
         if search.is_over(&placed) {
             return self.step("has stored the rest", attempt, |after| after.answer(attempt, placed));
@@ -101,6 +117,46 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                         if placed.count > before { "finds some, sends the rest" } else { "looks, sends" };
                     self.send(name, attempt, tail, &search, &placed);
                 }
+            }
+        }
+    }
+
+    /// Whether an attempt has raised `from`, and that is not at majority.
+    fn is_raising(&self, attempt: usize) -> bool {
+        let own = |write: &Write| matches!(write, Write::Raise { attempt: of, .. } if *of == attempt);
+        self.state.local.iter().any(own)
+    }
+
+    /// Raises `from`: to a known total, or to where it looks.
+    pub(super) fn raise(&mut self, attempt: usize, search: &Search, placed: &Placed) {
+        let state = self.state;
+        let shown = state.shown(state.local.len());
+        let Some(record) = shown.record else { return };
+        let unseen = record.unseen_by_others == Some(attempt) || self.is(Relaxed::ConfirmedThoughFound);
+        if placed.count == 0 && unseen {
+            for to in search.looked() + 1..=state.durable.last() {
+                self.step("confirms `from`", attempt, |after| {
+                    after.attempts[attempt] = Stage::Confirming(search.clone(), placed.clone(), to);
+                    after.local.push(Write::Raise { attempt, to });
+                });
+            }
+        }
+        for last in search.looked() + 1..=state.durable.last() {
+            let (mut looked, mut found) = (search.clone(), placed.clone());
+            while looked.looked() < last {
+                let stored = state.durable.history[looked.looked() as usize];
+                looked.look(&mut found, stored.map(key));
+            }
+            let to = match self.relaxed {
+                Some(Relaxed::RaisedTooFar) => state.durable.last(),
+                Some(Relaxed::RaisedPastFound) => looked.looked(),
+                _ => looked.none_through(&found),
+            };
+            if to > record.from {
+                self.step("looks, raises `from`", attempt, |after| {
+                    after.attempts[attempt] = Stage::Placing(looked, found);
+                    after.local.push(Write::Raise { attempt, to });
+                });
             }
         }
     }
