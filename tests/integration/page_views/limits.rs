@@ -60,7 +60,7 @@ async fn what_never_fits_is_refused_for_good() {
     proxy.harm("update page_views", Way::There, Harm::Hold, 100);
     let other = client.clone();
     let first = tokio::spawn(async move { count_pages(&other, 600).await });
-    eventually("no room", PATIENCE, async || count_pages(client, 600).await.status == 503).await;
+    proxy.struck(1).await;
     overloaded(&count_pages(client, 600).await);
     refused().await;
     proxy.relent();
