@@ -186,7 +186,7 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
 
-    /// Most uploads under way at once, at about half a megabyte each, and 32 MiB for all together; beyond them clients get
+    /// Most uploads under way at once, at about half a megabyte each, and 24 MiB for all together; beyond them clients get
     /// 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_uploads: u32,

@@ -128,7 +128,9 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
             let (trades, key) = (opened.store.trades().clone(), args.key.clone());
             let to = Destination { trades, key, began: Clock::system().now() };
             let rows = import::read_ahead(file.rows, args.strict);
-            let report = ingest::run(rows, &to, args.options(), &Budget::of(BUDGET), &mut interrupts, &mut progress).await;
+            let report =
+                ingest::run(rows, &to, args.options(), &Budget::of(BUDGET), &mut interrupts, &mut progress)
+                    .await;
             Ok(args.tell(&report, progress))
         })
         .await

@@ -87,7 +87,7 @@ const MOST_CUSTOMERS: usize = 10_000;
 ///
 /// Besides, an upload takes up to about half a MiB that is not counted there: its own share, the buffers of its
 /// connection, pieces that are being parsed, the customers of its summary, and the problems in it.
-const BUDGET: usize = 32 * 1024 * 1024;
+const BUDGET: usize = 24 * 1024 * 1024;
 
 /// How many uploads may be under way, and how much they may hold together. Clones share both.
 #[derive(Debug, Clone)]
@@ -248,7 +248,8 @@ impl Upload {
             let _ = stop.send(()).await;
         }));
         let mut measured = Measured::new(watch);
-        let report = ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
+        let report =
+            ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
         measured.ended(&report);
         (report, Rest { reading, _place: place })
     }

@@ -1,19 +1,21 @@
 //! One budget in bytes for what all streams of a process hold.
 //!
 //! A stream says how much it holds ([`Account::hold`]): rows that wait or are under way, and outcomes that are not
-//! taken yet, with the tables that they are in. It asks before it reads more ([`Account::has_room`]). Up to [`OWN`]
-//! bytes are its own; what it holds beyond them comes out of a pool that all streams share.
+//! taken yet, with the tables that they are in. It asks before it reads more ([`Account::has_room`]), and before it
+//! sends more ([`Account::may_send`]). Up to [`OWN`] bytes are its own; what it holds beyond them comes out of a pool
+//! that all streams share. Reading leaves half of the pool to batches under way: rows that wait must not keep others
+//! from being sent.
 //!
 //! A stream without room does not fail: it stops reading, so that its client is slowed down, and goes on storing what
 //! it has read.
 //!
-//! **There is no deadlock**, because nothing waits for the pool but reading. A stream always may have one batch under
-//! way, and more within [`OWN`], so that each row that it holds comes to its end whatever others hold. What remains
-//! are outcomes, which the client takes or is cut off for not taking. (What it remembers to be faster, it forgets when
-//! there is no room.) So it holds less than [`OWN`] after a while, and that is room.
+//! **There is no deadlock**, because nothing that a stream holds needs the pool to come to its end. A batch may always be
+//! sent while those under way take less than [`OWN`], whatever other streams hold, so that each row comes to its turn.
+//! Outcomes are taken by the client, or it is cut off. (What a stream remembers to be faster, it forgets when there is
+//! no room.) So a stream that does not read holds less than [`OWN`] after a while, and that is room.
 //!
-//! A stream counts what it holds after it has taken it. It may therefore overdraw the pool, at most by a chunk of rows
-//! and the batches of its own share.
+//! A stream counts what it holds after it has taken it. It may therefore overdraw the pool, at most by a chunk of rows,
+//! what their outcomes are longer than they, and batches of the size of its own share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -29,6 +31,8 @@ pub struct Budget(Arc<Counts>);
 struct Counts {
     /// Bytes left in the pool; negative where it is overdrawn.
     free: AtomicI64,
+    /// How many of them reading leaves.
+    reserve: i64,
     /// Bytes held by all streams, their own shares included.
     held: AtomicI64,
 }
@@ -36,7 +40,8 @@ struct Counts {
 impl Budget {
     /// A pool of so many bytes.
     pub fn of(bytes: usize) -> Self {
-        Self(Arc::new(Counts { free: AtomicI64::new(signed(bytes)), held: AtomicI64::new(0) }))
+        let (free, held, reserve) = (AtomicI64::new(signed(bytes)), AtomicI64::new(0), signed(bytes / 2));
+        Self(Arc::new(Counts { free, reserve, held }))
     }
 
     /// Bytes that all streams hold now.
@@ -60,16 +65,25 @@ pub(super) struct Account {
 impl Account {
     /// From now on it holds so many bytes.
     pub(super) fn hold(&mut self, bytes: usize) {
-        // Nothing else is read or written by whoever sees a count: no order is needed.
+        // The counts guard no other memory: no order is needed.
         let counts = &self.budget.0;
         counts.held.fetch_add(signed(bytes) - signed(self.held), Ordering::Relaxed);
         counts.free.fetch_sub(signed(beyond(bytes)) - signed(beyond(self.held)), Ordering::Relaxed);
         self.held = bytes;
     }
 
-    /// Whether it may take in more.
+    /// Whether it may read more.
     pub(super) fn has_room(&self) -> bool {
-        self.held < OWN || self.budget.0.free.load(Ordering::Relaxed) > 0
+        self.held < OWN || self.free() > self.budget.0.reserve
+    }
+
+    /// Whether it may send one more batch while others are under way that take so many bytes.
+    pub(super) fn may_send(&self, under_way: usize) -> bool {
+        under_way < OWN || self.free() > 0
+    }
+
+    fn free(&self) -> i64 {
+        self.budget.0.free.load(Ordering::Relaxed)
     }
 }
 
@@ -94,19 +108,21 @@ mod tests {
 
     #[test]
     fn a_share_of_its_own_and_a_pool_for_all() {
-        let budget = Budget::of(100_000);
+        let budget = Budget::of(200_000);
         let (mut one, mut other) = (budget.open(), budget.open());
         one.hold(OWN + 99_999);
         assert!(one.has_room());
+        one.hold(OWN + 100_000);
+        assert!(!one.has_room() && one.may_send(OWN), "half is for batches under way");
         // It may overdraw.
-        one.hold(OWN + 150_000);
-        assert!(!one.has_room());
+        one.hold(OWN + 250_000);
+        assert!(!one.may_send(OWN) && one.may_send(OWN - 1));
         // The other has its own share all the same, and no more.
         other.hold(OWN - 1);
         assert!(other.has_room());
         other.hold(OWN);
-        assert!(!other.has_room());
-        assert_eq!(budget.held(), 2 * OWN as u64 + 150_000);
+        assert!(!other.has_room() && other.may_send(OWN - 1));
+        assert_eq!(budget.held(), 2 * OWN as u64 + 250_000);
         one.hold(OWN + 99_000);
         assert!(one.has_room() && other.has_room());
         drop(one);
@@ -114,6 +130,6 @@ mod tests {
         assert!(other.has_room());
         drop(other);
         assert_eq!(budget.held(), 0);
-        assert_eq!(budget.0.free.load(Ordering::Relaxed), 100_000);
+        assert_eq!(budget.0.free.load(Ordering::Relaxed), 200_000);
     }
 }

@@ -156,7 +156,7 @@ pub async fn run<B: Bad>(
         };
         while under_way.len() < MOST_UNDER_WAY
             && rows_under_way < MOST_ROWS_UNDER_WAY
-            && (under_way_bytes < OWN || account.has_room())
+            && account.may_send(under_way_bytes)
             && !stop.is_cancelled()
         {
             let least = if under_way.len() < of_few_rows {

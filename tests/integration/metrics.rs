@@ -41,6 +41,7 @@ async fn what_is_measured_is_documented() {
         "pagebucket_catalog_customers",
         "pagebucket_uploads_total",
         "pagebucket_uploads_under_way",
+        "pagebucket_upload_held_bytes",
         "pagebucket_upload_lines_read_total",
         "pagebucket_upload_lines_total",
     ] {
@@ -74,6 +75,8 @@ async fn uploads_are_counted() {
     let counted = async || {
         let exposition = String::from_utf8(serving.client.get("/metrics").await.body).expect("text");
         let uploads = exposition.lines().filter(|line| line.starts_with("pagebucket_upload"));
+        // What is remembered of a customer is held as long as the upload.
+        let uploads = uploads.filter(|line| !line.starts_with("pagebucket_upload_held_bytes"));
         uploads.map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let expected = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
@@ -103,5 +106,7 @@ async fn uploads_are_counted() {
     ended[0] = "pagebucket_uploads_under_way 0";
     ended.push("pagebucket_uploads_total{result=\"abandoned\"} 1");
     eventually("it is over", PATIENCE, async || counted().await == expected(&ended)).await;
+    let exposition = String::from_utf8(serving.client.get("/metrics").await.body).expect("text");
+    assert!(exposition.lines().any(|line| line == "pagebucket_upload_held_bytes 0"), "{exposition}");
     serving.stop().await;
 }

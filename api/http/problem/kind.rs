@@ -169,7 +169,7 @@ impl Kind {
                 "body-timeout",
                 StatusCode::REQUEST_TIMEOUT,
                 "Body too slow",
-                "The body did not arrive in time. Nothing was stored.",
+                "The body did not arrive in time, or that of an upload came too slowly. Nothing was stored.",
                 None,
             ),
             Self::HistoryExhausted => (

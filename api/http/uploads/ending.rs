@@ -58,7 +58,9 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
         }
         End::Interrupted => (Kind::ShuttingDown, "This instance is stopping.".to_owned()),
         // The reader's own words.
-        End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => (Kind::BodyTimeout, error.to_string()),
+        End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => {
+            (Kind::BodyTimeout, error.to_string())
+        }
         End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
             (Kind::TimedOut, "The answer was not taken in time.".to_owned())
         }

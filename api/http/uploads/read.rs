@@ -94,8 +94,9 @@ impl Pace {
 
     fn too_slow(&self) -> io::Error {
         let seconds = self.span.as_secs();
-        let words =
-            format!("The body came too slowly: neither a line nor {LEAST} bytes of one in {seconds} s of waiting.");
+        let words = format!(
+            "The body came too slowly: neither a line nor {LEAST} bytes of one in {seconds} s of waiting."
+        );
         io::Error::new(ErrorKind::TimedOut, words)
     }
 }
@@ -141,22 +142,29 @@ impl Reader {
                 piece = self.pace.next(body) => piece,
                 () = self.chunks.closed() => return Err(Enough),
             };
-            let error = match piece {
+            match piece {
                 Ok(Some(Ok(frame))) => {
                     // A piece that is no data is the end of it: trailers.
                     self.piece(frame.data_ref().unwrap_or(&Bytes::new())).await?;
-                    continue;
                 }
                 Ok(None) => {
                     let last = self.splitter.finish();
                     last.into_iter().for_each(|line| self.line(line));
                     return self.hand_on().await;
                 }
-                Ok(Some(Err(_))) => ErrorKind::UnexpectedEof.into(),
-                Err(_elapsed) => self.pace.too_slow(),
-            };
-            return self.chunks.send(Err(error)).await.map_err(|_| Enough);
+                Ok(Some(Err(_))) => return self.fail(ErrorKind::UnexpectedEof.into()).await,
+                Err(_elapsed) => {
+                    self.fail(self.pace.too_slow()).await?;
+                    // It may go on sending as slowly, and is to see why it was ended.
+                    return Err(Enough);
+                }
+            }
         }
+    }
+
+    /// Tells that nothing more can be read, and why.
+    async fn fail(&self, error: io::Error) -> Result<(), Enough> {
+        self.chunks.send(Err(error)).await.map_err(|_| Enough)
     }
 
     async fn piece(&mut self, mut bytes: &[u8]) -> Result<(), Enough> {

@@ -257,7 +257,8 @@ impl<L: Ledger> Committer<L> {
 
     fn queue(&mut self, request: L::Request, push: impl FnOnce(&mut VecDeque<L::Request>, L::Request)) {
         let key = L::key(&request);
-        let waiting = self.waiting.entry(key.clone()).or_default();
+        // Room for one: most keys have no second request waiting.
+        let waiting = self.waiting.entry(key.clone()).or_insert_with(|| VecDeque::with_capacity(1));
         push(waiting, request);
         if waiting.len() == 1 && !self.busy.contains_key(&key) {
             self.ready.push_back(key);

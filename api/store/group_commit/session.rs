@@ -10,7 +10,9 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::bson::error::Error as BsonError;
+use mongodb::bson::raw::{CStr, cstr};
+use mongodb::bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 
@@ -45,8 +47,13 @@ const FIRST_NUMBER: i64 = 1 << 40;
 #[derive(Debug)]
 pub(in crate::store) struct Command {
     collection: &'static str,
-    document: Document,
-    statements: usize,
+    /// All but the statements.
+    head: Document,
+    /// Under which name the command has its statements.
+    name: &'static CStr,
+    /// As they are sent, because a `Document` takes ten times the memory.
+    statements: Result<RawArrayBuf, BsonError>,
+    count: usize,
     ordered: bool,
 }
 
@@ -55,14 +62,12 @@ impl Command {
     /// itself.
     pub(in crate::store) fn update(
         collection: &'static str,
-        updates: Vec<Bson>,
+        updates: impl IntoIterator<Item = Bson>,
         ordered: bool,
         concern: Document,
     ) -> Self {
-        let statements = updates.len();
-        let document =
-            doc! { "update": collection, "updates": updates, "ordered": ordered, "writeConcern": concern };
-        Self { collection, document, statements, ordered }
+        let head = doc! { "update": collection, "ordered": ordered, "writeConcern": concern };
+        Self::new(collection, head, cstr!("updates"), updates, ordered)
     }
 
     /// New documents of a collection, each for itself.
@@ -71,11 +76,30 @@ impl Command {
         documents: Vec<Document>,
         concern: Document,
     ) -> Self {
-        let statements = documents.len();
-        let document = doc! {
-            "insert": collection, "documents": documents, "ordered": false, "writeConcern": concern,
-        };
-        Self { collection, document, statements, ordered: false }
+        let head = doc! { "insert": collection, "ordered": false, "writeConcern": concern };
+        Self::new(collection, head, cstr!("documents"), documents.into_iter().map(Bson::from), false)
+    }
+
+    fn new(
+        collection: &'static str,
+        head: Document,
+        name: &'static CStr,
+        statements: impl IntoIterator<Item = Bson>,
+        ordered: bool,
+    ) -> Self {
+        let mut count = 0;
+        let statements = statements.into_iter().inspect(|_| count += 1).map(RawBson::try_from).collect();
+        Self { collection, head, name, statements, count, ordered }
+    }
+
+    /// Its bytes, under this number.
+    fn bytes(self, number: Option<i64>) -> Result<RawDocumentBuf, BsonError> {
+        let mut bytes = RawDocumentBuf::try_from(&self.head)?;
+        bytes.append(self.name, self.statements?);
+        if let Some(number) = number {
+            bytes.append(cstr!("txnNumber"), number);
+        }
+        Ok(bytes)
     }
 }
 
@@ -113,7 +137,7 @@ impl Sessions {
     ) -> Outcome {
         let (sessions, database) = (Arc::clone(self), database.clone());
         let collection = command.collection;
-        metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection).record(command.statements as f64);
+        metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection).record(command.count as f64);
         let started = Instant::now();
         let replay = async move { sessions.replay(&database, command, deadline).await };
         // A server that is frozen answers nothing: the task waits for it, we do not.
@@ -124,17 +148,17 @@ impl Sessions {
     }
 
     async fn replay(&self, database: &Database, command: Command, deadline: Deadline) -> Outcome {
-        let Command { collection, mut document, statements, ordered } = command;
+        let Command { collection, count, ordered, .. } = command;
         let mut session = match self.take().await {
             Ok(session) => session,
             Err(error) => return Outcome::NotSent(Error::of(&error)),
         };
-        if self.topology == Topology::Replicated {
+        let number = (self.topology == Topology::Replicated).then(|| {
             session.latest += 1;
-            document.insert("txnNumber", session.latest);
-        }
+            session.latest
+        });
         // Once: each replay is the same bytes.
-        let command = match RawDocumentBuf::try_from(&document) {
+        let command = match command.bytes(number) {
             Ok(command) => command,
             Err(error) => {
                 self.idle().push(session);
@@ -144,7 +168,7 @@ impl Sessions {
         let mut attempt = 0;
         loop {
             let sent = database.run_raw_command(command.clone()).session(&mut *session.session).await;
-            let why = match sent.as_ref().map(|reply| reply::judge(reply, statements, ordered)) {
+            let why = match sent.as_ref().map(|reply| reply::judge(reply, count, ordered)) {
                 Ok(Answer::Unknown(why)) => why,
                 Ok(answer) => {
                     self.idle().push(session);

@@ -138,7 +138,7 @@ async fn send(connection: &Connection, shares: Vec<Share>, committer: &Address<C
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
     let views: u64 = requests().flat_map(|request| request.seconds.values()).sum();
     metrics::histogram!(COMMIT_VIEWS).record(views as f64);
-    let updates = shares.iter().map(|share| Bson::from(share.statement())).collect();
+    let updates = shares.iter().map(|share| Bson::from(share.statement()));
     let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
     match connection.sessions.commit(&connection.database, command, deadline).await {
         Outcome::Answered(Answer::Known { verdicts, .. }) => {

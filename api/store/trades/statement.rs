@@ -96,11 +96,11 @@ pub(super) fn plan(
 /// The types of `customerId` (int64) and `count` (int32) in the stored bucket are those of `q` here: on
 /// insert the server copies them.
 pub(super) fn command(shares: &[Share], ordered: bool, deadline: Deadline) -> Command {
-    let mut updates = Vec::new();
-    for share in shares {
+    // One after the other, because as documents they take much memory.
+    let updates = shares.iter().flat_map(|share| {
         let trades: Vec<_> = share.items().collect();
-        updates.extend(share.statements.iter().map(|statement| Bson::from(upsert(statement, &trades))));
-    }
+        share.statements.iter().map(move |statement| Bson::from(upsert(statement, &trades)))
+    });
     Command::update(COLLECTION, updates, ordered, durable(deadline))
 }
 

@@ -1,106 +1,246 @@
-//! How much uploads hold together, however many they are.
+//! How many uploads there may be, how slow they may be, and how much they hold together.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::NDJSON;
-use super::wire::Upload;
+use super::faults::{ANSWERS, ending};
+use super::wire::{Upload, Writing};
+use super::{NDJSON, lines, upload};
 use crate::commands::program::{PATIENCE, Place, Serving};
-use crate::harness::{Harm, Proxy, Way, shared, tests, trade};
+use crate::harness::{Harm, Proxy, Setup, Way, eventually, history, shared, tests, trade};
 
 tests!["uploads::bounds":
-    twelve_uploads_in_little_memory,
-    two_hundred_uploads_in_little_memory,
+    an_upload_has_one_of_the_places_of_uploads,
+    slow_uploads_end_and_keep_nobody_out,
+    who_waits_for_the_server_is_not_slow,
+    twelve_of_many_customers_take_little_memory,
+    two_hundred_of_many_customers_take_little_memory,
 ];
 
-/// Memory of a process that is backed by no file, in MiB.
-fn anonymous_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a line of it");
-    line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
+const HISTORY: &str = "/v1/customers/7/trades";
+
+async fn an_upload_has_one_of_the_places_of_uploads() {
+    let mut setup = Setup::on(shared().await);
+    (setup.args.max_requests, setup.args.max_uploads) = (1, 1);
+    let service = setup.start().await;
+    let client = &service.client;
+    for accept in ANSWERS {
+        let mut first = Upload::begin(service.address(), HISTORY, &[("Accept", accept)]).await;
+        first.send(&lines([1])).await;
+        // Its answer has begun, perhaps, and it is under way all the same.
+        if accept == NDJSON {
+            assert!(first.line().await.is_some());
+        }
+        eventually("it has the place", PATIENCE, async || {
+            upload(client, "/v1/trades", "\n").await.status == 503
+        })
+        .await;
+        let refused = upload(client, HISTORY, lines([2])).await;
+        let problem = refused.problem(503, "overloaded");
+        assert_eq!(problem["detail"], "Too many uploads are under way.");
+        assert_eq!(refused.header("retry-after"), "1");
+        // The place of another request is free.
+        client.get("/v1/customers/7").await.expect(200);
+        client.append(8, &trade(1)).await.expect(201);
+        first.end().await;
+        while first.line().await.is_some() {}
+        eventually("the place is free", PATIENCE, async || upload(client, HISTORY, "\n").await.status == 200)
+            .await;
+    }
+    assert_eq!(history(&service.database, 7).await.quantities, [1, 1]);
 }
 
-async fn at_most(uploads: u64, mib: u64) {
+/// Sends this again and again, until the server has closed the connection.
+async fn trickle(mut write: Writing, piece: &str) {
+    while write.try_send(piece).await.is_ok() {
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn slow_uploads_end_and_keep_nobody_out() {
+    const SLOW: [&str; 4] = ["\n", "  ", "x", "\r\n"];
+    let mut setup = Setup::on(shared().await);
+    setup.args.max_requests = SLOW.len() as u32;
+    setup.args.max_uploads = SLOW.len() as u32 + 1;
+    setup.args.body_timeout = 1;
+    let service = setup.start().await;
+    let client = &service.client;
+    // Slow, but fair: a line now and then, for longer than the others last.
+    let mut fair = Upload::begin(service.address(), "/v1/customers/1/trades", &[("Accept", NDJSON)]).await;
+    fair.head().await;
+
+    let mut slow = JoinSet::new();
+    for (number, piece) in SLOW.into_iter().enumerate() {
+        let accept = ANSWERS[number % 2];
+        let mut upload = Upload::begin(service.address(), HISTORY, &[("Accept", accept)]).await;
+        // One has stored something.
+        if number == 0 {
+            upload.send(&lines([1])).await;
+        }
+        let (read, write) = upload.split();
+        slow.spawn(async move {
+            let (ended, ()) = tokio::join!(ending(read), trickle(write, piece));
+            (number, ended.0)
+        });
+    }
+    eventually("they have the places", PATIENCE, async || {
+        upload(client, "/v1/trades", "\n").await.status == 503
+    })
+    .await;
+    let (mut sent, mut ended) = (0, 0);
+    while ended < SLOW.len() || sent < 10 {
+        while let Some(slow) = slow.try_join_next() {
+            let (number, problem) = slow.expect("no panic");
+            let detail = problem["detail"].as_str().expect("a detail");
+            assert!(detail.contains("came too slowly"), "{problem}");
+            if number == 0 {
+                assert_eq!(problem["type"], "/problems#partly-stored", "{problem}");
+                assert_eq!(
+                    (&problem["stored"], &problem["notStoredLines"][0]["last"]),
+                    (&json!(1), &json!(null))
+                );
+            } else {
+                assert_eq!(
+                    (&problem["type"], &problem["status"]),
+                    (&json!("/problems#body-timeout"), &json!(408))
+                );
+            }
+            ended += 1;
+        }
+        sent += 1;
+        fair.send(&lines([sent])).await;
+        assert_eq!(fair.line().await, Some(json!({ "line": sent, "seq": sent })));
+        client.get("/v1/customers/7/trades").await.expect(200);
+        client.append(8, &trade(sent)).await.expect(201);
+        assert_eq!(client.get("/docs/").await.status, 200);
+        sleep(Duration::from_millis(300)).await;
+    }
+    fair.end().await;
+    assert_eq!(fair.line().await, None, "it ends well");
+    for (customer, trades) in [(1, sent), (7, 1), (8, sent)] {
+        history(&service.database, customer).await.holds_exactly(1..=trades as i64);
+    }
+}
+
+/// For longer than a client may take.
+async fn who_waits_for_the_server_is_not_slow() {
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::on(shared().await);
+    setup.connection.uri = proxy.uri();
+    setup.args.body_timeout = 1;
+    let service = setup.start().await;
+    proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
+    let all = 1..=10_000_u64;
+    let (mut read, mut write) = Upload::begin(service.address(), HISTORY, &[]).await.split();
+    let writing = async {
+        for part in [1..=5_000, 5_001..=10_000] {
+            write.send(&lines(part)).await;
+        }
+        write.end().await;
+    };
+    let fault = async {
+        sleep(Duration::from_secs(4)).await;
+        proxy.relent();
+    };
+    let (summary, (), ()) = tokio::join!(read.line(), writing, fault);
+    assert_eq!(summary.expect("a summary")["stored"], 10_000);
+    history(&service.database, 7).await.holds_exactly(all.map(|qty| qty as i64));
+}
+
+async fn twelve_of_many_customers_take_little_memory() {
+    take_at_most(96, 12, 40_000).await;
+}
+
+async fn two_hundred_of_many_customers_take_little_memory() {
+    take_at_most(256, 200, 3_000).await;
+}
+
+/// So many uploads of so many lines, each line of another customer, take at most `mib` MiB in a server of their own: while
+/// nothing is stored, so that they hold as much as they may, and while they go on after that, which each of them does.
+async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
+    /// Outcomes that each of them gets: of two hundred, more than each can have read while nothing was stored.
+    const OUTCOMES: u64 = 250;
     let proxy = Proxy::before(shared().await).await;
     let place = Place { uri: proxy.uri(), name: Place::new().await.name };
-    let serving = place.serve(&["--log", "error", "--max-uploads", "200"]).await;
+    let serving = place.serve(&["--log", "error", "--max-uploads", &uploads.to_string()]).await;
     serving.client.append(1, &trade(1)).await.expect(201);
     let idle = anonymous_memory(serving.pid());
+    let most = Arc::new(AtomicU64::new(idle));
+    let (pid, seen) = (serving.pid(), Arc::clone(&most));
+    let watching = tokio::spawn(async move {
+        loop {
+            seen.fetch_max(anonymous_memory(pid), Ordering::Relaxed);
+            sleep(Duration::from_millis(20)).await;
+        }
+    });
+
     proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
-    let sent = Arc::new(AtomicU64::new(0));
-    let mut writing = JoinSet::new();
-    let mut readers = Vec::new();
-    for upload in 0..uploads {
-        let accept = if upload % 2 == 0 { NDJSON } else { "application/json" };
-        let (read, mut write) = Upload::begin(serving.address, "/v1/trades", &[("Accept", accept)]).await.split();
-        readers.push((accept, read));
-        let sent = Arc::clone(&sent);
+    let (mut writing, mut reading) = (JoinSet::new(), JoinSet::new());
+    let outcomes: Arc<[AtomicU64]> = (0..uploads).map(|_| AtomicU64::new(0)).collect();
+    for number in 0..uploads {
+        let upload = Upload::begin(serving.address, "/v1/trades", &[("Accept", NDJSON)]).await;
+        let (mut read, mut write) = upload.split();
         writing.spawn(async move {
-            let mut customer = (upload + 1) * 10_000_000;
-            loop {
-                let mut piece = String::new();
-                for _ in 0..100 {
-                    customer += 1;
-                    writeln!(piece, r#"{{"customerId":{customer},"type":"buy","ticker":"MDB","qty":1,"price":"15.54","date":"2004-01-09T00:00:00Z"}}"#).unwrap();
-                }
-                if write.try_send(&piece).await.is_err() {
-                    return;
-                }
-                sent.fetch_add(100, Ordering::Relaxed);
+            let trade =
+                r#""type":"buy","ticker":"MDB","qty":1,"price":"15.54","date":"2004-01-09T00:00:00Z""#;
+            for customers in (1..=lines).collect::<Vec<_>>().chunks(500) {
+                let line = |customer| format!("{{\"customerId\":{},{trade}}}\n", number * lines + customer);
+                write.send(&customers.iter().map(line).collect::<String>()).await;
+            }
+            write.end().await;
+            // Its end would half close the connection.
+            write
+        });
+        let outcomes = Arc::clone(&outcomes);
+        reading.spawn(async move {
+            while let Some(outcome) = read.line().await {
+                assert!(outcome.get("seq").is_some(), "{outcome}");
+                outcomes[number as usize].fetch_add(1, Ordering::Relaxed);
             }
         });
     }
-    let mut reading = JoinSet::new();
-    for (accept, mut read) in readers {
-        if accept == NDJSON {
-            reading.spawn(async move { while read.line().await.is_some() {} });
-        } else {
-            reading.spawn(async move { drop(read.head().await) });
-        }
-    }
-    let begun = Instant::now();
-    let mut most = 0;
-    let mut last = (0, Instant::now());
-    // Until no more is read.
-    while last.1.elapsed() < Duration::from_secs(2) {
-        let now = sent.load(Ordering::Relaxed);
-        if now != last.0 {
-            last = (now, Instant::now());
-        }
-        most = most.max(anonymous_memory(serving.pid()));
-        if begun.elapsed() > Duration::from_secs(20) { break }
-        assert!(begun.elapsed() < PATIENCE);
-        sleep(Duration::from_millis(50)).await;
-    }
-    report(&serving).await;
-    println!("{uploads} held: {idle} idle, {most} most, {} lines sent after {:?}", last.0, begun.elapsed());
+    let read = until_no_more_is_read(&serving).await;
+    let held = most.load(Ordering::Relaxed);
     proxy.relent();
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(std::env::var("SECS").map_or(20, |s| s.parse().unwrap())) {
-        most = most.max(anonymous_memory(serving.pid()));
-        sleep(Duration::from_millis(50)).await;
-    }
-    println!("{uploads} going on: {idle} idle, {most} most, {} lines sent", sent.load(Ordering::Relaxed));
-    report(&serving).await;
+    eventually("each goes on", 2 * PATIENCE, async || {
+        outcomes.iter().all(|outcomes| outcomes.load(Ordering::Relaxed) >= OUTCOMES)
+    })
+    .await;
+    watching.abort();
+    let most = most.load(Ordering::Relaxed);
+    println!(
+        "{uploads} uploads: {idle} MiB before, at most {held} MiB with {read} lines waiting, {most} MiB in all"
+    );
     assert!(most <= idle + mib, "{idle} MiB before, {most} MiB");
 }
 
-async fn report(serving: &Serving) {
-    let text = String::from_utf8(serving.client.get("/metrics").await.body).unwrap();
-    for line in text.lines().filter(|l| l.starts_with("pagebucket_upload") || l.contains("queue") || l.starts_with("pagebucket_catalog_customers")) {
-        println!("{line}");
+/// The memory of a process that no file is behind, in MiB.
+fn anonymous_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0 kB");
+    line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
+}
+
+/// How many lines uploads have read when they stop reading; not much longer than they may be kept from storing.
+async fn until_no_more_is_read(serving: &Serving) -> u64 {
+    let begun = Instant::now();
+    let (mut read, mut since) = (0, Instant::now());
+    while since.elapsed() < Duration::from_secs(1) && begun.elapsed() < Duration::from_secs(15) {
+        let exposition = String::from_utf8(serving.client.get("/metrics").await.body).expect("text");
+        let name = "pagebucket_upload_lines_read_total ";
+        let now = exposition
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map_or(0, |count| count.parse().expect("a number"));
+        if now != read {
+            (read, since) = (now, Instant::now());
+        }
+        sleep(Duration::from_millis(50)).await;
     }
-}
-
-async fn twelve_uploads_in_little_memory() {
-    at_most(12, 96).await;
-}
-
-async fn two_hundred_uploads_in_little_memory() {
-    at_most(200, 256).await;
+    read
 }
