@@ -26,7 +26,7 @@ test: ## set up what the tests need, and run them all (ARGS: more for `cargo tes
 	scripts/test $(ARGS)
 
 bench: ## measure appends, reads, streams and page views beside other ways, into benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
-	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked $(addprefix --bench ,$(BENCH))
+	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --bench main -- $(BENCH)
 
 check: ## formatting, lints, documentation, licences, the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done

@@ -2,68 +2,44 @@
 
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-
-use crate::harness::Result;
-use crate::harness::customers::Customers;
-use crate::harness::load::{self, Append, Load};
-use crate::harness::mongod::Mongod;
-use crate::harness::program::Program;
-use crate::harness::settings::{Settings, Timing};
-
-/// As `ONLY` names it.
-pub const STAGE: &str = "memory";
+use crate::harness::{Bench, Customers, Load, Report, Result, Section, Server, Spread, Timing};
 
 const CUSTOMERS: u64 = 100_000;
 const DATABASE: &str = "bench_memory";
 
 /// The most that it may have, in MiB.
-pub const EXPECTED: f64 = 96.0;
-
-/// In MiB.
-pub struct Memory {
-    pub customers: u64,
-    /// Right after its start.
-    pub idle: f64,
-    /// The median of samples under load.
-    pub resident: f64,
-    /// The most that it ever had, since its start.
-    pub peak: f64,
-}
+const EXPECTED: f64 = 96.0;
 
 /// Starts `pagebucket serve`, sends it a trade for each customer, and looks at it under load.
-pub async fn measure(mongod: &Mongod, settings: &Settings) -> Result<Memory> {
-    eprintln!("bench: {STAGE}: a trade for each of {CUSTOMERS} customers");
-    let server = Program::serve(mongod, DATABASE).await?;
-    let idle = server.resident()?;
-    let at_most = Timing { warm_up: Duration::ZERO, measured: Duration::from_secs(15) };
-    // More connections than elsewhere, to be done sooner; a quick run goes on with those that it has reached.
-    let touch = Load {
-        connections: 256,
-        task: Append { trades: 1, customers: Customers::each(1..=CUSTOMERS), keyed: false },
-        timing: settings.quick.then_some(at_most),
-        seed: settings.seed,
-    };
-    let touched = load::run(server.address, touch).await?;
-    let timing = Timing { warm_up: Duration::ZERO, measured: Duration::from_secs(3) };
-    let customers = Customers::Uniform(1..=touched.acknowledged.count.max(1));
-    let under_load = Load {
-        connections: 64,
-        task: Append { trades: 1, customers, keyed: false },
-        timing: Some(timing),
-        seed: settings.seed,
-    };
-    let load: JoinHandle<_> = tokio::spawn(load::run(server.address, under_load));
+pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    eprintln!("bench: memory: a trade for each of {CUSTOMERS} customers");
+    let server = Server::program(&bench.mongod, DATABASE).await?;
+    let (idle, _) = server.resident()?;
+    // More connections than elsewhere, to be done sooner; a quick run goes on with the customers that it has reached.
+    let at_most = bench.settings.quick.then_some(Timing::millis(0, 15_000));
+    let touch = Load::append(256, 1, Customers::each(1..=CUSTOMERS), at_most);
+    let customers = touch.run(server.address).await?.acknowledged;
+    let all = Customers::Uniform(1..=customers.max(1));
+    let load = Load::append(64, 1, all, Some(Timing::millis(0, 3_000)));
+    let load = tokio::spawn(load.run(server.address));
     let mut samples = Vec::new();
     while !load.is_finished() {
-        samples.push(server.resident()?);
+        samples.push(server.resident()?.0);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     load.await??;
-    let peak = server.most_resident()?;
-    server.end().await?;
-    mongod.database(DATABASE).await?.drop().await?;
-    samples.sort_unstable_by(f64::total_cmp);
-    let resident = samples.get(samples.len() / 2).copied().unwrap_or(peak);
-    Ok(Memory { customers: touched.acknowledged.count, idle, resident, peak })
+    let (_, peak) = server.resident()?;
+    server.stop().await?;
+    bench.mongod.database(DATABASE).await?.drop().await?;
+    let median = Spread::of(samples).map_or(peak, |samples| samples.median);
+    let (most, measured) = (format!("≤ {EXPECTED} MiB"), format!("{peak:.0} MiB"));
+    let work = format!("memory, {customers} customers");
+    report.expect([&work, "ours, most resident", &most, &measured], peak <= EXPECTED, "");
+    let about = format!(
+        "A server process of its own, after a trade for each of {customers} customers, 64 connections \
+         uniform over them: {median:.0} MiB resident (median under load), {peak:.0} MiB at most, {idle:.0} \
+         MiB before the first request."
+    );
+    report.sections.push(Section::new("memory", about, &[]));
+    Ok(())
 }

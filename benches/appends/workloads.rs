@@ -1,266 +1,238 @@
 //! The workloads, and what is expected of them.
 
-use crate::contender::{self, Kind};
-use crate::harness::comparison::Expected::{AtLeast, AtMost, Nothing, Same};
-use crate::harness::comparison::Metric::{Latency, Rate};
-use crate::harness::comparison::compare;
-use crate::harness::customers::Customers;
-use crate::harness::settings::Settings;
-use crate::limits::{Commands, Statements};
-use crate::stage::{Stage, Workload};
-
-const OURS: &str = "ours";
-const AGAIN: &str = "ours again";
-const MANUAL: &str = "manual";
-const FLAT: &str = "flat";
-const TIME_SERIES: &str = "timeseries";
-const STATEMENTS: &str = "limit: statements";
-const INSERTS: &str = "limit: insertMany";
-const PING: &str = "limit: ping";
+use crate::harness::peers::Way;
+use crate::harness::{Commands, Customers, Entry, History, Kind, Layout, Settings, Setup, Stage, Timing};
+use crate::harness::{LATENCY, Metric, RATE, Work, Workload, compare, each};
 
 /// Of most workloads.
 const CUSTOMERS: u64 = 10_000;
 
 /// In the order in which they run.
 pub fn stages(settings: &Settings) -> [Stage; 4] {
-    [many_customers(settings), keys(settings), long_histories(settings), arrays(settings)]
+    let (timing, long) = (settings.timing(1.0), settings.timing(2.0));
+    [many_customers(timing), keys(timing), long_histories(long), arrays(long)]
 }
 
-fn statements(senders: usize, customers: usize, statements: usize, trades: u64) -> Kind {
-    Kind::Limit(Commands::Statements(Statements { senders, customers, statements, trades }))
+fn ours(label: &'static str) -> Setup {
+    Setup::new(label, Kind::Ours(&[]), Layout::Ours)
 }
 
-fn many_customers(settings: &Settings) -> Stage {
-    const ONE_STATEMENT: &str = "limit: one statement";
-    const ONE_PING: &str = "limit: one ping";
-    const ONE_CUSTOMER: &str = "limit: one customer's statements";
-    let of_64 = |name, about, customers: Customers, also: &[&'static str], comparisons| Workload {
-        name,
-        about,
-        connections: 64,
-        trades: 1,
-        customers: Box::new(move |_, _| customers.clone()),
-        timing: settings.timing(),
-        contenders: [&[OURS, AGAIN, MANUAL, FLAT, TIME_SERIES], also].concat(),
-        comparisons,
-    };
-    Stage {
-        name: "customers",
-        contenders: vec![
-            (OURS, Kind::Ours { pages: 0 }),
-            (AGAIN, Kind::Ours { pages: 0 }),
-            (MANUAL, Kind::Manual { pages: 0 }),
-            (FLAT, Kind::Flat),
-            (TIME_SERIES, Kind::TimeSeries),
-            (STATEMENTS, statements(4, 2500, 500, 1)),
-            (INSERTS, Kind::Limit(Commands::Inserts { senders: 4, batch: 500 })),
-            (PING, Kind::Limit(Commands::Ping { senders: 64 })),
-            (ONE_STATEMENT, statements(1, 250, 1, 1)),
-            (ONE_PING, Kind::Limit(Commands::Ping { senders: 1 })),
-            (ONE_CUSTOMER, statements(1, 1, 6, 10)),
-        ],
-        seeded: CUSTOMERS,
-        workloads: vec![
-            // First, while no history is longer than a bucket: the manual's at its best.
-            Workload {
-                name: "one connection, idle server",
-                about: "One request at a time over 10,000 customers, each with a trade or two: nobody's history is \
-                        longer than a bucket.",
-                connections: 1,
-                trades: 1,
-                customers: Box::new(|_, _| Customers::Uniform(1..=CUSTOMERS)),
-                timing: settings.timing(),
-                contenders: vec![OURS, AGAIN, MANUAL, FLAT, TIME_SERIES, ONE_STATEMENT, ONE_PING],
-                comparisons: vec![
-                    compare(OURS, Latency, MANUAL, AtMost(1.1)),
-                    compare(OURS, Latency, ONE_STATEMENT, Nothing),
-                    compare(AGAIN, Latency, OURS, Same),
-                ],
-            },
-            Workload {
-                name: "one connection, new customers",
-                about: "One request at a time, each for a customer that has no history: ours has to find that out first.",
-                connections: 1,
-                trades: 1,
-                customers: Box::new(|_, round| {
-                    let first = (round + 1) * 1_000_000;
-                    Customers::each(first..=first + 999_999)
-                }),
-                timing: settings.timing(),
-                contenders: vec![OURS, AGAIN, MANUAL],
-                comparisons: vec![
-                    compare(OURS, Latency, MANUAL, Nothing),
-                    compare(AGAIN, Latency, OURS, Same),
-                ],
-            },
-            of_64(
-                "64 connections, uniform",
-                "10,000 customers, all equally often.",
-                Customers::Uniform(1..=CUSTOMERS),
-                &[STATEMENTS, INSERTS, PING],
-                vec![
-                    compare(OURS, Rate, MANUAL, AtLeast(2.0)),
-                    compare(OURS, Rate, FLAT, AtLeast(1.3)),
-                    compare(OURS, Rate, TIME_SERIES, Nothing),
-                    compare(OURS, Rate, STATEMENTS, Nothing),
-                    compare(AGAIN, Rate, OURS, Same),
-                ],
+fn manual(label: &'static str) -> Setup {
+    Setup::new(label, Kind::Peer(Way::Manual), Layout::Manual)
+}
+
+fn flat() -> Setup {
+    Setup::new("flat", Kind::Peer(Way::Flat), Layout::Flat("date"))
+}
+
+fn time_series() -> Setup {
+    Setup::new("timeseries", Kind::Peer(Way::Flat), Layout::TimeSeries)
+}
+
+/// Commands by `senders` with so many customers each, of so many statements with so many trades each.
+fn limit(label: &'static str, [senders, customers, statements, trades]: [usize; 4]) -> Setup {
+    let commands = Commands { senders, customers, statements, trades: trades as u64 };
+    Setup::new(label, Kind::Limit(commands), Layout::Ours)
+}
+
+/// Appends of single trades. Its part is also its stage's name.
+fn workload(
+    part: &'static str,
+    [name, about]: [&'static str; 2],
+    (connections, timing): (usize, Timing),
+    entries: Vec<Entry>,
+    (metric, compared): (Metric, &str),
+) -> Workload {
+    let comparisons = compare(metric, compared);
+    Workload { part, name, about, unit: "appends", connections, timing, entries, comparisons }
+}
+
+/// One trade in each request; all contenders have the same customers.
+fn single(contenders: &[&'static str], customers: Customers) -> Vec<Entry> {
+    each(contenders, &Work::Append { trades: 1, customers })
+}
+
+fn many_customers(timing: Timing) -> Stage {
+    const ALL: [&str; 5] = ["ours", "ours again", "manual", "flat", "timeseries"];
+    let all_and = |limit: &'static str| [&ALL[..], &[limit]].concat();
+    let fresh = |round| Customers::each((round + 1) * 1_000_000..=(round + 2) * 1_000_000 - 1);
+    let uniform = Customers::Uniform(1..=CUSTOMERS);
+    let setups = vec![
+        ours("ours"),
+        ours("ours again"),
+        manual("manual"),
+        flat(),
+        time_series(),
+        limit("limit: statements", [4, 2500, 500, 1]),
+        limit("limit: one statement", [1, 250, 1, 1]),
+        limit("limit: one customer's statements", [1, 1, 6, 10]),
+    ];
+    let workloads = vec![
+        // First, while no history is longer than a bucket: the manual's at its best.
+        workload(
+            "customers",
+            [
+                "one connection, idle server",
+                "One request at a time over 10,000 customers, each with a trade or two: no history is \
+                 longer than a bucket.",
+            ],
+            (1, timing),
+            single(&all_and("limit: one statement"), uniform.clone()),
+            (LATENCY, "ours / manual ≤ 1.1; ours / limit: one statement; ours again / ours"),
+        ),
+        workload(
+            "customers",
+            [
+                "one connection, new customers",
+                "One request at a time, each for a customer without a history: ours has to find that out \
+                 first.",
+            ],
+            (1, timing),
+            single(&ALL[..3], Customers::InRound(fresh)),
+            (LATENCY, "ours / manual; ours again / ours"),
+        ),
+        workload(
+            "customers",
+            ["64 connections, uniform", "10,000 customers, all equally often."],
+            (64, timing),
+            single(&all_and("limit: statements"), uniform),
+            (
+                RATE,
+                "ours / manual ≥ 2; ours / flat ≥ 1.3; ours / timeseries; ours / limit: statements; ours \
+                 again / ours",
             ),
-            of_64(
-                "64 connections, Zipf 0.99",
-                "10,000 customers, the busiest with a tenth of all trades. The manual's busiest customers get more \
-                 than ten trades a second, and lose the rest. The limits are those of the uniform load.",
-                Customers::zipf(CUSTOMERS as u32, 0.99),
-                &[],
-                vec![
-                    compare(OURS, Rate, MANUAL, Nothing),
-                    compare(OURS, Rate, FLAT, Nothing),
-                    compare(AGAIN, Rate, OURS, Same),
-                ],
-            ),
-            of_64(
+        ),
+        workload(
+            "customers",
+            [
                 "64 connections, one customer",
                 "All for one customer: the manual's stores ten a second and loses the rest. The limit sends \
                  commands of 60 trades, as many as 64 connections can have waiting, in 6 full buckets.",
-                Customers::one(CUSTOMERS + 1),
-                &[ONE_CUSTOMER],
-                vec![
-                    compare(OURS, Rate, FLAT, AtLeast(5.0)),
-                    compare(OURS, Rate, ONE_CUSTOMER, Nothing),
-                    compare(AGAIN, Rate, OURS, Same),
-                ],
-            ),
-        ],
-    }
+            ],
+            (64, timing),
+            single(&all_and("limit: one customer's statements"), Customers::one(CUSTOMERS + 1)),
+            (RATE, "ours / flat ≥ 5; ours / limit: one customer's statements; ours again / ours"),
+        ),
+    ];
+    Stage { name: "customers", setups, seeded: CUSTOMERS, workloads }
 }
 
-/// What it costs that a request may be repeated: ours with and without keys, and flat with and without ids.
-fn keys(settings: &Settings) -> Stage {
-    const KEYED: &str = "ours with keys";
-    const WITH_IDS: &str = "flat with trade ids";
-    let contenders = vec![
-        (OURS, Kind::Ours { pages: 0 }),
-        (AGAIN, Kind::Ours { pages: 0 }),
-        (KEYED, Kind::OursKeyed),
-        (FLAT, Kind::Flat),
-        (WITH_IDS, Kind::FlatKeyed),
+/// The cost of repeatable requests: ours with and without keys, and flat with and without ids.
+fn keys(timing: Timing) -> Stage {
+    let with_ids = Setup::new("flat with trade ids", Kind::Peer(Way::FlatWithIds), Layout::FlatWithIds);
+    let setups = vec![
+        ours("ours"),
+        ours("ours again"),
+        Setup { keyed: true, ..ours("ours with keys") },
+        flat(),
+        Setup { keyed: true, ..with_ids },
     ];
-    let labels: Vec<_> = contenders.iter().map(|(label, _)| *label).collect();
-    let workload = |name, about, connections, customers: Customers, metric, expected| Workload {
-        name,
-        about,
-        connections,
-        trades: 1,
-        customers: Box::new(move |_, _| customers.clone()),
-        timing: settings.timing(),
-        contenders: labels.clone(),
-        comparisons: vec![
-            compare(KEYED, metric, OURS, expected),
-            compare(WITH_IDS, metric, FLAT, Nothing),
-            compare(KEYED, metric, WITH_IDS, Nothing),
-            compare(AGAIN, metric, OURS, Same),
-        ],
+    let labels: Vec<&str> = setups.iter().map(|setup| setup.label).collect();
+    let keyed = |text, connections, customers, metric, expected| {
+        let compared = format!(
+            "ours with keys / ours{expected}; flat with trade ids / flat; ours with keys / flat with trade \
+             ids; ours again / ours"
+        );
+        workload("keys", text, (connections, timing), single(&labels, customers), (metric, &compared))
     };
+    let uniform = Customers::Uniform(1..=CUSTOMERS);
     let workloads = vec![
-        workload(
-            "keys: one connection",
-            "One request at a time over 10,000 customers, with a fresh `Idempotency-Key` in each; flat keeps it as \
-             the trade's id, under a unique index.",
+        keyed(
+            [
+                "keys: one connection",
+                "One request at a time over 10,000 customers, with a fresh `Idempotency-Key` in each; flat \
+                 keeps it as the trade's id, under a unique index.",
+            ],
             1,
-            Customers::Uniform(1..=CUSTOMERS),
-            Latency,
-            Nothing,
+            uniform.clone(),
+            LATENCY,
+            "",
         ),
-        workload(
-            "keys: 64 connections, uniform",
-            "10,000 customers, all equally often, a fresh key in each request.",
+        keyed(
+            [
+                "keys: 64 connections, uniform",
+                "10,000 customers, all equally often, a fresh key in each request.",
+            ],
             64,
-            Customers::Uniform(1..=CUSTOMERS),
-            Rate,
-            AtLeast(0.6),
+            uniform,
+            RATE,
+            " ≥ 0.6",
         ),
-        workload(
-            "keys: 64 connections, one customer",
-            "All for one customer, a fresh key in each request.",
+        keyed(
+            ["keys: 64 connections, one customer", "All for one customer, a fresh key in each request."],
             64,
             Customers::one(CUSTOMERS + 1),
-            Rate,
-            AtLeast(0.6),
+            RATE,
+            " ≥ 0.6",
         ),
     ];
-    Stage { name: "keys", contenders, seeded: CUSTOMERS, workloads }
+    Stage { name: "keys", setups, seeded: CUSTOMERS, workloads }
 }
 
-fn long_histories(settings: &Settings) -> Stage {
-    const OURS_0: &str = "ours, 0 pages";
-    const AGAIN_0: &str = "ours again, 0 pages";
-    const OURS_1000: &str = "ours, 1,000 pages";
-    const OURS_10000: &str = "ours, 10,000 pages";
-    const MANUAL_0: &str = "manual, 0 pages";
-    const MANUAL_1000: &str = "manual, 1,000 pages";
-    const MANUAL_10000: &str = "manual, 10,000 pages";
-    let contenders = vec![
-        (OURS_0, Kind::Ours { pages: 0 }),
-        (AGAIN_0, Kind::Ours { pages: 0 }),
-        (OURS_1000, Kind::Ours { pages: 1000 }),
-        (OURS_10000, Kind::Ours { pages: 10_000 }),
-        (MANUAL_0, Kind::Manual { pages: 0 }),
-        (MANUAL_1000, Kind::Manual { pages: 1000 }),
-        (MANUAL_10000, Kind::Manual { pages: 10_000 }),
-        (STATEMENTS, statements(1, contender::CUSTOMERS as usize, contender::CUSTOMERS as usize, 2)),
+/// Of 32 customers: more would have to be written before the first block. With 10,000 pages they are 320,000 buckets a
+/// contender.
+fn long_histories(timing: Timing) -> Stage {
+    const PAGES_1000: &[History] = &[(1, 32, 1000)];
+    const PAGES_10000: &[History] = &[(1, 32, 10_000)];
+    let setups = vec![
+        ours("ours, 0 pages"),
+        ours("ours again, 0 pages"),
+        Setup { histories: PAGES_1000, ..ours("ours, 1,000 pages") },
+        Setup { histories: PAGES_10000, ..ours("ours, 10,000 pages") },
+        manual("manual, 0 pages"),
+        Setup { histories: PAGES_1000, ..manual("manual, 1,000 pages") },
+        Setup { histories: PAGES_10000, ..manual("manual, 10,000 pages") },
+        limit("limit: statements", [1, 32, 32, 2]),
     ];
-    let workload = Workload {
-        name: "64 connections, long histories",
-        about: "32 customers with 0, 1,000 or 10,000 full pages each, written directly beforehand. Those with 0 pages \
-                are others in each round; the other histories grow by what is appended, by a few pages in a hundred. \
-                With short histories the manual's is fast enough to reach its ten trades a second and customer, and \
-                loses the rest. The limit sends commands of 64 trades, 2 for each customer.",
-        connections: 64,
-        trades: 1,
-        customers: Box::new(|kind, round| {
-            let first = match kind {
-                Kind::Ours { pages: 0 } | Kind::Manual { pages: 0 } => round * contender::CUSTOMERS,
-                _ => 0,
-            };
-            Customers::Uniform(first + 1..=first + contender::CUSTOMERS)
-        }),
-        timing: settings.long_timing(),
-        contenders: contenders.iter().map(|(label, _)| *label).collect(),
-        comparisons: vec![
-            compare(OURS_10000, Rate, MANUAL_10000, AtLeast(20.0)),
-            compare(OURS_10000, Rate, OURS_0, AtLeast(0.95)),
-            compare(AGAIN_0, Rate, OURS_0, Same),
-            compare(OURS_1000, Rate, MANUAL_1000, Nothing),
-            compare(OURS_0, Rate, MANUAL_0, Nothing),
-        ],
+    let entry = |setup: &Setup| {
+        let customers = match setup.histories {
+            [] => Customers::InRound(|round| Customers::Uniform(round * 32 + 1..=(round + 1) * 32)),
+            _ => Customers::Uniform(1..=32),
+        };
+        let work = Work::Append { trades: 1, customers };
+        Entry { label: setup.label.to_owned(), contender: setup.label, work }
     };
-    Stage { name: "history", contenders, seeded: 0, workloads: vec![workload] }
+    let workload = workload(
+        "history",
+        [
+            "64 connections, long histories",
+            "32 customers with 0, 1,000 or 10,000 full pages each, written directly beforehand. Those with \
+             0 pages are others in each round; the other histories grow by what is appended, by a few pages \
+             in a hundred. With short histories the manual's is fast enough to reach its ten trades a \
+             second and customer, and loses the rest. The limit sends commands of 64 trades, 2 for each \
+             customer.",
+        ],
+        (64, timing),
+        setups.iter().map(entry).collect(),
+        (
+            RATE,
+            "ours, 10,000 pages / manual, 10,000 pages ≥ 20; ours, 10,000 pages / ours, 0 pages ≥ 0.95; \
+             ours again, 0 pages / ours, 0 pages; ours, 1,000 pages / manual, 1,000 pages; \
+             ours, 0 pages / manual, 0 pages",
+        ),
+    );
+    Stage { name: "history", setups, seeded: 0, workloads: vec![workload] }
 }
 
-fn arrays(settings: &Settings) -> Stage {
-    const BUCKETS: &str = "limit: full buckets";
-    let contenders = vec![
-        (OURS, Kind::Ours { pages: 0 }),
-        (AGAIN, Kind::Ours { pages: 0 }),
-        (FLAT, Kind::Flat),
-        (TIME_SERIES, Kind::TimeSeries),
-        (BUCKETS, statements(4, 250, 100, 10)),
-        (INSERTS, Kind::Limit(Commands::Inserts { senders: 4, batch: 500 })),
+fn arrays(timing: Timing) -> Stage {
+    let setups = vec![
+        ours("ours"),
+        ours("ours again"),
+        flat(),
+        time_series(),
+        limit("limit: full buckets", [4, 250, 100, 10]),
     ];
-    let workload = Workload {
-        name: "64 connections, arrays of 100",
-        about: "Arrays of 100 trades over 1,000 customers: by one `insertMany` each in flat and timeseries.",
-        connections: 64,
-        trades: 100,
-        customers: Box::new(|_, _| Customers::Uniform(1..=1000)),
-        timing: settings.long_timing(),
-        contenders: contenders.iter().map(|(label, _)| *label).collect(),
-        comparisons: vec![
-            compare(OURS, Rate, FLAT, AtLeast(0.6)),
-            compare(OURS, Rate, TIME_SERIES, Nothing),
-            compare(OURS, Rate, BUCKETS, Nothing),
-            compare(AGAIN, Rate, OURS, Same),
+    let labels: Vec<&str> = setups.iter().map(|setup| setup.label).collect();
+    let workload = workload(
+        "arrays",
+        [
+            "64 connections, arrays of 100",
+            "Arrays of 100 trades over 1,000 customers: by one `insertMany` each in flat and timeseries.",
         ],
-    };
-    Stage { name: "arrays", contenders, seeded: 0, workloads: vec![workload] }
+        (64, timing),
+        each(&labels, &Work::Append { trades: 100, customers: Customers::Uniform(1..=1000) }),
+        (RATE, "ours / flat ≥ 0.6; ours / timeseries; ours / limit: full buckets; ours again / ours"),
+    );
+    let workload = Workload { unit: "trades", ..workload };
+    Stage { name: "arrays", setups, seeded: 0, workloads: vec![workload] }
 }

@@ -1,10 +1,10 @@
-//! What a block of load has done, and the trades that it sent.
+//! The result of a block of load, and the trades that it sent.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::settings::Timing;
+use super::Timing;
 
 /// Every trade sent in a run has a quantity of its own, so that stored trades can be told apart.
 /// Trades written in preparation have smaller ones, see `history::quantity`.
@@ -16,25 +16,6 @@ pub fn take_quantities(count: u64) -> Range<u64> {
     first..first + count
 }
 
-/// The least quantity that no trade has yet.
-pub fn next_quantity() -> u64 {
-    NEXT_QUANTITY.load(Ordering::Relaxed)
-}
-
-/// How many trades, and the sum of their quantities: two sets that differ in one trade differ here.
-#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tally {
-    pub count: u64,
-    pub sum: u64,
-}
-
-impl Tally {
-    fn add(&mut self, quantities: &Range<u64>) {
-        self.count += quantities.end - quantities.start;
-        self.sum += quantities.clone().sum::<u64>();
-    }
-}
-
 /// When answers count.
 #[derive(Clone, Copy)]
 pub struct Window {
@@ -43,51 +24,42 @@ pub struct Window {
 }
 
 impl Window {
-    /// Begins now, with the warm-up.
-    pub fn open(timing: Timing) -> Self {
-        let from = Instant::now() + timing.warm_up;
-        Self { from, to: Some(from + timing.measured) }
-    }
-
-    /// For load that ends by itself.
-    pub fn unbounded() -> Self {
-        Self { from: Instant::now(), to: None }
+    /// Begins now, with the warm-up. Without a timing it counts all answers, of load that ends by itself.
+    pub fn open(timing: Option<Timing>) -> Self {
+        let from = Instant::now() + timing.map_or(Duration::ZERO, |timing| timing.warm_up);
+        Self { from, to: timing.map(|timing| from + timing.measured) }
     }
 
     pub fn is_over(self) -> bool {
         self.to.is_some_and(|to| Instant::now() >= to)
     }
-
-    /// From its start to its end, or to the latest answer that counts.
-    fn length(self, latest: Option<Instant>) -> Duration {
-        let end = self.to.unwrap_or_else(Instant::now);
-        latest.map_or(end, |latest| latest.max(end)) - self.from
-    }
 }
 
-/// What was answered, by one connection or by all.
-#[derive(Default)]
+/// The answers to one connection or to all.
+#[derive(Default, Clone)]
 pub struct Block {
-    /// Trades acknowledged, those of the warm-up included.
-    pub acknowledged: Tally,
+    /// Trades acknowledged, those of the warm-up included, and the sum of their quantities: two sets that differ in one
+    /// trade differ here.
+    pub acknowledged: u64,
+    pub sum: u64,
     /// Trades refused or not answered, those of the warm-up included.
     pub failed: u64,
-    /// What was acknowledged within the window: trades, or requests.
+    /// Acknowledged within the window: trades, or requests.
     pub measured: u64,
-    /// What failed within the window.
+    /// Failed within the window.
     pub measured_failed: u64,
     /// Of acknowledged requests within the window, in microseconds.
     pub latencies: Vec<u32>,
-    /// Of the latest answer that counts.
+    /// Time of the latest answer that counts.
     pub latest: Option<Instant>,
     /// How long the window was.
     pub length: Duration,
 }
 
 impl Block {
-    /// Notes the answer to a request that was sent at `sent`, for so many trades, or for itself alone.
+    /// Notes the answer to a request that was sent at `sent`, for `count` trades or for itself alone.
     ///
-    /// A connection's first answer counts also after the window: some take longer than that.
+    /// The first answer to a connection counts also after the window: some take longer than that.
     pub fn answered(&mut self, window: Window, sent: Instant, count: u64, good: bool) {
         let now = Instant::now();
         let none_yet = self.measured + self.measured_failed == 0;
@@ -95,43 +67,51 @@ impl Block {
             return;
         }
         self.latest = Some(now);
+        self.count(count, now - sent, good);
+    }
+
+    /// Counts an answer that is known to be within the window.
+    pub fn count(&mut self, count: u64, latency: Duration, good: bool) {
         if good {
             self.measured += count;
-            self.latencies.push(u32::try_from((now - sent).as_micros()).unwrap_or(u32::MAX));
+            self.latencies.push(micros(latency));
         } else {
             self.measured_failed += count;
         }
     }
 
-    /// Of load that has looked at its own window.
-    pub fn of(measured: u64, measured_failed: u64, mut latencies: Vec<u32>, length: Duration) -> Self {
-        latencies.sort_unstable();
-        Self { measured, measured_failed, latencies, length, ..Self::default() }
-    }
-
-    /// Notes what became of trades.
-    pub fn appended(&mut self, trades: &Range<u64>, stored: bool) {
-        if stored {
-            self.acknowledged.add(trades);
+    /// Notes whether trades were acknowledged.
+    pub fn appended(&mut self, trades: &Range<u64>, acknowledged: bool) {
+        let count = trades.end - trades.start;
+        if acknowledged {
+            self.acknowledged += count;
+            self.sum += trades.clone().sum::<u64>();
         } else {
-            self.failed += trades.end - trades.start;
+            self.failed += count;
         }
     }
 
-    /// All connections as one.
+    /// Adds the answers to another connection.
+    pub fn add(&mut self, other: Self) {
+        self.acknowledged += other.acknowledged;
+        self.sum += other.sum;
+        self.failed += other.failed;
+        self.measured += other.measured;
+        self.measured_failed += other.measured_failed;
+        self.latencies.extend(other.latencies);
+        self.latest = self.latest.max(other.latest);
+    }
+
+    /// All connections as one. The window lasts to its end, or to the latest answer that counts.
     pub fn merge(blocks: impl IntoIterator<Item = Self>, window: Window) -> Self {
         let mut all = Self::default();
-        for block in blocks {
-            all.acknowledged.count += block.acknowledged.count;
-            all.acknowledged.sum += block.acknowledged.sum;
-            all.failed += block.failed;
-            all.measured += block.measured;
-            all.measured_failed += block.measured_failed;
-            all.latencies.extend(block.latencies);
-            all.latest = all.latest.max(block.latest);
-        }
-        all.length = window.length(all.latest);
-        all.latencies.sort_unstable();
+        blocks.into_iter().for_each(|block| all.add(block));
+        let end = window.to.unwrap_or_else(Instant::now);
+        all.length = all.latest.map_or(end, |latest| latest.max(end)) - window.from;
         all
     }
+}
+
+pub fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }

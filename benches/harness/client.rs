@@ -1,36 +1,25 @@
 //! One connection: HTTP/1.1 by hand.
 //!
-//! The load shares the machine's cores with what it measures, so it does no more than it must: it writes a
-//! request in one piece, and reads status and length of an answer.
+//! The load shares the machine's cores with what it measures, so it does no more than it must: it writes a request in
+//! one piece, and reads status and length of an answer.
 
-use std::io::{Error, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The header by which a request and its repeat are known for one.
+/// The header that identifies a request and its repeats.
 pub const KEY: &str = "idempotency-key";
 
-/// What a client sends in that header: 128 random bits, in hexadecimal.
-#[derive(Clone, Copy)]
-pub struct Key(u128);
-
-impl Key {
-    pub fn fresh() -> Self {
-        Self(rand::random())
-    }
-}
-
-/// What a server has said.
 pub struct Answer<'a> {
     pub status: u16,
-    pub head: &'a str,
+    head: &'a str,
     pub body: &'a [u8],
 }
 
-/// A connection, made anew after it has failed.
+/// A connection. After a failure the next request opens a new one.
 pub struct Client {
     address: SocketAddr,
     stream: Option<TcpStream>,
@@ -44,25 +33,37 @@ impl Client {
         Self { address, stream: None, body: Vec::new(), request: Vec::new(), answer: Vec::new() }
     }
 
-    /// Posts a trade of each quantity, as one trade or as an array; true when they are acknowledged.
-    ///
-    /// # Errors
-    /// No answer, or none that can be understood.
+    /// Connects, so that the first request does not have to.
+    pub async fn connect(&mut self) -> std::io::Result<()> {
+        if self.stream.is_none() {
+            let stream = TcpStream::connect(self.address).await?;
+            stream.set_nodelay(true)?;
+            self.stream = Some(stream);
+        }
+        Ok(())
+    }
+
+    /// Posts a trade of each quantity, as one trade or as an array; true when they are acknowledged. A key is written in
+    /// hexadecimal.
     pub async fn append(
         &mut self,
         customer: u64,
-        quantities: &Range<u64>,
-        key: Option<Key>,
+        trades: &Range<u64>,
+        key: Option<u128>,
     ) -> std::io::Result<bool> {
-        write_body(&mut self.body, quantities)?;
-        self.request.clear();
-        write!(
-            self.request,
-            "POST /v1/customers/{customer}/trades HTTP/1.1\r\nhost: bench\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n",
-            self.body.len()
-        )?;
-        if let Some(Key(key)) = key {
+        self.body.clear();
+        let one = trades.end - trades.start == 1;
+        for trade in trades.clone() {
+            let before = match trade == trades.start {
+                _ if one => "",
+                true => "[",
+                false => ",",
+            };
+            write!(self.body, r#"{before}{{"type":"buy","ticker":"MDB","qty":{trade}}}"#)?;
+        }
+        self.body.extend_from_slice(if one { b"" } else { b"]" });
+        self.begin_post(&format!("/v1/customers/{customer}/trades"), self.body.len())?;
+        if let Some(key) = key {
             write!(self.request, "{KEY}: {key:032x}\r\n")?;
         }
         self.request.extend_from_slice(b"\r\n");
@@ -70,60 +71,48 @@ impl Client {
         Ok(self.exchange().await?.status == 201)
     }
 
-    /// Connects, so that the first request finds it done.
-    ///
-    /// # Errors
-    /// Nobody accepts.
-    pub async fn connect(&mut self) -> std::io::Result<()> {
-        if self.stream.is_none() {
-            self.stream = Some(connect(self.address).await?);
-        }
-        Ok(())
-    }
-
     /// Posts JSON.
-    ///
-    /// # Errors
-    /// No answer, or none that can be understood.
     pub async fn post(&mut self, path: &str, json: &str) -> std::io::Result<Answer<'_>> {
-        self.request.clear();
-        write!(
-            self.request,
-            "POST {path} HTTP/1.1\r\nhost: bench\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{json}",
-            json.len()
-        )?;
+        self.begin_post(path, json.len())?;
+        write!(self.request, "\r\n{json}")?;
         self.exchange().await
     }
 
     /// Gets a path. `headers` are whole lines with their ends.
-    ///
-    /// # Errors
-    /// No answer, or none that can be understood.
     pub async fn get(&mut self, path: &str, headers: &str) -> std::io::Result<Answer<'_>> {
         self.request.clear();
         write!(self.request, "GET {path} HTTP/1.1\r\nhost: bench\r\n{headers}\r\n")?;
         self.exchange().await
     }
 
+    fn begin_post(&mut self, path: &str, length: usize) -> std::io::Result<()> {
+        self.request.clear();
+        write!(
+            self.request,
+            "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
+        )
+    }
+
+    /// Sends the request, and reads the answer to its end.
     async fn exchange(&mut self) -> std::io::Result<Answer<'_>> {
-        let stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => connect(self.address).await?,
-        };
-        // Kept only when the answer was read to its end.
-        let stream = self.stream.insert(stream);
-        match exchange(stream, &self.request, &mut self.answer).await {
-            Ok((status, head)) => Ok(Answer {
-                status,
-                head: str::from_utf8(&self.answer[..head]).unwrap_or_default(),
-                body: &self.answer[head + 4..],
-            }),
-            Err(error) => {
-                self.stream = None;
-                Err(error)
+        self.connect().await?;
+        // Put back only in the end.
+        let mut stream = self.stream.take().ok_or(ErrorKind::NotConnected)?;
+        stream.write_all(&self.request).await?;
+        self.answer.clear();
+        let (status, head) = loop {
+            if stream.read_buf(&mut self.answer).await? == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
-        }
+            let Some(head) = self.answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { continue };
+            let (status, length) = read_head(&self.answer[..head]).ok_or(ErrorKind::InvalidData)?;
+            if self.answer.len() >= head + 4 + length {
+                break (status, head);
+            }
+        };
+        self.stream = Some(stream);
+        let text = str::from_utf8(&self.answer[..head]).unwrap_or_default();
+        Ok(Answer { status, head: text, body: &self.answer[head + 4..] })
     }
 }
 
@@ -134,58 +123,11 @@ impl Answer<'_> {
     }
 }
 
-async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
-fn write_body(body: &mut Vec<u8>, quantities: &Range<u64>) -> std::io::Result<()> {
-    body.clear();
-    let one = quantities.end - quantities.start == 1;
-    for quantity in quantities.clone() {
-        let before = if one {
-            ""
-        } else if quantity == quantities.start {
-            "["
-        } else {
-            ","
-        };
-        write!(body, r#"{before}{{"type":"buy","ticker":"MDB","qty":{quantity}}}"#)?;
-    }
-    if !one {
-        body.push(b']');
-    }
-    Ok(())
-}
-
-/// The status of the answer, which is read whole, and the length of its head.
-async fn exchange(
-    stream: &mut TcpStream,
-    request: &[u8],
-    answer: &mut Vec<u8>,
-) -> std::io::Result<(u16, usize)> {
-    stream.write_all(request).await?;
-    answer.clear();
-    loop {
-        if stream.read_buf(answer).await? == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        let Some(head) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { continue };
-        let (status, length) = read_head(&answer[..head]).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidData, "an answer without a status or a content-length")
-        })?;
-        if answer.len() >= head + 4 + length {
-            return Ok((status, head));
-        }
-    }
-}
-
 /// Status and content-length, whose name hyper and Fastify write in small letters.
 fn read_head(head: &[u8]) -> Option<(u16, usize)> {
     let head = str::from_utf8(head).ok()?;
     let status = head.get(9..12)?.parse().ok()?;
-    // Neither has a body, nor the length of one.
+    // These have neither a body nor its length.
     if matches!(status, 204 | 304) {
         return Some((status, 0));
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// A way of picking. Clones are one.
+/// A way to pick. Clones share their state.
 #[derive(Clone)]
 pub enum Customers {
     /// All equally often.
@@ -16,6 +16,8 @@ pub enum Customers {
     Zipf(Arc<[f64]>),
     /// Each once, in order, and then none.
     Each(Arc<AtomicU64>, u64),
+    /// Others in each round.
+    InRound(fn(u64) -> Self),
 }
 
 impl Customers {
@@ -27,7 +29,7 @@ impl Customers {
         Self::Each(Arc::new(AtomicU64::new(*range.start())), *range.end())
     }
 
-    /// The law of Zipf with exponent `s` over `count` customers, customer 1 the busiest.
+    /// Zipf's law with exponent `s` over `count` customers, customer 1 the busiest.
     pub fn zipf(count: u32, s: f64) -> Self {
         let shares = || (1..=count).map(|k| f64::from(k).powf(-s));
         let total: f64 = shares().sum();
@@ -36,6 +38,11 @@ impl Customers {
             Some(*sum)
         });
         Self::Zipf(summed.collect())
+    }
+
+    /// Those of a round.
+    pub fn in_round(&self, round: u64) -> Self {
+        if let Self::InRound(of) = self { of(round) } else { self.clone() }
     }
 
     /// `None` when all have had their turn.
@@ -50,6 +57,7 @@ impl Customers {
             Self::Each(next, last) => {
                 Some(next.fetch_add(1, Ordering::Relaxed)).filter(|customer| customer <= last)
             }
+            Self::InRound(_) => None,
         }
     }
 }

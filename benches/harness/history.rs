@@ -1,17 +1,11 @@
 //! Long histories, written directly: full pages, as the contender itself would have left them.
 
-use std::ops::RangeInclusive;
-
 use futures_util::future::try_join_all;
 use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
-use super::Result;
-use super::check::COLLECTION;
-
-/// The documents that a customer's page is made of.
-pub type Page = fn(customer: u64, page: u64) -> Vec<Document>;
+use super::{COLLECTION, Layout, Result};
 
 /// Second of page 1; page n has the n-th second after that. In the past, so that what is appended comes after.
 const FIRST_SECOND: u64 = 1_600_000_000;
@@ -22,21 +16,19 @@ const BATCH: usize = 200;
 /// Senders at once: as many as two cores can use.
 const WRITERS: usize = 4;
 
-/// Gives each customer so many full pages, the first of each customer before the second of any: as they would have
-/// come by and by.
-pub async fn write(
-    database: &Database,
-    form: Page,
-    customers: RangeInclusive<u64>,
-    pages: u64,
-) -> Result<()> {
-    let of_all = |page| customers.clone().map(move |customer| (customer, page));
+/// First and last customer, and how many full pages each of these has.
+pub type History = (u64, u64, u64);
+
+/// Writes a history, the first page of each customer before the second of any: the order in which they would have come.
+pub async fn write_history(database: &Database, layout: Layout, history: History) -> Result<()> {
+    let (first, last, pages) = history;
+    let of_all = |page| (first..=last).map(move |customer| (customer, page));
     let places: Vec<(u64, u64)> = (1..=pages).flat_map(of_all).collect();
     let batches: Vec<&[(u64, u64)]> = places.chunks(BATCH).collect();
     let collection = database.collection::<Document>(COLLECTION);
     let writers = (0..WRITERS).map(async |writer| {
         for batch in batches.iter().skip(writer).step_by(WRITERS) {
-            let documents = batch.iter().flat_map(|(customer, page)| form(*customer, *page));
+            let documents = batch.iter().flat_map(|(customer, page)| documents(layout, *customer, *page));
             collection.insert_many(documents).ordered(false).await?;
         }
         Ok(())
@@ -44,29 +36,36 @@ pub async fn write(
     try_join_all(writers).await.map(drop)
 }
 
-pub fn ours(customer: u64, page: u64) -> Vec<Document> {
-    let of_ours = doc! { "page": page as i64, "first": date(page), "last": date(page) };
-    vec![bucket(customer, page, of_ours)]
-}
-
-pub fn manual(customer: u64, page: u64) -> Vec<Document> {
-    vec![bucket(customer, page, doc! {})]
-}
-
-/// A page's trades, each a document.
-pub fn flat(customer: u64, page: u64) -> Vec<Document> {
+/// A page's documents.
+fn documents(layout: Layout, customer: u64, page: u64) -> Vec<Document> {
     let trade = |place| {
-        doc! {
-            "_id": flat_id(customer, page, place), "customerId": customer as i64, "type": "buy", "ticker": "MDB",
-            "qty": quantity(page, place) as i64, "date": date(page),
-        }
+        let qty = quantity(page, place) as i64;
+        doc! { "type": "buy", "ticker": "MDB", "qty": qty, "date": date(page) }
     };
-    (1..=10).map(trade).collect()
+    if !matches!(layout, Layout::Ours | Layout::Manual) {
+        let flat = |place| {
+            let mut document = doc! { "_id": flat_id(customer, page, place), "customerId": customer as i64 };
+            document.extend(trade(place));
+            document
+        };
+        return (1..=10).map(flat).collect();
+    }
+    let mut bucket = doc! { "_id": bucket_id(customer, page), "customerId": customer as i64 };
+    if layout == Layout::Ours {
+        bucket.extend(doc! { "page": page as i64, "first": date(page), "last": date(page) });
+    }
+    let history: Vec<Bson> = (1..=10).map(|place| trade(place).into()).collect();
+    bucket.extend(doc! { "count": 10, "history": history });
+    vec![bucket]
 }
 
-/// An id that can be told beforehand, and grows as time goes by: seconds, and then what is unique within them.
+pub fn bucket_id(customer: u64, page: u64) -> String {
+    format!("{customer}_{:010}", FIRST_SECOND + page)
+}
+
+/// An id that can be computed, and grows with time: seconds, and then what is unique within them.
 pub fn flat_id(customer: u64, page: u64, place: u64) -> ObjectId {
-    let seconds = (date(page).timestamp_millis() / 1000) as u32;
+    let seconds = (FIRST_SECOND + page) as u32;
     let unique = customer << 8 | place;
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&seconds.to_be_bytes());
@@ -75,27 +74,11 @@ pub fn flat_id(customer: u64, page: u64, place: u64) -> ObjectId {
 }
 
 /// The date of all trades of a page.
-pub fn date(page: u64) -> DateTime {
+fn date(page: u64) -> DateTime {
     DateTime::from_millis((FIRST_SECOND + page) as i64 * 1000)
 }
 
-/// What the trade at a place, 1 to 10, was of: its number in the history, by which an answer can be judged.
+/// What the trade at a place, 1 to 10, was of: its number in the history, by which an answer can be checked.
 pub fn quantity(page: u64, place: u64) -> u64 {
     (page - 1) * 10 + place
-}
-
-pub fn bucket_id(customer: u64, page: u64) -> String {
-    format!("{customer}_{:010}", FIRST_SECOND + page)
-}
-
-fn bucket(customer: u64, page: u64, between: Document) -> Document {
-    let trade = |place| {
-        let qty = quantity(page, place) as i64;
-        Bson::from(doc! { "type": "buy", "ticker": "MDB", "qty": qty, "date": date(page) })
-    };
-    let history: Vec<Bson> = (1..=10).map(trade).collect();
-    let mut bucket = doc! { "_id": bucket_id(customer, page), "customerId": customer as i64 };
-    bucket.extend(between);
-    bucket.extend(doc! { "count": 10, "history": history });
-    bucket
 }

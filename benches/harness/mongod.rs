@@ -1,7 +1,7 @@
 //! The run's own mongod: a replica set of one node, with its data in a temporary directory.
 //!
-//! Not `pagebucket::embedded`, whose cache of 0.5 GB suits a desk: here several databases are compared, and
-//! none should be slow because the others have filled the cache.
+//! Not `pagebucket::embedded`, whose cache of 0.5 GB suits a desk: here several databases are compared, and none should
+//! be slow because the others have filled the cache.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,9 @@ use std::process::Stdio;
 
 use mongodb::bson::doc;
 use mongodb::{Client, Database};
-use pagebucket::store::Connection;
+use pagebucket::domain::Clock;
+use pagebucket::store::trades::Capacity;
+use pagebucket::store::{Connection, Store};
 use tokio::process::{Child, Command};
 
 use super::Result;
@@ -20,7 +22,7 @@ const CACHE: &str = "2";
 /// Connections of each contender's driver.
 pub const POOL: u32 = 64;
 
-/// A running mongod. Dropping it kills it and removes its data.
+/// A running mongod. Dropping it kills it and removes its directory.
 pub struct Mongod {
     child: Child,
     directory: PathBuf,
@@ -34,13 +36,14 @@ impl Mongod {
         let binary = pagebucket::embedded::find_mongod(named.as_deref())?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let directory = std::env::temp_dir().join(format!("pagebucket-bench-{}-{port}", std::process::id()));
-        std::fs::create_dir_all(&directory)?;
+        let data = directory.join("data");
+        std::fs::create_dir_all(&data)?;
         let child = Command::new(binary)
             .args(["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", &port.to_string()])
             .args(["--wiredTigerCacheSizeGB", CACHE, "--oplogSize", "1024", "--nounixsocket", "--quiet"])
             .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
-            .args([Path::new("--dbpath"), &directory, Path::new("--logpath"), &directory.join("mongod.log")])
+            .args([Path::new("--dbpath"), &data, Path::new("--logpath"), &directory.join("mongod.log")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .kill_on_drop(true)
@@ -55,16 +58,30 @@ impl Mongod {
         format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port)
     }
 
-    /// For our store.
-    pub fn connection(&self, database: &str) -> Connection {
+    /// The same with the pool and the write concern that our store states with each command, for the peers.
+    pub fn peer_uri(&self) -> String {
+        format!("{}&w=majority&journal=true&maxPoolSize={POOL}", self.uri())
+    }
+
+    fn connection(&self, database: &str) -> Connection {
         Connection { uri: self.uri(), database: database.to_owned(), pool_size: POOL, observer: None }
     }
 
-    /// For everybody else: a database through a client of its own, with the same pool and the write concern
-    /// that our store states with each command.
+    /// Our store on a database, its collections made.
+    pub async fn store(&self, database: &str) -> Result<Store> {
+        let store = Store::connect(self.connection(database), Capacity::default(), Clock::system()).await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// A database through a client of its own.
     pub async fn database(&self, name: &str) -> Result<Database> {
-        let uri = format!("{}&w=majority&journal=true&maxPoolSize={POOL}", self.uri());
-        Ok(Client::with_uri_str(uri).await?.database(name))
+        Ok(Client::with_uri_str(self.peer_uri()).await?.database(name))
+    }
+
+    /// Where the run may keep a file as long as this runs.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
     }
 
     pub async fn version(&self) -> Result<String> {
@@ -72,7 +89,7 @@ impl Mongod {
         Ok(build.get_str("version")?.to_owned())
     }
 
-    /// Ends it, and removes its data.
+    /// Ends it, and removes its directory.
     pub async fn remove(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }

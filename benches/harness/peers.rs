@@ -1,125 +1,112 @@
-//! The peers: other ways of keeping the same trades in MongoDB.
+//! The peers: other ways to keep the same trades in MongoDB, each behind a handler that appends and one that lists.
 
+mod append;
+mod list;
+mod minimal;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, Regex, doc};
-use mongodb::options::{IndexOptions, TimeseriesGranularity, TimeseriesOptions};
-use mongodb::{Collection, Database, IndexModel};
-use pagebucket::domain::{CustomerId, Trade};
+use mongodb::{Collection, Database};
+use pagebucket::domain::{self, CustomerId};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
-use super::Result;
-use super::check::COLLECTION;
+pub use self::minimal::{by_id, same_bytes};
+use super::COLLECTION;
 
-/// One of them.
-#[derive(Clone, Debug)]
-pub enum Peer {
-    /// The MongoDB manual, "Group data with the bucket pattern": a plain collection, no index but `_id`.
-    Manual(Collection<Document>),
-    /// One document a trade, and an index by which pages could be read.
-    Flat(Collection<Document>),
-    /// The same with an id that the client gives each trade, under a unique index: it refuses a repeat.
-    FlatWithIds(Collection<Document>),
-    /// A native time-series collection, in which the server makes buckets by itself.
-    TimeSeries(Collection<Document>),
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The MongoDB manual's upsert, and its pages: buckets by a regex on `_id`, sorted, the pages before skipped.
+    Manual,
+    /// One document a trade; pages by skip and limit, and a count for the totals.
+    Flat,
+    /// Flat that keeps the client's key as the trade's id: it refuses a repeat.
+    FlatWithIds,
+    /// Flat without the count.
+    Skipping,
+    /// Flat by a cursor, the `_id` of the trade before. No page numbers, no totals.
+    Keyset,
 }
 
-impl Peer {
-    pub fn manual(database: &Database) -> Self {
-        Self::Manual(database.collection(COLLECTION))
-    }
-
-    pub async fn flat(database: &Database) -> Result<Self> {
-        Ok(Self::Flat(flat_collection(database).await?))
-    }
-
-    pub async fn flat_with_ids(database: &Database) -> Result<Self> {
-        let collection = flat_collection(database).await?;
-        let unique = IndexOptions::builder().unique(true).build();
-        let index = IndexModel::builder().keys(doc! { "tradeId": 1 }).options(unique).build();
-        collection.create_index(index).await?;
-        Ok(Self::FlatWithIds(collection))
-    }
-
-    pub async fn time_series(database: &Database) -> Result<Self> {
-        let options = TimeseriesOptions::builder()
-            .time_field("date".to_owned())
-            .meta_field("customerId".to_owned())
-            .granularity(TimeseriesGranularity::Seconds)
-            .build();
-        database.create_collection(COLLECTION).timeseries(options).await?;
-        Ok(Self::TimeSeries(database.collection(COLLECTION)))
-    }
-
-    /// Stores trades, one or more, with the client's write concern. `key` is what the client calls the request.
-    pub async fn append(
-        &self,
-        customer: CustomerId,
-        trades: &[Trade],
-        key: Option<&str>,
-    ) -> mongodb::error::Result<()> {
-        let collection = match self {
-            Self::Manual(collection) => {
-                for trade in trades {
-                    manual_append(collection, customer, trade).await?;
-                }
-                return Ok(());
-            }
-            Self::Flat(collection) | Self::FlatWithIds(collection) | Self::TimeSeries(collection) => {
-                collection
-            }
-        };
-        let documents = trades.iter().enumerate().map(|(index, trade)| {
-            let mut document = flat_document(customer, trade);
-            if matches!(self, Self::FlatWithIds(_)) {
-                // Without one it is null, and the second of these refused.
-                document.insert("tradeId", key.map(|key| format!("{key}{index}")));
-            }
-            document
-        });
-        if trades.len() == 1 {
-            for document in documents {
-                collection.insert_one(document).await?;
-            }
-        } else {
-            collection.insert_many(documents).await?;
-        }
-        Ok(())
-    }
+/// One of them on its collection.
+#[derive(Clone)]
+struct Peer {
+    way: Way,
+    documents: Collection<Document>,
+    buckets: Collection<Bucket>,
+    trades: Collection<Trade>,
 }
 
-async fn flat_collection(database: &Database) -> Result<Collection<Document>> {
-    let collection = database.collection(COLLECTION);
-    let index = IndexModel::builder().keys(doc! { "customerId": 1, "date": 1 }).build();
-    collection.create_index(index).await?;
-    Ok(collection)
+/// A bucket, ours or the manual's, as far as it is shown.
+#[derive(Clone, Deserialize)]
+struct Bucket {
+    history: Vec<Trade>,
 }
 
-/// The manual's statement:
-///
-/// ```js
-/// db.trades.updateOne(
-///   { _id: /^123_/, count: { $lt: 10 } },
-///   { $push: { history: {...} }, $inc: { count: 1 }, $setOnInsert: { _id: "123_1698349623", customerId: 123 } },
-///   { upsert: true })
-/// ```
-async fn manual_append(
-    collection: &Collection<Document>,
-    customer: CustomerId,
-    trade: &Trade,
-) -> mongodb::error::Result<()> {
-    let regex = Regex { pattern: format!("^{customer}_").try_into()?, options: String::new().try_into()? };
-    let filter = doc! { "_id": Bson::RegularExpression(regex), "count": { "$lt": 10 } };
-    let update = doc! {
-        "$push": { "history": trade_document(trade) },
-        "$inc": { "count": 1 },
-        "$setOnInsert": {
-            "_id": format!("{customer}_{}", trade.date.seconds()),
-            "customerId": customer.get() as i64,
-        },
+/// A trade, as far as it is stored and as all peers show it.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trade {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_id: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    /// By which a client can name a trade that has no number.
+    #[serde(
+        default,
+        rename(deserialize = "_id"),
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "as_hex"
+    )]
+    pub id: Option<ObjectId>,
+    #[serde(rename = "type")]
+    side: String,
+    ticker: String,
+    qty: i64,
+    #[serde(serialize_with = "as_text")]
+    date: DateTime,
+}
+
+fn as_hex<S: Serializer>(id: &Option<ObjectId>, serializer: S) -> Result<S::Ok, S::Error> {
+    id.map(ObjectId::to_hex).serialize(serializer)
+}
+
+fn as_text<S: Serializer>(date: &DateTime, serializer: S) -> Result<S::Ok, S::Error> {
+    let date = domain::Instant::from_millis(date.timestamp_millis());
+    date.map_err(serde::ser::Error::custom)?.serialize(serializer)
+}
+
+/// Where trades are appended and listed.
+pub fn routes(database: &Database, way: Way) -> Router {
+    let peer = Peer {
+        way,
+        documents: database.collection(COLLECTION),
+        buckets: database.collection(COLLECTION),
+        trades: database.collection(COLLECTION),
     };
-    collection.update_one(filter, update).upsert(true).await.map(drop)
+    let trades = get(list::list).post(append::append);
+    Router::new().route("/v1/customers/{customerId}/trades", trades).with_state(peer)
+}
+
+/// As ours, it has a body.
+fn refused(error: mongodb::error::Error) -> Response {
+    tracing::debug!(%error, "refused");
+    (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "title": "Refused" }))).into_response()
+}
+
+/// A trade as a document of its own.
+pub fn flat_document(customer: CustomerId, trade: &domain::Trade) -> Document {
+    let mut document = doc! { "customerId": customer.get() as i64 };
+    document.extend(trade_document(trade));
+    document
 }
 
 /// A trade as all contenders keep it.
-fn trade_document(trade: &Trade) -> Document {
+fn trade_document(trade: &domain::Trade) -> Document {
     doc! {
         "type": trade.side.name(),
         "ticker": trade.ticker.as_str(),
@@ -128,9 +115,8 @@ fn trade_document(trade: &Trade) -> Document {
     }
 }
 
-/// A trade as a document of its own.
-pub fn flat_document(customer: CustomerId, trade: &Trade) -> Document {
-    let mut document = doc! { "customerId": customer.get() as i64 };
-    document.extend(trade_document(trade));
-    document
+/// The manual's `/^123_/`.
+fn ids_of(customer: impl std::fmt::Display) -> mongodb::error::Result<Bson> {
+    let regex = Regex { pattern: format!("^{customer}_").try_into()?, options: String::new().try_into()? };
+    Ok(Bson::RegularExpression(regex))
 }

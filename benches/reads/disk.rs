@@ -1,108 +1,60 @@
 //! Bytes a trade on disk.
 
-use axum::Router;
-use mongodb::Database;
-use mongodb::bson::doc;
-
-use crate::harness::Result;
-use crate::harness::check::{COLLECTION, number};
-use crate::harness::customers::Customers;
-use crate::harness::load::{self, Append, Load};
-use crate::harness::mongod::Mongod;
-use crate::harness::ours::Ours;
-use crate::harness::peers::Peer;
-use crate::harness::settings::Settings;
-use crate::harness::shell;
-
-/// As `ONLY` names it.
-pub const STAGE: &str = "disk";
+use crate::harness::peers::{self, Way};
+use crate::harness::{
+    Bench, COLLECTION, Customers, DISK, Disk, Layout, Load, Report, Result, Section, Server, grouped,
+};
 
 /// The most that ours may take, as a share of what flat takes.
-pub const EXPECTED: f64 = 0.5;
+const EXPECTED: f64 = 0.5;
 
 const CUSTOMERS: u64 = 10_000;
 
-/// Bytes a trade of a collection, after a checkpoint.
-pub struct Disk {
-    pub label: &'static str,
-    /// How the trades came.
-    pub by: &'static str,
-    pub trades: u64,
-    /// The documents before compression.
-    pub documents: f64,
-    /// The file with the documents, free blocks included.
-    pub data: f64,
-    /// Of that, what is free to be used again.
-    pub free: f64,
-    pub indexes: f64,
-}
-
-impl Disk {
-    pub fn total(&self) -> f64 {
-        self.data + self.indexes
-    }
-}
-
 /// Has ours and flat store the same trades over HTTP: one by one, and in arrays of 100.
-pub async fn measure(mongod: &Mongod, settings: &Settings) -> Result<Vec<Disk>> {
-    let each = if settings.quick { 10 } else { 100 };
-    let mut measured = Vec::new();
+pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    let each = if bench.settings.quick { 10 } else { 100 };
+    let count = CUSTOMERS * each;
+    let about = format!(
+        "Bytes a trade after {} trades over 10,000 customers, sent over HTTP by 64 connections, and a \
+         checkpoint: the files of data and indexes. Of the data some is free to be used again: pages that \
+         were rewritten. Documents: before compression. Flat with its indexes on `_id` and `{{customerId, \
+         date}}`.",
+        grouped(count)
+    );
+    let mut section = Section::new("disk", about, &[&["Trades came", "Documents"], &DISK[..]].concat());
     for (by, requests, trades) in [("one by one", each, 1), ("in arrays of 100", each / 100, 100)] {
         // A quick run has too few for arrays.
         if requests == 0 {
             continue;
         }
-        let ours = format!("bench_{STAGE}_ours_{trades}");
-        eprintln!("bench: {STAGE}: {} trades {by}", CUSTOMERS * each);
-        let server = Ours::start(Ours::prepare(mongod, &ours).await?, &[]).await?;
-        append(server.address, requests, trades).await?;
-        server.stop().await?;
-        measured.push(look(mongod, &ours, "ours", by, CUSTOMERS * each).await?);
-
-        let flat = format!("bench_{STAGE}_flat_{trades}");
-        let peer = Peer::flat(&mongod.database(&flat).await?).await?;
-        let routes = Router::new().route(shell::TRADES, shell::appends(peer));
-        let (address, serving) = shell::serve(shell::layered(routes)).await?;
-        append(address, requests, trades).await?;
-        serving.abort();
-        measured.push(look(mongod, &flat, "flat", by, CUSTOMERS * each).await?);
-    }
-    Ok(measured)
-}
-
-/// So many requests for each customer; the second for anyone after the first for everyone.
-async fn append(address: std::net::SocketAddr, requests: u64, trades: u64) -> Result<()> {
-    for _ in 0..requests {
-        let task = Append { trades, customers: Customers::each(1..=CUSTOMERS), keyed: false };
-        let block = load::run(address, Load { connections: 64, task, timing: None, seed: 0 }).await?;
-        if block.failed > 0 {
-            return Err(format!("{} trades were refused", block.failed).into());
+        let mut totals = Vec::new();
+        for (label, layout) in [("ours", Layout::Ours), ("flat", Layout::Flat("date"))] {
+            eprintln!("bench: disk: {label}, {count} trades {by}");
+            let name = format!("bench_disk_{label}_{trades}");
+            let database = layout.create(&bench.mongod, &name).await?;
+            let server = match layout {
+                Layout::Ours => Server::ours(bench.mongod.store(&name).await?, &[]).await?,
+                _ => Server::peer(peers::routes(&database, Way::Flat), true).await?,
+            };
+            // The second for any customer after the first for all.
+            for _ in 0..requests {
+                let load = Load::append(64, trades, Customers::each(1..=CUSTOMERS), None);
+                let failed = load.run(server.address).await?.failed;
+                if failed > 0 {
+                    return Err(format!("{label}: {failed} trades were refused").into());
+                }
+            }
+            server.stop().await?;
+            let disk = Disk::of(&database, COLLECTION).await?;
+            database.drop().await?;
+            totals.push(disk.total());
+            section.row(label, [by.to_owned()].into_iter().chain(disk.cells(count, 1)));
         }
+        let ratio = totals[0] / totals[1];
+        let (work, most, measured) =
+            (format!("disk, trades {by}"), format!("≤ {EXPECTED}"), format!("{ratio:.2}"));
+        report.expect([&work, "bytes a trade, ours / flat", &most, &measured], ratio <= EXPECTED, "");
     }
+    report.sections.push(section);
     Ok(())
-}
-
-/// Drops the database afterwards.
-async fn look(
-    mongod: &Mongod,
-    name: &str,
-    label: &'static str,
-    by: &'static str,
-    trades: u64,
-) -> Result<Disk> {
-    mongod.database("admin").await?.run_command(doc! { "fsync": 1 }).await?;
-    let database: Database = mongod.database(name).await?;
-    let stats = database.run_command(doc! { "collStats": COLLECTION }).await?;
-    let a_trade = |field| number(&stats, field).map(|bytes| bytes / trades as f64);
-    let disk = Disk {
-        label,
-        by,
-        trades,
-        documents: a_trade("size")?,
-        data: a_trade("storageSize")?,
-        free: a_trade("freeStorageSize")?,
-        indexes: a_trade("totalIndexSize")?,
-    };
-    database.drop().await?;
-    Ok(disk)
 }

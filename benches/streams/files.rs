@@ -1,43 +1,21 @@
-//! Files of trades, in a directory that goes when the run ends.
+//! Files of trades.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pagebucket::domain::{CustomerId, Instant};
 use pagebucket::import::{Columns, Format, Rows};
+use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::harness::Result;
-use crate::harness::block::take_quantities;
-use crate::harness::customers::Customers;
+use crate::harness::{Bench, Customers, Result, take_quantities};
 
-/// Where files are. Dropping it removes them.
-pub struct Directory(PathBuf);
-
-impl Directory {
-    pub fn new() -> Result<Self> {
-        let directory = std::env::temp_dir().join(format!("pagebucket-bench-streams-{}", std::process::id()));
-        std::fs::create_dir(&directory)?;
-        Ok(Self(directory))
-    }
-
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
-    }
-}
-
-/// A file of trades, NDJSON.
+/// A file of trades, NDJSON. Dropping it removes it.
 pub struct Trades {
     pub path: PathBuf,
-    /// Whose they are, where that stands in no row.
+    /// Whose they are, where no row says it.
     pub customer: Option<u64>,
     /// One for each trade, in order.
     pub quantities: Range<u64>,
@@ -46,25 +24,24 @@ pub struct Trades {
 /// Second of the first trade; each is a second later. In the past, as what is imported is.
 const FIRST_SECOND: u64 = 1_500_000_000;
 
-/// A trade as a line. What is said of its customer has a comma behind it.
-fn row(customer: &str, quantity: u64, index: u64) -> Result<String> {
-    let date = Instant::from_millis((FIRST_SECOND + index) as i64 * 1000)?;
-    Ok(format!("{{{customer}\"type\":\"buy\",\"ticker\":\"MDB\",\"qty\":{quantity},\"date\":\"{date}\"}}\n"))
-}
-
 impl Trades {
-    /// Writes so many trades: of one customer, or of many by chance.
-    pub fn write(path: PathBuf, customers: Option<&Customers>, count: u64, rng: &mut StdRng) -> Result<Self> {
-        let quantities = take_quantities(count);
+    /// Writes so many trades: of customer 1, or each of a random one of so many customers.
+    pub fn write(bench: &Bench, name: &str, customers: u64, count: u64) -> Result<Self> {
+        let mut rng = StdRng::seed_from_u64(bench.settings.seed);
+        let (path, quantities) = (bench.mongod.file(name), take_quantities(count));
+        let of_one = (customers == 1).then_some(1);
+        let customers = Customers::Uniform(1..=customers);
         let mut file = BufWriter::new(File::create_new(&path)?);
-        for (index, quantity) in (0..).zip(quantities.clone()) {
-            let customer = customers.and_then(|customers| customers.pick(rng));
-            let customer =
-                customer.map_or_else(String::new, |customer| format!("\"customerId\":{customer},"));
-            file.write_all(row(&customer, quantity, index)?.as_bytes())?;
+        for (second, quantity) in (FIRST_SECOND..).zip(quantities.clone()) {
+            let customer = match (of_one, customers.pick(&mut rng)) {
+                (None, Some(customer)) => format!("\"customerId\":{customer},"),
+                _ => String::new(),
+            };
+            let date = Instant::from_millis(second as i64 * 1000)?;
+            writeln!(file, r#"{{{customer}"type":"buy","ticker":"MDB","qty":{quantity},"date":"{date}"}}"#)?;
         }
         file.flush()?;
-        Ok(Self { path, customer: customers.is_none().then_some(1), quantities })
+        Ok(Self { path, customer: of_one, quantities })
     }
 
     pub fn count(&self) -> u64 {
@@ -85,10 +62,8 @@ impl Trades {
     }
 }
 
-/// How many rows a file has, and the last of them.
-pub fn count_rows(path: &Path) -> Result<(u64, String)> {
-    let text = std::fs::read(path)?;
-    let rows = text.iter().filter(|byte| **byte == b'\n').count() as u64;
-    let last = text.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok((rows, String::from_utf8_lossy(last).into_owned()))
+impl Drop for Trades {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.path).ok();
+    }
 }

@@ -7,10 +7,17 @@ use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket::store::page_views::COLLECTION;
 
-use crate::harness::Result;
-use crate::harness::check::Verdict;
-use crate::open_loop::Told;
-use crate::views::{MinuteNumber, start};
+use super::view::{MinuteNumber, start};
+use crate::harness::{Result, Verdict};
+
+/// What clients were told of the views of a minute.
+#[derive(Clone, Copy, Default)]
+pub struct Told {
+    /// That they are counted.
+    pub counted: u64,
+    /// Something else, or nothing.
+    pub failed: u64,
+}
 
 /// What clients of a contender were told, by minute: some minutes are counted in again and again.
 #[derive(Default)]
@@ -19,44 +26,39 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Adds what clients were told in a block, and compares all that they were ever told of these minutes with what
-    /// is stored.
-    pub async fn judge(
-        &mut self,
-        database: &Database,
-        told: &HashMap<MinuteNumber, Told>,
-    ) -> Result<Verdict> {
+    pub fn note(&mut self, minute: MinuteNumber, counted: bool) {
+        let told = self.told.entry(minute).or_default();
+        *if counted { &mut told.counted } else { &mut told.failed } += 1;
+    }
+
+    /// Adds another's, whose minutes are the result.
+    pub fn add(&mut self, other: Self) -> Vec<MinuteNumber> {
+        for (minute, told) in &other.told {
+            let all = self.told.entry(*minute).or_default();
+            all.counted += told.counted;
+            all.failed += told.failed;
+        }
+        other.told.into_keys().collect()
+    }
+
+    /// Compares all that clients were ever told of these minutes with what is stored.
+    pub async fn judge(&self, database: &Database, minutes: &[MinuteNumber]) -> Result<Verdict> {
+        let starts: Vec<i64> = minutes.iter().map(|minute| start(*minute)).collect();
+        let stored = stored(database, &starts).await?;
         let mut verdict = Verdict::default();
-        let minutes: Result<Vec<(MinuteNumber, i64)>> =
-            told.keys().map(|minute| Ok((*minute, start(*minute)?))).collect();
-        let minutes = minutes?;
-        let stored = stored(database, minutes.iter().map(|(_, start)| *start)).await?;
-        for (minute, start) in minutes {
-            let all = self.told.entry(minute).or_default();
-            all.counted += told[&minute].counted;
-            all.failed += told[&minute].failed;
-            let Stored { total, seconds } = stored.get(&start).copied().unwrap_or_default();
-            let more = total.saturating_sub(all.counted);
-            verdict.lost += all.counted.saturating_sub(total);
-            // More than can be explained by failed requests, or in no second.
-            verdict.wrong += more.saturating_sub(all.failed) + total.abs_diff(seconds);
-            verdict.unacknowledged += more.min(all.failed);
+        for (minute, start) in minutes.iter().zip(starts) {
+            let Told { counted, failed } = self.told[minute];
+            let (total, seconds) = stored.get(&start).copied().unwrap_or_default();
+            verdict.add(Verdict::of(total, counted, failed));
+            verdict.wrong += total.abs_diff(seconds);
         }
         Ok(verdict)
     }
 }
 
-/// Views of all pages in a minute.
-#[derive(Clone, Copy, Default)]
-struct Stored {
-    total: u64,
-    /// The same by the second, added up.
-    seconds: u64,
-}
-
-/// By the beginning of the minute.
-async fn stored(database: &Database, starts: impl Iterator<Item = i64>) -> Result<HashMap<i64, Stored>> {
-    let starts: Vec<Bson> = starts.map(|start| DateTime::from_millis(start).into()).collect();
+/// Views of all pages by the beginning of their minute: the totals, and the seconds added up.
+async fn stored(database: &Database, starts: &[i64]) -> Result<HashMap<i64, (u64, u64)>> {
+    let starts: Vec<Bson> = starts.iter().map(|start| DateTime::from_millis(*start).into()).collect();
     let seconds =
         doc! { "$sum": { "$map": { "input": { "$objectToArray": "$seconds" }, "in": "$$this.v" } } };
     let pipeline = vec![
@@ -71,8 +73,8 @@ async fn stored(database: &Database, starts: impl Iterator<Item = i64>) -> Resul
     let mut stored = HashMap::new();
     while let Some(found) = found.try_next().await? {
         let number = |field: &str| -> Result<u64> { Ok(u64::try_from(found.get_i64(field)?)?) };
-        let of_minute = Stored { total: number("total")?, seconds: number("seconds")? };
-        stored.insert(found.get_datetime("_id")?.timestamp_millis(), of_minute);
+        let minute = found.get_datetime("_id")?.timestamp_millis();
+        stored.insert(minute, (number("total")?, number("seconds")?));
     }
     Ok(stored)
 }

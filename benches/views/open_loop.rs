@@ -1,14 +1,14 @@
 //! An open loop: views come when they come, whether or not those before them are answered.
 //!
 //! They are spread evenly over each second, and a view's latency runs from the moment at which it was to be sent. So one
-//! that had to wait, for a connection or because the load itself was late, has waited, and a server that stands
-//! still for a tenth of a second delays all views of that time and not one for each connection (the fault
-//! that is called coordinated omission).
+//! that had to wait, for a connection or because the load itself was late, has waited, and a server that stands still for a
+//! tenth of a second delays all views of that time and not one for each connection (the fault that is called coordinated
+//! omission).
 //!
-//! The load shares the machine's cores with what it measures. One thread sleeps until views are due and hands them
-//! to connections that are idle, the one that was busy last first; what waits for a connection does so in order.
+//! The load shares the machine's cores with what it measures. One thread sleeps until views are due and hands them to
+//! connections that are idle, the one that was busy last first; what waits for a connection does so in order.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -19,16 +19,16 @@ use rand::rngs::StdRng;
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::harness::Result;
-use crate::harness::block::Block;
-use crate::harness::settings::Timing;
-use crate::views::{MinuteNumber, Pattern, View};
+use super::ledger::Ledger;
+use super::upsert::{COUNTING, Upserts};
+use super::view::{Pattern, View, path, start};
+use crate::harness::{Block, Client, Result, Timing, micros};
 
 /// Among which users are divided, as in the scenario. Each has connections of its own.
 pub const PROCESSES: usize = 4;
 
-/// Views that are due within this time of each other may be sent at once: a thread that woke for each of 20,000 a
-/// second would take a core for itself.
+/// Views that are due within this time of each other may be sent at once: a thread that woke for each of 20,000 a second
+/// would take a core for itself.
 const TICK: Duration = Duration::from_micros(500);
 
 /// What comes in.
@@ -43,83 +43,45 @@ pub struct Arrivals {
     pub patience: Duration,
 }
 
-/// One connection, or what a bare driver has in its place.
-pub trait Counter: Send + 'static {
-    /// Prepares for the first view.
-    fn ready(&mut self) -> impl Future<Output = Result<()>> + Send;
-
-    /// Counts a view; true when it is acknowledged.
-    fn count(&mut self, view: View) -> impl Future<Output = bool> + Send;
+/// What counts one view at a time.
+pub enum Counter {
+    /// A connection to a server.
+    Http(Client),
+    Driver(Upserts),
 }
 
-/// What clients were told of the views of a minute.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Told {
-    /// That they are counted.
-    pub counted: u64,
-    /// Something else, or nothing.
-    pub failed: u64,
+impl Counter {
+    /// Connects. A driver does that by itself, when there is no connection for a command: in the warm-up.
+    async fn ready(&mut self) -> std::io::Result<()> {
+        if let Self::Http(client) = self { client.connect().await } else { Ok(()) }
+    }
+
+    /// True when the view is acknowledged.
+    async fn count(&mut self, view: View) -> bool {
+        match self {
+            Self::Http(client) => {
+                let Ok(json) = view.json() else { return false };
+                client.post(COUNTING, &json).await.is_ok_and(|answer| answer.status == 204)
+            }
+            Self::Driver(upserts) => {
+                upserts.count(&path(view.page), start(view.minute), view.second, 1).await.is_ok()
+            }
+        }
+    }
 }
 
 /// What has become of all that came in.
 #[derive(Default)]
 pub struct Answers {
-    /// Within the window: acknowledged.
-    counted: u64,
-    /// Within the window: refused, not answered, or not even sent.
-    failed: u64,
-    /// Of views acknowledged within the window, in microseconds.
-    latencies: Vec<u32>,
-    /// How long after they were to be sent those of the window were sent, in microseconds, sorted.
+    /// The window; views that were not even sent have failed.
+    pub block: Block,
+    /// How long after they were to be sent those of the window were sent, in microseconds.
     pub lateness: Vec<u32>,
-    /// By minute, the warm-up included.
-    pub told: HashMap<MinuteNumber, Told>,
-}
-
-impl Answers {
-    fn note(&mut self, arrival: Arrival, sent: Instant, counted: bool) {
-        let told = self.told.entry(arrival.view.minute).or_default();
-        if counted {
-            told.counted += 1;
-        } else {
-            told.failed += 1;
-        }
-        if !arrival.measured {
-            return;
-        }
-        self.lateness.push(micros(sent - arrival.due));
-        if counted {
-            self.counted += 1;
-            self.latencies.push(micros(arrival.due.elapsed()));
-        } else {
-            self.failed += 1;
-        }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.counted += other.counted;
-        self.failed += other.failed;
-        self.latencies.extend(other.latencies);
-        self.lateness.extend(other.lateness);
-        for (minute, told) in other.told {
-            let all = self.told.entry(minute).or_default();
-            all.counted += told.counted;
-            all.failed += told.failed;
-        }
-    }
-
-    /// The window as a block, its latencies sorted.
-    pub fn block(&self, window: Duration) -> Block {
-        Block::of(self.counted, self.failed, self.latencies.clone(), window)
-    }
-}
-
-fn micros(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+    /// The warm-up included.
+    pub told: Ledger,
 }
 
 /// A view that is due.
-#[derive(Debug, Clone, Copy)]
 struct Arrival {
     view: View,
     due: Instant,
@@ -129,11 +91,6 @@ struct Arrival {
 /// Where a process's connections get their views.
 #[derive(Default)]
 struct Line {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
     /// Views without a connection.
     waiting: VecDeque<Arrival>,
     /// Connections without a view, the one that was busy last at the end.
@@ -142,85 +99,76 @@ struct State {
     until: Option<Instant>,
 }
 
-impl Line {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hand(&self, arrival: Arrival) {
-        let mut state = self.state();
-        // None is dropped before the end.
-        match state.idle.pop() {
-            Some(idle) => drop(idle.send(arrival)),
-            None => state.waiting.push_back(arrival),
-        }
-    }
-
-    fn close(&self, patience: Duration) {
-        let mut state = self.state();
-        state.until = Some(Instant::now() + patience);
-        state.idle.clear();
-    }
-
-    /// The next view; `None` when there will be no more.
-    async fn next(&self) -> Option<Arrival> {
-        let coming = {
-            let mut state = self.state();
-            match (state.waiting.front(), state.until) {
-                (_, Some(until)) if Instant::now() > until => return None,
-                (Some(_), _) => return state.waiting.pop_front(),
-                (None, Some(_)) => return None,
-                (None, None) => {
-                    let (sender, coming) = oneshot::channel();
-                    state.idle.push(sender);
-                    coming
-                }
-            }
-        };
-        coming.await.ok()
-    }
+fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends what comes in through these connections, in the runtime that calls; an element of `counters` is a
-/// process.
-pub async fn run<C: Counter>(counters: Vec<Vec<C>>, arrivals: Arrivals) -> Result<Answers> {
-    let lines: Vec<Arc<Line>> = counters.iter().map(|_| Arc::default()).collect();
+/// The next view; `None` when there will be no more.
+async fn next(line: &Mutex<Line>) -> Option<Arrival> {
+    let coming = {
+        let mut line = lock(line);
+        if line.until.is_some_and(|until| Instant::now() > until) {
+            return None;
+        }
+        if let Some(arrival) = line.waiting.pop_front() {
+            return Some(arrival);
+        }
+        let (sender, coming) = oneshot::channel();
+        // After the end it is dropped here, and nothing comes.
+        if line.until.is_none() {
+            line.idle.push(sender);
+        }
+        coming
+    };
+    coming.await.ok()
+}
+
+/// Sends what comes in through these counters, in the runtime that calls; an element of `counters` is a process.
+pub async fn run(counters: Vec<Vec<Counter>>, arrivals: Arrivals) -> Result<Answers> {
+    let lines: Vec<Arc<Mutex<Line>>> = counters.iter().map(|_| Arc::default()).collect();
     let mut getting_ready = JoinSet::new();
-    for (process, counters) in counters.into_iter().enumerate() {
+    for (counters, line) in counters.into_iter().zip(&lines) {
         for mut counter in counters {
-            getting_ready.spawn(async move { counter.ready().await.map(|()| (process, counter)) });
+            let line = Arc::clone(line);
+            getting_ready.spawn(async move { counter.ready().await.map(|()| connection(counter, line)) });
         }
     }
     let mut connections = JoinSet::new();
     for ready in getting_ready.join_all().await {
-        let (process, counter) = ready?;
-        connections.spawn(connection(counter, Arc::clone(&lines[process])));
+        connections.spawn(ready?);
     }
-    let clock = lines.clone();
+    let (clock, window) = (lines.clone(), arrivals.timing.measured);
     spawn_blocking(move || send_in_time(&clock, &arrivals)).await?;
     let mut all = Answers::default();
     for answers in connections.join_all().await {
-        all.merge(answers);
+        all.block.add(answers.block);
+        all.lateness.extend(answers.lateness);
+        all.told.add(answers.told);
     }
     for line in lines {
-        all.failed += line.state().waiting.iter().filter(|arrival| arrival.measured).count() as u64;
+        all.block.measured_failed +=
+            lock(&line).waiting.iter().filter(|arrival| arrival.measured).count() as u64;
     }
-    all.lateness.sort_unstable();
+    all.block.length = window;
     Ok(all)
 }
 
-async fn connection<C: Counter>(mut counter: C, line: Arc<Line>) -> Answers {
+async fn connection(mut counter: Counter, line: Arc<Mutex<Line>>) -> Answers {
     let mut answers = Answers::default();
-    while let Some(arrival) = line.next().await {
+    while let Some(Arrival { view, due, measured }) = next(&line).await {
         let sent = Instant::now();
-        let counted = counter.count(arrival.view).await;
-        answers.note(arrival, sent, counted);
+        let counted = counter.count(view).await;
+        answers.told.note(view.minute, counted);
+        if measured {
+            answers.lateness.push(micros(sent - due));
+            answers.block.count(1, due.elapsed(), counted);
+        }
     }
     answers
 }
 
 /// Hands views over as they come due, to one process after the other, and then closes the lines.
-fn send_in_time(lines: &[Arc<Line>], arrivals: &Arrivals) {
+fn send_in_time(lines: &[Arc<Mutex<Line>>], arrivals: &Arrivals) {
     wake_in_time();
     let Arrivals { per_second, timing, pattern, seed, patience } = arrivals;
     let mut rng = StdRng::seed_from_u64(*seed);
@@ -237,17 +185,26 @@ fn send_in_time(lines: &[Arc<Line>], arrivals: &Arrivals) {
         }
         let measured = number >= warm_up;
         let view = pattern.view(number, measured, &mut rng);
-        lines[number as usize % lines.len()].hand(Arrival { view, due, measured });
+        let mut line = lock(&lines[number as usize % lines.len()]);
+        let arrival = Arrival { view, due, measured };
+        // No idle connection is dropped before the end.
+        match line.idle.pop() {
+            Some(idle) => drop(idle.send(arrival)),
+            None => line.waiting.push_back(arrival),
+        }
     }
-    lines.iter().for_each(|line| line.close(*patience));
+    for mut line in lines.iter().map(|line| lock(line)) {
+        line.until = Some(Instant::now() + *patience);
+        line.idle.clear();
+    }
 }
 
-/// Lets this thread be woken when it asked to be, and not up to 50 microseconds later, which is the system's habit.
+/// Lets the system wake this thread when it asked for it, and not up to 50 microseconds later, which is the default.
 fn wake_in_time() {
     if let Ok(path) = std::fs::read_link("/proc/thread-self")
         && let Some(thread) = path.file_name()
     {
-        // Where it may not, it is woken later: that is in the latencies, and in `lateness`.
+        // Where that is not allowed, it wakes later: that is in the latencies, and in `lateness`.
         std::fs::write(Path::new("/proc").join(thread).join("timerslack_ns"), "1").ok();
     }
 }

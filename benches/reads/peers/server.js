@@ -4,32 +4,25 @@
 //
 //   NODE_PATH=…/node_modules node server.js LIBRARY CONNECTION_STRING DATABASE
 //
-// It prints its port on its first line, and ends when its standard input does.
+// It prints its URL on its first line, and ends when its standard input does.
 
 const fastify = require('fastify');
 
 const [library, uri, database] = process.argv.slice(2);
 
 // So that Fastify writes the answers with its compiled serializers, as its manual advises.
-const trade = {
-  type: 'object',
-  properties: {
-    _id: { type: 'string' },
-    type: { type: 'string' },
-    ticker: { type: 'string' },
-    qty: { type: 'integer' },
-    date: { type: 'string', format: 'date-time' },
-  },
-};
+const [text, integer] = [{ type: 'string' }, { type: 'integer' }];
+const date = { type: 'string', format: 'date-time' };
+const trade = { type: 'object', properties: { _id: text, type: text, ticker: text, qty: integer, date } };
 const listing = {
   type: 'object',
   properties: {
-    customerId: { type: 'integer' },
-    page: { type: 'integer' },
-    totalTrades: { type: 'integer' },
-    totalPages: { type: 'integer' },
+    customerId: integer,
+    page: integer,
+    totalTrades: integer,
+    totalPages: integer,
     items: { type: 'array', items: trade },
-    links: { type: 'object', properties: { next: { type: 'string' } } },
+    links: { type: 'object', properties: { next: text } },
   },
 };
 
@@ -62,7 +55,7 @@ function token(after) {
   return after?.length === 24 ? Buffer.from(JSON.stringify({ $oid: after })).toString('base64url') : after;
 }
 
-// Pages by cursor, without totals.
+// Pages by cursor, without totals. Only read.
 async function mongoCursorPagination() {
   const { MongoClient } = require('mongodb');
   const { find } = require('mongo-cursor-pagination');
@@ -75,9 +68,6 @@ async function mongoCursorPagination() {
       const links = hasNext ? { next: `/v1/customers/${customerId}/trades?after=${next}` } : {};
       return { customerId, items: results, links };
     },
-    async append(customerId, { type, ticker, qty }) {
-      await trades.insertOne({ customerId, type, ticker, qty, date: new Date() });
-    },
   };
 }
 
@@ -85,7 +75,7 @@ async function main() {
   const open = { 'mongoose-paginate-v2': mongoosePaginate, 'mongo-cursor-pagination': mongoCursorPagination };
   const history = await open[library]();
   const app = fastify();
-  const params = { type: 'object', properties: { customerId: { type: 'integer' } } };
+  const params = { type: 'object', properties: { customerId: integer } };
   const querystring = { type: 'object', properties: { page: { type: 'integer', minimum: 1 } } };
   const path = '/v1/customers/:customerId/trades';
   app.get(path, { schema: { params, querystring, response: { 200: listing } } }, (request) =>
@@ -95,7 +85,7 @@ async function main() {
     return reply.code(201).send({ customerId: request.params.customerId });
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
-  console.log(app.server.address().port);
+  console.log(`http://127.0.0.1:${app.server.address().port}`);
   process.stdin.resume().on('end', () => process.exit());
 }
 

@@ -1,6 +1,6 @@
 //! What is counted: a view of one of some pages, in a minute and a second of it.
 
-use pagebucket::domain::{Instant, Minute, PagePath};
+use pagebucket::domain::Instant;
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -15,8 +15,7 @@ const FIRST_MINUTE: i64 = 1_388_570_400_000 / 60_000;
 /// A minute of the run: 0 is the first.
 pub type MinuteNumber = u32;
 
-/// One view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct View {
     pub page: u32,
     pub minute: MinuteNumber,
@@ -24,10 +23,9 @@ pub struct View {
 }
 
 /// Which page a view is of, and when.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Pattern {
-    /// One of so many pages by chance, in a second by chance of one minute. Views before the window are in
-    /// another.
+    /// A random one of so many pages, in a random second of one minute. Views before the window are in another.
     Random { pages: u32, warm_up: MinuteNumber, measured: MinuteNumber },
     /// Each view in a minute of its page's that has none yet: [`PAGES`] in one minute and then the next ones.
     First { from: MinuteNumber },
@@ -53,10 +51,13 @@ impl Pattern {
 }
 
 impl View {
+    pub fn at(self) -> Result<Instant> {
+        Ok(Instant::from_millis(start(self.minute) + i64::from(self.second) * 1000)?)
+    }
+
     /// As the API has it.
     pub fn json(self) -> Result<String> {
-        let at = Instant::from_millis(start(self.minute)? + i64::from(self.second) * 1000)?;
-        Ok(format!(r#"{{"path":"{}","at":"{at}"}}"#, path(self.page)))
+        Ok(format!(r#"{{"path":"{}","at":"{}"}}"#, path(self.page), self.at()?))
     }
 }
 
@@ -65,12 +66,7 @@ pub fn path(page: u32) -> String {
     format!("/page/{page}")
 }
 
-/// The same as the domain has it, with its minute.
-pub fn bucket(page: u32, minute: MinuteNumber) -> Result<(PagePath, Minute)> {
-    Ok((PagePath::parse(&path(page))?, Minute::of(Instant::from_millis(start(minute)?)?)))
-}
-
 /// When a minute begins, in milliseconds since 1970.
-pub fn start(minute: MinuteNumber) -> Result<i64> {
-    Ok((FIRST_MINUTE + i64::from(minute)) * 60_000)
+pub fn start(minute: MinuteNumber) -> i64 {
+    (FIRST_MINUTE + i64::from(minute)) * 60_000
 }

@@ -1,0 +1,234 @@
+//! Stages: contenders on databases of trades, and the workloads that they go through.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use super::peers::{self, Way};
+use super::{Bench, Mongod, Result, Settings, take_quantities, write_history};
+use super::{
+    Block, Client, Commands, Comparison, Contender, Customers, History, Layout, Limit, Load, Outcome,
+};
+use super::{Running, Server, Summary, Timing, Verdict, Window, Work};
+use crate::reads::npm;
+
+/// Contenders, and the workloads they go through, in this order.
+pub struct Stage {
+    pub name: &'static str,
+    /// Those that this machine cannot start are left out.
+    pub setups: Vec<Setup>,
+    /// Customers 1 to this get one trade each beforehand: a history that exists, in a server that knows it.
+    pub seeded: u64,
+    pub workloads: Vec<Workload>,
+}
+
+/// What to start.
+#[derive(Clone, Copy)]
+pub struct Setup {
+    pub label: &'static str,
+    pub kind: Kind,
+    pub layout: Layout,
+    /// Contenders of a stage that give the same name share a database.
+    pub database: &'static str,
+    pub histories: &'static [History],
+    /// Whether each append has an `Idempotency-Key`.
+    pub keyed: bool,
+}
+
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// With its defaults except for these flags.
+    Ours(&'static [&'static str]),
+    Peer(Way),
+    /// A find by `_id` in our buckets, with our layers or without any.
+    ById {
+        layers: bool,
+    },
+    /// Bytes with which the stage's first contender answers, from memory.
+    SameBytes {
+        layers: bool,
+    },
+    /// A library from npm, by its name.
+    Npm(&'static str),
+    Limit(Commands),
+}
+
+/// A kind of load on some of the stage's contenders.
+pub struct Workload {
+    /// As `ONLY` names it.
+    pub part: &'static str,
+    pub name: &'static str,
+    /// What is done, in a sentence or two.
+    pub about: &'static str,
+    /// What a rate counts.
+    pub unit: &'static str,
+    pub connections: usize,
+    pub timing: Timing,
+    pub entries: Vec<Entry>,
+    pub comparisons: Vec<Comparison>,
+}
+
+/// One series: a contender that is asked in one way.
+pub struct Entry {
+    pub label: String,
+    pub contender: &'static str,
+    pub work: Work,
+}
+
+/// A series for each contender, labelled as it is, all asked in the same way.
+pub fn each(contenders: &[&'static str], work: &Work) -> Vec<Entry> {
+    let entry =
+        |&contender: &&'static str| Entry { label: contender.to_owned(), contender, work: work.clone() };
+    contenders.iter().map(entry).collect()
+}
+
+impl Setup {
+    /// On a database of its own without histories.
+    pub fn new(label: &'static str, kind: Kind, layout: Layout) -> Self {
+        Self { label, kind, layout, database: label, histories: &[], keyed: false }
+    }
+}
+
+impl Contender<Limit> {
+    fn address(&self) -> Option<SocketAddr> {
+        if let Running::Server(server) = &self.running { Some(server.address) } else { None }
+    }
+
+    /// Puts it under load, and looks afterwards at what it has stored.
+    async fn block(&self, layout: Layout, load: Load) -> Result<(Block, Verdict)> {
+        let first = take_quantities(0).start;
+        let appends = matches!(load.work, Work::Append { .. } | Work::NewestAndAppends { .. });
+        let block = match &self.running {
+            Running::Server(server) => load.run(server.address).await?,
+            Running::Driver(limit) => limit.block(Window::open(load.timing)).await?,
+        };
+        let verdict =
+            if appends { layout.judge(&self.database, first, &block).await? } else { Verdict::default() };
+        Ok((block, verdict))
+    }
+
+    /// Sends a request and its repeat, and looks whether the trade is stored once: a server that ignores keys would be
+    /// measured without their cost.
+    async fn try_a_repeat(&self, layout: Layout, address: SocketAddr) -> Result<()> {
+        let (mut client, key, trade) = (Client::new(address), rand::random(), take_quantities(1));
+        for _ in 0..2 {
+            client.append(1, &trade, Some(key)).await?;
+        }
+        let mut once = Block::default();
+        once.appended(&trade, true);
+        match layout.judge(&self.database, trade.start, &once).await? {
+            Verdict { lost: 0, wrong: 0, .. } => Ok(()),
+            _ => Err(format!("{} does not store a repeated request's trade once", self.label).into()),
+        }
+    }
+}
+
+/// A contender with what it was started as.
+type Started = (Setup, Contender<Limit>);
+
+impl Stage {
+    /// Starts the contenders, runs the workloads that are asked for, and stops the contenders.
+    pub async fn run(mut self, Bench { settings, mongod }: &Bench) -> Result<Vec<Outcome>> {
+        self.workloads.retain(|workload| settings.includes(workload.part));
+        if self.workloads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let entries = self.workloads.iter().flat_map(|workload| &workload.entries);
+        let asked: BTreeSet<&str> = entries.map(|entry| entry.contender).collect();
+        let mut started: Vec<Started> = Vec::new();
+        for setup in &self.setups {
+            // The first is started in any case: others have bytes from it.
+            let needed = started.is_empty() || asked.contains(setup.label);
+            if needed && (!matches!(setup.kind, Kind::Npm(_)) || npm::installed().is_some()) {
+                let contender = self.start(*setup, mongod, &started).await?;
+                started.push((*setup, contender));
+            }
+        }
+        let mut outcomes = Vec::new();
+        for workload in self.workloads {
+            outcomes.push(workload.run(&started, settings).await?);
+        }
+        let mut databases = Vec::new();
+        for (_, contender) in started {
+            databases.push(contender.stop().await?);
+        }
+        for database in databases {
+            database.drop().await?;
+        }
+        Ok(outcomes)
+    }
+
+    async fn start(&self, setup: Setup, mongod: &Mongod, started: &[Started]) -> Result<Contender<Limit>> {
+        eprintln!("bench: {}: starting {}", self.name, setup.label);
+        let name = setup.database.replace(|c: char| !c.is_alphanumeric(), "_");
+        let name = format!("bench_{}_{name}", self.name);
+        let database = if started.iter().any(|(other, _)| other.database == setup.database) {
+            mongod.database(&name).await?
+        } else {
+            let database = setup.layout.create(mongod, &name).await?;
+            for history in setup.histories {
+                write_history(&database, setup.layout, *history).await?;
+            }
+            database
+        };
+        let label = setup.label.to_owned();
+        let server = match setup.kind {
+            Kind::Ours(flags) => Server::ours(mongod.store(&name).await?, flags).await?,
+            Kind::Peer(way) => Server::peer(peers::routes(&database, way), true).await?,
+            Kind::ById { layers } => Server::peer(peers::by_id(&database), layers).await?,
+            Kind::SameBytes { layers } => {
+                let ours = started.first().and_then(|(_, first)| first.address());
+                let bytes = peers::same_bytes(ours.ok_or("no server to have the bytes from")?).await?;
+                Server::peer(bytes, layers).await?
+            }
+            Kind::Npm(library) => npm::serve(library, mongod, &name).await?,
+            Kind::Limit(commands) => {
+                let running = Running::Driver(Limit::new(&database, commands).await?);
+                return Ok(Contender { label, database, running });
+            }
+        };
+        let address = server.address;
+        let contender = Contender { label, database, running: Running::Server(server) };
+        if setup.keyed {
+            contender.try_a_repeat(setup.layout, address).await?;
+        }
+        if self.seeded > 0 {
+            let load = Load::append(64, 1, Customers::each(1..=self.seeded), None);
+            let (block, _) = contender.block(setup.layout, Load { keyed: setup.keyed, ..load }).await?;
+            if block.failed > 0 {
+                return Err(format!("{} refused {} first trades", setup.label, block.failed).into());
+            }
+        }
+        Ok(contender)
+    }
+}
+
+impl Workload {
+    async fn run(self, started: &[Started], settings: &Settings) -> Result<Outcome> {
+        let Self { name, about, unit, connections, timing, entries, comparisons, .. } = self;
+        for label in comparisons.iter().flat_map(|compared| [&compared.subject, &compared.against]) {
+            if entries.iter().all(|entry| entry.label != *label) {
+                return Err(format!("{name} compares {label}, which is none of its series").into());
+            }
+        }
+        let running = |entry: Entry| {
+            let (setup, contender) = started.iter().find(|(setup, _)| setup.label == entry.contender)?;
+            Some((entry, setup, contender))
+        };
+        let entries: Vec<_> = entries.into_iter().filter_map(running).collect();
+        let block = async |place: usize, round: u64| {
+            let (entry, setup, contender) = &entries[place];
+            let work = match &entry.work {
+                Work::Append { trades, customers } => {
+                    Work::Append { trades: *trades, customers: customers.in_round(round) }
+                }
+                work => work.clone(),
+            };
+            let seed = settings.seed.wrapping_add(round * 1000);
+            let load = Load { connections, work, keyed: setup.keyed, timing: Some(timing), seed };
+            let (block, verdict) = contender.block(setup.layout, load).await?;
+            Ok(Summary::new(block, verdict))
+        };
+        let labels = entries.iter().map(|(entry, ..)| &entry.label);
+        Outcome::new(name, about, unit, comparisons).in_turns(labels, settings, block).await
+    }
+}

@@ -1,0 +1,96 @@
+//! How fast pagebucket is beside other ways to keep the same data in MongoDB: four suites, each with a report beside this
+//! file. `docs/bench.md` says what they compare and how, and which variables `make bench` reads.
+
+mod appends;
+mod harness;
+mod reads;
+mod streams;
+mod views;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use harness::{Bench, Mongod, Report, Result, Settings};
+use tokio::signal::unix::{SignalKind, signal};
+
+// As the server itself has it: what is measured is what is shipped.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Name, report, title, and parts as `ONLY` names them.
+const SUITES: [(&str, &str, &str, &[&str]); 4] = [
+    ("appends", "RESULTS.md", "Appends: ours beside others", &appends::PARTS),
+    ("reads", "READS.md", "Reads: ours beside others", &reads::PARTS),
+    ("streams", "STREAMS.md", "Streams: ours beside flat documents", &streams::PARTS),
+    ("views", "VIEWS.md", "Page views: ours beside others", &views::PARTS),
+];
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --all-targets` runs benchmarks without this flag, to see whether they start.
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        return ExitCode::SUCCESS;
+    }
+    let began = Instant::now();
+    // As in the program. Its log is left out: a line for each request would measure the terminal.
+    pagebucket::telemetry::measure();
+    let suites = arguments.into_iter().filter(|argument| !argument.starts_with("--")).collect();
+    // An interruption drops the run, and with it the mongod and its directory.
+    let ended = tokio::select! {
+        ended = run(suites) => ended,
+        _ = interrupted() => Err("interrupted".into()),
+    };
+    if let Err(error) = ended {
+        eprintln!("bench: {error}");
+        return ExitCode::FAILURE;
+    }
+    eprintln!("bench: done in {:.0} s", began.elapsed().as_secs_f64());
+    ExitCode::SUCCESS
+}
+
+/// Runs these suites, or all of them when none is named.
+async fn run(asked: Vec<String>) -> Result<()> {
+    let settings = Settings::from_environment()?;
+    if let Some(unknown) = asked.iter().find(|asked| SUITES.iter().all(|(name, ..)| name != asked)) {
+        let suites = SUITES.map(|(name, ..)| name).join(", ");
+        return Err(format!("there is no suite {unknown}: {suites}").into());
+    }
+    let mut suites = SUITES.to_vec();
+    suites.retain(|(name, ..)| asked.is_empty() || asked.iter().any(|asked| asked == name));
+    suites.retain(|(.., parts)| parts.iter().any(|part| settings.includes(part)));
+    if suites.is_empty() {
+        return Err("ONLY names no part of these suites: see docs/bench.md".into());
+    }
+    for (name, file, title, _) in suites {
+        eprintln!("bench: {name}, seed {}, {} rounds", settings.seed, settings.rounds);
+        let mut report = Report::new(title);
+        let bench = Bench { settings: settings.clone(), mongod: Mongod::start().await? };
+        match name {
+            "appends" => appends::run(&bench, &mut report).await?,
+            "reads" => reads::run(&bench, &mut report).await?,
+            "streams" => streams::run(&bench, &mut report).await?,
+            _ => views::run(&bench, &mut report).await?,
+        }
+        let text = report.text(&settings, &bench.mongod.version().await?);
+        bench.mongod.remove().await?;
+        println!("{text}");
+        if settings.only.is_none() {
+            let benches = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches");
+            std::fs::write(benches.join(file), text)?;
+            if let Some(plot) = report.plot {
+                std::fs::write(benches.join(plot.file), plot.svg)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn interrupted() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
