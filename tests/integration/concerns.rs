@@ -94,6 +94,7 @@ async fn every_command_is_at_majority() {
         "tails",
         "aggregate page_views",
         "find page_views",
+        "update idempotency_keys: a beginning",
         "update idempotency_keys: a key",
         "update idempotency_keys: an outcome",
         "update page_views",
@@ -107,10 +108,10 @@ fn kind(name: &str, command: &Document) -> String {
     let collection = command.get_str(name).expect("a collection");
     let projected =
         |field: &str| command.get_document("projection").is_ok_and(|fields| fields.contains_key(field));
-    let sets_an_outcome = || {
+    let updates = |operator: &str| {
         let updates = command.get_array("updates").expect("updates");
         let update = updates[0].as_document().and_then(|update| update.get_document("u").ok());
-        update.is_some_and(|update| update.contains_key("$set"))
+        update.is_some_and(|update| update.contains_key(operator))
     };
     match (collection, name) {
         ("trades", "find") if projected("history.key") => "a search for keys".to_owned(),
@@ -119,8 +120,9 @@ fn kind(name: &str, command: &Document) -> String {
         ("trades", "find") if projected("page") => "pages of a span".to_owned(),
         ("trades", "find") => "a bucket".to_owned(),
         ("trades", "aggregate") => "tails".to_owned(),
-        ("idempotency_keys", "update") if sets_an_outcome() => format!("{name} {collection}: an outcome"),
-        ("idempotency_keys", "update") => format!("{name} {collection}: a key"),
+        ("idempotency_keys", "update") if updates("$setOnInsert") => format!("{name} {collection}: a key"),
+        ("idempotency_keys", "update") if updates("$max") => format!("{name} {collection}: a beginning"),
+        ("idempotency_keys", "update") => format!("{name} {collection}: an outcome"),
         _ => format!("{name} {collection}"),
     }
 }
@@ -140,6 +142,9 @@ async fn append(one: &Client, other: &Client) {
         assert_eq!(once(client, 7, "a-key", &many(12)).await.header("idempotency-replayed"), "true");
     }
     once(one, 7, "a-key", &trade(1)).await.problem(422, "idempotency-key-reused");
+    // With a tail that has moved on far since.
+    upload(other, "/v1/customers/7/trades", lines(1..=3_000)).await.expect(200);
+    once(one, 7, "behind", &trade(1)).await.expect(201);
     upload(one, "/v1/customers/7/trades", lines(1..=300)).await.expect(200);
     upload(other, "/v1/trades", (1..=50).map(|id| of(id, 1)).collect::<String>()).await.expect(200);
     for client in [one, other] {

@@ -110,7 +110,8 @@ impl<'a> Lagging<'a> {
 /// All that an instance shows of customer 7, who has 40 trades.
 fn everything(client: &Client) -> Vec<JoinHandle<()>> {
     let total = |body: Value| assert_eq!(body["totalTrades"], 40, "{body}");
-    let checks: [(&str, fn(Value)); 8] = [
+    type Check = (&'static str, fn(Value));
+    let checks: [Check; 8] = [
         ("/v1/customers/7", total),
         ("/v1/customers/7/trades?order=desc", total),
         ("/v1/customers/7/trades?page=4", total),
