@@ -36,7 +36,8 @@
 //!
 //! Appends queue at a few committers, by customer ([`group_commit`](super::group_commit), [`ledger`]).
 //! What has queued while the last commit was under way is merged ([`batch`]) and sent as one command or
-//! few ([`commit`]). What is queued is bounded, in all and for each customer; uploads have a part of it
+//! few ([`commit`]). A keyed request that has to search a long history first leaves its commit
+//! ([`catch_up`]). What is queued is bounded, in all and for each customer; uploads have a part of it
 //! ([`upload_room`]).
 //!
 //! # Reading

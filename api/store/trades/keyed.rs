@@ -7,7 +7,8 @@
 //! 1. `from`, the total of a known tail, is read before the record exists: no trade of the request
 //!    is at or before it.
 //! 2. The record is awaited at majority before any trade is sent, also by an attempt that finds it
-//!    there ([`mod@register`]). It expires a while after it was last touched.
+//!    there ([`mod@register`]). It expires a while after it was last touched, by the server's clock. One that was
+//!    inserted with an old time is touched again first ([`server_time`]).
 //! 3. Before a trade is appended at its own `seq` s, its hash has been looked for, at majority, in all
 //!    of `(from, s)` ([`search`], [`mod@look_up`]). Two attempts of one request never share a command, so
 //!    that what stands before a trade in its own command is not of its request. A refused append
@@ -17,6 +18,17 @@
 //! or a transaction, across instances and restarts. When s follows `from` at once, which is almost
 //! always, there is nothing to look at. Of two attempts under way at once one is refused, looks
 //! again, and finds what the other has stored.
+//!
+//! A known tail may be old. Then `from` is low, which is right, but the search is long. So `from` may be raised
+//! ([`raise`]):
+//!
+//! - to the total of a newer tail, as long as no other attempt has found the record and this one has stored
+//!   nothing: no trade of the request can be at or before it. A first attempt whose append is refused does so, and
+//!   need not search what another writer has added;
+//! - to where a search has come without a trade of the request, so that a repeat goes on from there.
+//!
+//! A long search is never part of a commit: its request leaves the commit, and comes back
+//! ([`catch_up`](super::catch_up)).
 //!
 //! An upload has a record, too, and a key for each line: [`lines`] says what is different, [`upload`] does it.
 //!

@@ -8,7 +8,7 @@
 //! **The model's** is what is around it. The database ([`database`]): a history in pages of two, the
 //! record of the key and its expiry, what is at majority and what may still be lost. The steps of an
 //! attempt ([`steps`]): `from`, the record, tails, look-ups, commands and their answers. They restate
-//! what `register.rs`, `look_up.rs`, `commit.rs`, `batch.rs` and `session.rs` do; that those do it
+//! what `register.rs`, `raise.rs`, `look_up.rs`, `commit.rs`, `batch.rs` and `session.rs` do; that those do it
 //! is for the tests with a real mongod to show. An outcome kept in the record is left out: it is
 //! what a search has found.
 //!
@@ -19,6 +19,10 @@
 //! so that it makes no difference which of them share an instance and its catalog. An attempt that is
 //! cut off, by a crash, a deadline or an unknown outcome, is one that takes no step any more, which
 //! each may do at any time; what it has sent runs later, in part, again after a failover, or never.
+//!
+//! Two more explorations have one trade of another writer each. In one, time passes: records expire, and may be
+//! inserted with an old time. In the other, attempts raise `from`: to a total while no other attempt has found the
+//! record, or to where a search has come.
 //!
 //! Then each rule is relaxed, one at a time, and the same exploration must find that a trade is
 //! doubled or lost. Otherwise it would prove nothing.

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::RecordId;
 use super::record::{self, COLLECTION, Record};
-use super::server_time::is_late;
+use super::server_time::was_born_old;
 use crate::domain::CustomerId;
 use crate::store::group_commit::{Address, Answer, Command, Outcome, Verdict, durable, judge};
 use crate::store::majority::Patient;
@@ -121,11 +121,11 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
     match deadline.read(work).await {
         Ok((verdicts, at)) => {
             connection.server_time.learn(at);
-            let late = is_late(at, now);
+            let old = was_born_old(at, now);
             let mut there = Vec::new();
             for (registration, verdict) in registrations.into_iter().zip(verdicts) {
                 match verdict {
-                    Verdict::Stored if late => there.push(registration),
+                    Verdict::Stored if old => there.push(registration),
                     Verdict::Stored => {
                         registration.succeed(|record| Registered::New { record, inserted: Some(now) });
                     }

@@ -4,7 +4,7 @@
 //! it. The clock of this machine may be wrong by more than a record lives, so the time is that of the
 //! server's last answer, counted on from there. The count stops while the machine sleeps or its VM is paused,
 //! and then the time is too early, until the next answer. So the answer to an insert is compared with the
-//! time that was inserted ([`is_late`]), and a record that was born old is touched again.
+//! time that was inserted ([`was_born_old`]), and a record that was born old is touched again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// Whether a record that was inserted as touched at `touched`, in milliseconds since 1970, was too old when
 /// its insert was answered at this time of the cluster.
-pub(super) fn is_late(answered: Option<Timestamp>, touched: i64) -> bool {
+pub(super) fn was_born_old(answered: Option<Timestamp>, touched: i64) -> bool {
     answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
 }
 
@@ -80,10 +80,10 @@ mod tests {
     #[test]
     fn an_answer_tells_that_the_time_was_too_early() {
         let at = |seconds| Some(Timestamp { time: seconds, increment: 7 });
-        assert!(!is_late(at(1_000), 1_000_400), "the server tells whole seconds");
-        assert!(!is_late(at(1_005), 1_000_000));
-        assert!(is_late(at(1_006), 1_000_999));
-        assert!(!is_late(at(1_000), 9_000_000), "a clock that was set back: the record is kept longer");
-        assert!(is_late(None, 1_000_000), "nothing says when it was born");
+        assert!(!was_born_old(at(1_000), 1_000_400), "the server tells whole seconds");
+        assert!(!was_born_old(at(1_005), 1_000_000));
+        assert!(was_born_old(at(1_006), 1_000_999));
+        assert!(!was_born_old(at(1_000), 9_000_000), "a clock that was set back: the record is kept longer");
+        assert!(was_born_old(None, 1_000_000), "nothing says when it was born");
     }
 }
