@@ -10,7 +10,7 @@ use mongodb::bson::{Document, Timestamp, doc};
 use mongodb::options::SelectionCriteria;
 
 use crate::store::error::code;
-use crate::store::{Corruption, Deadline, Error, NO_PRIMARY};
+use crate::store::{Deadline, Error, NO_PRIMARY};
 
 /// The server refuses an `afterClusterTime` that is later than its own clock.
 const INVALID_OPTIONS: i32 = 72;
@@ -23,7 +23,8 @@ const INVALID_OPTIONS: i32 = 72;
 /// state no older than the newest known time (`afterClusterTime`), and waits where the primary is behind.
 ///
 /// A time is known from a majority read, or from a write that was acknowledged at majority: the
-/// `operationTime` of both replies is of a state that a majority has. The time of any other reply may be of a write that is rolled back.
+/// `operationTime` of both replies is of a state that a majority has. The time of any other reply may be of a
+/// write that is rolled back.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct MonotonicReads {
     database: Database,
@@ -47,14 +48,14 @@ impl MonotonicReads {
     /// With `server` a server other than the primary may answer, and may show less.
     ///
     /// # Errors
-    /// No database in time, no primary in time that has caught up, or a corrupt document.
+    /// No database in time, no primary in time that has caught up, or an error of `read`.
     pub(in crate::store) async fn find<T>(
         &self,
         server: Option<&SelectionCriteria>,
         command: &Document,
         after: Option<Timestamp>,
         deadline: Deadline,
-        read: impl Fn(&RawDocument) -> Result<T, Corruption>,
+        read: impl Fn(&RawDocument) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
         let mut patient = Patient::new(after, deadline);
         loop {
@@ -82,7 +83,7 @@ impl MonotonicReads {
         &self,
         server: Option<&SelectionCriteria>,
         command: Document,
-        read: &impl Fn(&RawDocument) -> Result<T, Corruption>,
+        read: &impl Fn(&RawDocument) -> Result<T, Error>,
     ) -> Result<Vec<T>, Failure> {
         let find = self.database.run_cursor_command(command);
         let find = match server {
@@ -98,7 +99,7 @@ impl MonotonicReads {
                 let document = document.as_document().ok_or_else(|| {
                     Error::Internal("a batch holds something that is not a document".to_owned())
                 })?;
-                found.push(read(document).map_err(Error::from)?);
+                found.push(read(document)?);
             }
         }
         Ok(found)

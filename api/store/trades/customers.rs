@@ -77,7 +77,7 @@ fn command(after: Option<CustomerId>, most: usize) -> Document {
 }
 
 /// None of a customer whose id is not one.
-fn id(key: &RawDocument) -> Result<Option<CustomerId>, Corruption> {
+fn id(key: &RawDocument) -> Result<Option<CustomerId>, Error> {
     let id = key.get_i64("customerId").ok();
     Ok(id.and_then(|id| CustomerId::new(u64::try_from(id).ok()?).ok()))
 }

@@ -165,11 +165,13 @@ impl Search {
     }
 }
 
-fn number(page: &RawDocument, tail: Tail) -> Result<PageNumber, Corruption> {
+fn number(page: &RawDocument, tail: Tail) -> Result<PageNumber, Error> {
     let page = page.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
-    page.ok_or_else(|| Corruption {
-        id: tail.id.to_string(),
-        field: "page of one before it".to_owned(),
-        detail: "is not a positive int64".to_owned(),
+    page.ok_or_else(|| {
+        Error::from(Corruption {
+            id: tail.id.to_string(),
+            field: "page of one before it".to_owned(),
+            detail: "is not a positive int64".to_owned(),
+        })
     })
 }

@@ -115,7 +115,7 @@ impl Seek {
         reads: &MonotonicReads,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
-        let bucket = |bucket: &RawDocument| Bucket::read(bucket, self.customer);
+        let bucket = |bucket: &RawDocument| Ok(Bucket::read(bucket, self.customer)?);
         reads.find(server, &self.command(), None, deadline, bucket).await
     }
 

@@ -90,7 +90,7 @@ pub(super) fn set_outcome(id: RecordId, customer: CustomerId, ranges: &[SeqRange
 }
 
 /// Reads many at majority.
-pub(super) fn find(ids: &[RecordId], customers: &[CustomerId], concern: Document, limit: i64) -> Document {
+pub(super) fn find(ids: &[RecordId], customers: &[CustomerId]) -> Document {
     let customers: Vec<Bson> = customers.iter().map(|customer| Bson::Int64(customer.get() as i64)).collect();
     doc! {
         "find": COLLECTION,
@@ -101,8 +101,6 @@ pub(super) fn find(ids: &[RecordId], customers: &[CustomerId], concern: Document
         "hint": { "_id": 1 },
         // All at once: a cursor left open would have to be closed.
         "batchSize": ids.len() as i32 + 1,
-        "readConcern": concern,
-        "maxTimeMS": limit,
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use mongodb::bson::{Bson, Timestamp, doc};
+use mongodb::bson::{Bson, doc};
 use tokio::sync::oneshot;
 
 use super::RecordId;
@@ -14,7 +14,6 @@ use super::record::{self, COLLECTION, Record};
 use super::server_time::was_born_old;
 use crate::domain::CustomerId;
 use crate::store::group_commit::{Address, Answer, Command, Outcome, Verdict, durable, judge};
-use crate::store::majority::Patient;
 use crate::store::trades::commit::Connection;
 use crate::store::trades::ledger::{Histories, Note};
 use crate::store::trades::tail::Tail;
@@ -166,6 +165,9 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
         }
     };
     connection.server_time.learn(at);
+    if verdicts.contains(&Verdict::Stored) {
+        connection.reads.learn(at);
+    }
     let mut found = Vec::new();
     for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
         match verdict {
@@ -181,7 +183,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
             verdict => registration.fail(Error::Internal(format!("a record was refused: {verdict:?}"))),
         }
     }
-    read(connection, found, at).await;
+    read(connection, found).await;
     again
 }
 
@@ -223,45 +225,26 @@ async fn with_tails(
 }
 
 /// Reads the records that were there before.
-async fn read(connection: &Connection, found: Vec<Registration>, at: Option<Timestamp>) {
+async fn read(connection: &Connection, found: Vec<Registration>) {
     if found.is_empty() {
         return;
     }
     let deadline = Deadline::latest(found.iter().map(|registration| registration.deadline));
     let ids: Vec<_> = found.iter().map(|registration| registration.id).collect();
     let customers: Vec<_> = found.iter().map(|registration| registration.customer).collect();
-    let database = connection.database.clone();
-    let work = async move {
-        let mut patient = Patient::new(at, deadline);
-        loop {
-            let (concern, limit) = patient.terms();
-            let error = |error: mongodb::error::Error| Error::of(&error);
-            let attempt = async {
-                let find = record::find(&ids, &customers, concern, limit);
-                let mut cursor = database.run_cursor_command(find).await.map_err(error)?;
-                let mut records = HashMap::new();
-                while cursor.advance().await.map_err(error)? {
-                    let (id, record) = record::read(cursor.current())?;
-                    records.insert(id, record);
-                }
-                if ids.iter().all(|id| records.contains_key(id)) {
-                    return Ok(records);
-                }
-                // A new primary's majority may be behind what an old one has acknowledged.
-                Err(Error::Unavailable("a record that was acknowledged is not shown".to_owned()))
-            };
-            match attempt.await {
-                Ok(records) => return Ok(records),
-                Err(error) => patient.after(error).await?,
-            }
-        }
-    };
+    let (reads, find) = (connection.reads.clone(), record::find(&ids, &customers));
+    let work = async move { reads.find(None, &find, None, deadline, record::read).await };
     match deadline.read(work).await {
         Ok(records) => {
+            let records: HashMap<_, _> = records.into_iter().collect();
             for mut registration in found {
-                if let Some(record) = records.get(&registration.id) {
-                    registration.proposed = record.clone();
-                    registration.succeed(Registered::Found);
+                match records.get(&registration.id) {
+                    Some(record) => {
+                        registration.proposed = record.clone();
+                        registration.succeed(Registered::Found);
+                    }
+                    // It was touched, so it is there; unless an operator has removed it meanwhile.
+                    None => registration.fail(Error::Unavailable("a record is not shown".to_owned())),
                 }
             }
         }
