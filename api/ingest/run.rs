@@ -135,10 +135,11 @@ pub async fn run<B: Bad>(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
 
     loop {
-        account.hold(pending.bytes() + under_way_bytes + table(&keyed) + watch.held());
+        account.hold(held(&pending, under_way_bytes, &keyed, watch));
         if !account.has_room() {
             pending.forget();
             forget_most(&mut keyed);
+            account.hold(held(&pending, under_way_bytes, &keyed, watch));
         }
         // What is there does not wait for more when nothing is under way that it could wait for.
         let of_few_rows = if incoming.is_none() {
@@ -169,7 +170,7 @@ pub async fn run<B: Bad>(
             let Some(batch) = pending.take(least) else { break };
             rows_under_way += batch.rows.len();
             under_way_bytes += bytes_under_way(batch.rows.capacity(), to.key.is_some());
-            account.hold(pending.bytes() + under_way_bytes + table(&keyed) + watch.held());
+            account.hold(held(&pending, under_way_bytes, &keyed, watch));
             let so_far = keyed.remove(&batch.customer);
             under_way.push(send(to.clone(), batch, so_far, options, stop.clone(), tell.clone()));
         }
@@ -258,6 +259,16 @@ pub async fn run<B: Bad>(
     let report = tally.close();
     watch.progress(&report);
     report
+}
+
+/// What the stream holds, in bytes.
+fn held<B>(
+    pending: &Pending,
+    under_way: usize,
+    keyed: &HashMap<CustomerId, UploadedSoFar>,
+    watch: &impl Watch<B>,
+) -> usize {
+    pending.bytes() + under_way + table(keyed) + watch.held()
 }
 
 /// Whether more rows may come.

@@ -72,7 +72,7 @@ impl Outcomes {
         Self { lines: VecDeque::new(), settled: 0, ready: Vec::new(), client, stalled: None, limit, many }
     }
 
-    /// Tells the rest, and if it ended early why, for at most so long; whether the client has taken all.
+    /// Tells the rest, and if it ended early why, for at most `limit`; whether the client has taken all.
     pub(super) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) -> bool {
         if let Some(problem) = ended {
             let left = "The upload ended before this line was stored: the last line of the answer says why.";

@@ -114,7 +114,7 @@ pub(super) struct Reader {
     pace: Pace,
 }
 
-/// Nobody wants more lines.
+/// No more lines are wanted, though the body may go on.
 struct Enough;
 
 impl Reader {
@@ -128,7 +128,7 @@ impl Reader {
         Self { chunks, chunk, bytes: 0, splitter, customer, clock, pace }
     }
 
-    /// Reads to the end, or as long as somebody wants more; the body then, where there is more of it.
+    /// Reads to the end, or as long as more lines are wanted; then returns the body, where it may go on.
     pub(super) async fn run(mut self, mut body: Body) -> Option<Body> {
         match self.read(&mut body).await {
             Ok(()) => None,

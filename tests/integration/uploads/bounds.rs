@@ -160,8 +160,8 @@ async fn two_hundred_of_many_customers_take_little_memory() {
     take_at_most(256, 200, 3_000).await;
 }
 
-/// So many uploads of so many lines, each line of another customer, take at most `mib` MiB in a server of their own: while
-/// nothing is stored, so that they hold as much as they may, and while they go on after that, which each of them does.
+/// Uploads of `lines` lines each, every line of another customer, take at most `mib` MiB in a server of their own: while
+/// nothing is stored, so that they hold as much as they may, and after that, when each of them goes on.
 async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
     /// Outcomes that each of them gets: of two hundred, more than each can have read while nothing was stored.
     const OUTCOMES: u64 = 250;
