@@ -55,7 +55,7 @@ enum Serving {
     Ours(oneshot::Sender<()>, JoinHandle<bool>),
     Peer(JoinHandle<()>),
     /// Killed when it is dropped.
-    Process(Child),
+    Process(Box<Child>),
 }
 
 /// The flags of `serve`, for their defaults: what is measured is what users get.
@@ -114,7 +114,7 @@ impl Server {
         let output = child.stdout.take().ok_or("no output")?;
         let line = BufReader::new(output).lines().next_line().await?.ok_or("the server did not start")?;
         let (_, address) = line.rsplit_once("http://").ok_or("no address")?;
-        Ok(Self { address: address.parse()?, serving: Serving::Process(child) })
+        Ok(Self { address: address.parse()?, serving: Serving::Process(Box::new(child)) })
     }
 
     /// Resident memory of a process, now and the most since its start, in MiB.

@@ -105,7 +105,7 @@ impl Counting {
             }
             Running::Driver(drivers) => {
                 let counters =
-                    |driver: &Upserts| (0..each).map(|_| Counter::Driver(driver.clone())).collect();
+                    |driver: &Upserts| (0..each).map(|_| Counter::Driver(Box::new(driver.clone()))).collect();
                 open_loop::run(drivers.iter().map(counters).collect(), arrivals).await?
             }
         };

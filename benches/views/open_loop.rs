@@ -48,7 +48,7 @@ pub struct Arrivals {
 pub enum Counter {
     /// A connection to a server.
     Http(Client),
-    Driver(Upserts),
+    Driver(Box<Upserts>),
 }
 
 impl Counter {
