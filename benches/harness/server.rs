@@ -29,7 +29,6 @@ pub struct Contender<Driver> {
     pub running: Running<Driver>,
 }
 
-#[allow(clippy::large_enum_variant, reason = "a run has a handful of them")]
 pub enum Running<Driver> {
     Server(Server),
     Driver(Driver),

@@ -44,7 +44,6 @@ pub struct Arrivals {
 }
 
 /// What counts one view at a time.
-#[allow(clippy::large_enum_variant, reason = "a run has some hundred of them")]
 pub enum Counter {
     /// A connection to a server.
     Http(Client),
