@@ -81,7 +81,7 @@ impl Client {
     /// Gets a path. `headers` are whole lines with their ends.
     pub async fn get(&mut self, path: &str, headers: &str) -> std::io::Result<Answer<'_>> {
         self.request.clear();
-        write!(self.request, "GET {path} HTTP/1.1\r\nhost: bench\r\n{headers}\r\n")?;
+        write!(self.request, "GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n")?;
         self.exchange().await
     }
 
@@ -89,7 +89,7 @@ impl Client {
         self.request.clear();
         write!(
             self.request,
-            "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
         )
     }
 
