@@ -88,7 +88,7 @@ async fn ask(address: SocketAddr, mut request: Request<Body>) -> Result<Response
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // It ends with the answer.
     tokio::spawn(connection);
-    request.headers_mut().insert(header::HOST, "bench".parse()?);
+    request.headers_mut().insert(header::HOST, "localhost".parse()?);
     let answer = sender.send_request(request).await?;
     let status = answer.status();
     if status == StatusCode::OK {
