@@ -38,7 +38,7 @@ struct Counts {
 }
 
 impl Budget {
-    /// A pool of so many bytes.
+    /// A pool of `bytes` bytes.
     pub fn of(bytes: usize) -> Self {
         let (free, held, reserve) = (AtomicI64::new(signed(bytes)), AtomicI64::new(0), signed(bytes / 2));
         Self(Arc::new(Counts { free, reserve, held }))
@@ -63,7 +63,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// From now on it holds so many bytes.
+    /// It holds `bytes` bytes from now on.
     pub(super) fn hold(&mut self, bytes: usize) {
         // The counts guard no other memory: no order is needed.
         let counts = &self.budget.0;
@@ -77,7 +77,7 @@ impl Account {
         self.held < OWN || self.free() > self.budget.0.reserve
     }
 
-    /// Whether it may send one more batch while others are under way that take so many bytes.
+    /// Whether it may send one more batch, given the bytes of the batches under way.
     pub(super) fn may_send(&self, under_way: usize) -> bool {
         under_way < OWN || self.free() > 0
     }

@@ -16,7 +16,7 @@ use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 /// Faults of a line that are told in full. A line of 64 KiB may have ten thousand.
 const MOST_FAULTS: usize = 10;
 
-/// Bytes of lines that are handed on at a time, but for what the last line brings. One such chunk is being parsed and
+/// Bytes of lines that are handed on at a time; the last line may exceed it. One such chunk is being parsed and
 /// another is waiting to be taken.
 const CHUNK: usize = 16 * 1024;
 

@@ -33,7 +33,7 @@ pub(super) async fn find(
 fn of_group(group: &RawDocument) -> Option<(CustomerId, Result<Tail, Corruption>)> {
     let customer = customer(group);
     if customer.is_none() {
-        tracing::error!(?group, "a bucket is nobody's: its customerId is no number");
+        tracing::error!(?group, "a bucket has no customer: its customerId is not a number");
     }
     customer.map(|customer| (customer, tail(group, customer)))
 }
