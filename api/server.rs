@@ -108,7 +108,7 @@ impl Server {
         let ended = async {
             early.shutdown().await;
             // What clients that have hung up have left in the queues is stored all the same.
-            tokio::join!(self.store.trades().settled(), self.store.page_views().settled());
+            tokio::join!(self.store.trades().drain(), self.store.page_views().drain());
         };
         let drain = futures_util::future::join(ended, tokio::time::sleep(self.drain_delay));
         let drained = tokio::select! {

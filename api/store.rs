@@ -11,13 +11,13 @@ mod deadline;
 mod epoch;
 mod error;
 mod group_commit;
+pub mod history;
 mod indexes;
 mod majority;
 mod measure;
 mod migrations;
 pub mod page_views;
 mod read_preference;
-pub mod trades;
 mod ttl_index;
 mod whole;
 
@@ -37,8 +37,8 @@ pub use read_preference::ReadPreference;
 
 use crate::domain::Clock;
 use group_commit::Sessions;
+use history::{Capacity, Trades};
 use page_views::PageViews;
-use trades::{Capacity, Trades};
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -131,7 +131,7 @@ impl Store {
     /// # Errors
     /// No database, or the user may not change an index.
     pub async fn keep_keys_for(&self, retention: Duration) -> Result<(), ConnectError> {
-        let kept = trades::keep_keys_for(&self.database, retention).await;
+        let kept = history::keep_keys_for(&self.database, retention).await;
         kept.map_err(|error| ConnectError::Unexpected(error.to_string()))
     }
 

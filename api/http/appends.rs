@@ -17,7 +17,7 @@ use super::uploads::{OutcomeView, Upload, UploadedView};
 use super::views::AppendedView;
 use super::{ANSWER, Api, REQUEST};
 use crate::store::Deadline;
-use crate::store::trades::AppendedOnce;
+use crate::store::history::AppendedOnce;
 
 /// Append trades
 ///

@@ -26,7 +26,7 @@ use super::{accept, schemas};
 use crate::domain::CustomerId;
 use crate::export::Format;
 use crate::store::Deadline;
-use crate::store::trades::Export;
+use crate::store::history::Export;
 
 /// Where it is mounted.
 pub(super) const PATH: &str = "/v1/customers/{customerId}/trades/export";

@@ -16,7 +16,7 @@ use super::reading::Reading;
 use super::snapshot::{Moment, Snapshot};
 use super::views::{ListingView, TradeView};
 use crate::domain::{Cursor, DateRange, Order, PageNumber, Window};
-use crate::store::trades::History;
+use crate::store::history::History;
 
 /// List trades: a page, a window, or a span of time
 ///

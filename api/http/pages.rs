@@ -16,7 +16,7 @@ use super::metrics::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
 use super::reading::Reading;
 use super::views::{PageView, TradeView, items};
 use crate::domain::{CustomerId, PageNumber, SeqRange, Trade};
-use crate::store::trades::{Bucket, FullPages, History};
+use crate::store::history::{Bucket, FullPages, History};
 use crate::store::{Epoch, Error, Store};
 
 /// What a page takes beside its trades, its JSON and its tag: the keys and links of the table, reference

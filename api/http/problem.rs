@@ -26,7 +26,7 @@ pub use render::{MEDIA_TYPE, Render};
 
 use crate::domain::{CustomerId, Faults, SeqRange};
 use crate::store;
-use crate::store::trades::{AppendError, Cause};
+use crate::store::history::{AppendError, Cause};
 
 /// An error for a client. Holds no driver's words and no secret.
 #[derive(Debug, Clone)]
@@ -308,7 +308,7 @@ mod tests {
             (Cause::Late, Kind::Overloaded),
             (Cause::Contended, Kind::Overloaded),
             (Cause::KeyReused, Kind::IdempotencyKeyReused),
-            (Cause::SecondsExhausted(crate::store::trades::SecondsExhausted), Kind::HistoryExhausted),
+            (Cause::SecondsExhausted(crate::store::history::SecondsExhausted), Kind::HistoryExhausted),
             (Cause::Database(store::Error::Unavailable(driver())), Kind::DatabaseUnavailable),
             (Cause::Database(store::Error::Internal(driver())), Kind::Internal),
         ]

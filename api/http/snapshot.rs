@@ -15,7 +15,7 @@ use super::caching::Caching;
 use super::params::Selection;
 use super::reading::Reading;
 use crate::domain::{CustomerId, Limit, Seq, Span, Totals, Window};
-use crate::store::trades::{FullPages, History};
+use crate::store::history::{FullPages, History};
 use crate::store::{Epoch, Error};
 
 /// A window in full pages, of a history that ends with a certain trade.

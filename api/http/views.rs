@@ -10,7 +10,7 @@ use crate::domain::{
     CustomerId, Instant, Order, PAGE_SIZE, PageNumber, Price, Quantity, Seq, SeqRange, Side, Ticker, Totals,
     Trade,
 };
-use crate::store::trades::{Appended, Bucket};
+use crate::store::history::{Appended, Bucket};
 
 /// A stored trade.
 #[derive(Debug, Serialize, ToSchema)]

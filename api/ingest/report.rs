@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 
 use crate::domain::{CustomerId, Seq, SeqRange, Totals};
-use crate::store::trades::Cause;
+use crate::store::history::Cause;
 
 /// What a stream has done, so far or in all.
 #[derive(Debug, Default)]

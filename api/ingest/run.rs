@@ -18,7 +18,7 @@ use super::report::{End, Report};
 use super::send::{Destination, Sent, bytes_under_way, send};
 use super::tally::Tally;
 use crate::domain::CustomerId;
-use crate::store::trades::UploadedSoFar;
+use crate::store::history::UploadedSoFar;
 
 /// How it is gone about.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use super::pending::Batch;
 use super::run::Options;
 use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Totals, Trade};
 use crate::store::Error;
-use crate::store::trades::{AppendError, AppendedLines, Cause, LineRefusal, Trades, UploadedSoFar, Waiting};
+use crate::store::history::{AppendError, AppendedLines, Cause, LineRefusal, Trades, UploadedSoFar, Waiting};
 
 /// Where rows go.
 #[derive(Debug, Clone)]

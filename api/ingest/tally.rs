@@ -141,7 +141,7 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
 mod tests {
     use super::*;
     use crate::domain::{Instant, Quantity, Side, Ticker, TradeDraft};
-    use crate::store::trades::Cause;
+    use crate::store::history::Cause;
 
     fn row(line: u64, customer: u64) -> Row {
         let draft = TradeDraft {

@@ -11,7 +11,7 @@ use mongodb::error::Error as DriverError;
 
 use super::connection::{ConnectError, describe};
 use super::error::code;
-use super::{indexes, page_views, trades};
+use super::{history, indexes, page_views};
 
 /// `listIndexes` of a collection that is not there.
 const NAMESPACE_NOT_FOUND: i32 = 26;
@@ -27,7 +27,7 @@ struct Guarded {
 
 const GUARDED: [Guarded; 2] = [
     Guarded {
-        collection: trades::COLLECTION,
+        collection: history::COLLECTION,
         unique: ["customerId", "page"],
         words: "unique index on customerId and page",
     },
@@ -40,7 +40,7 @@ const GUARDED: [Guarded; 2] = [
 
 /// Refuses somebody else's `trades`; none at all is fine.
 pub(super) async fn refuse_foreign(database: &Database) -> Result<(), ConnectError> {
-    match options(database, trades::COLLECTION).await? {
+    match options(database, history::COLLECTION).await? {
         Some(options) if !options.contains_key("clusteredIndex") => Err(ConnectError::NotClustered),
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! A *committer* ([`committer`]) drains what has queued while its last commit was under way, merges it by
 //! key, and sends few commands of many statements: no timer, no added latency when idle, one journal
 //! flush for many requests under load. What a key is, how requests merge and what is remembered in
-//! between is the business of a [`Ledger`]: trades are kept in order by customer ([`super::trades`]), page
+//! between is the business of a [`BatchPolicy`]: trades are kept in order by customer ([`super::history`]), page
 //! views are summed by page and minute ([`super::page_views`]).
 //!
 //! Commands are numbered ([`session`]), so that one whose answer is lost is replayed and applied
@@ -28,7 +28,7 @@ mod reply;
 mod session;
 mod ticket;
 
-pub(super) use committer::{Address, Busy, Committers, Ledger};
+pub(super) use committer::{BatchPolicy, Busy, Committers, Handle};
 pub(super) use reply::{Answer, Verdict, judge};
 pub(super) use session::{Command, Outcome, Sessions, durable};
 pub(super) use ticket::{Full, NoAnswer, Pending, Queue, Room, Ticket};

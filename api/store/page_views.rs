@@ -25,7 +25,7 @@
 //!
 //! `$inc` compares nothing: sent twice, it counts twice, and afterwards nobody can tell. So it is sent by the group
 //! commit that trades have ([`super::group_commit`]): what has queued for one page and minute becomes one
-//! statement ([`ledger`]), and a command whose answer is lost is replayed under its number, which the server
+//! statement ([`policy`]), and a command whose answer is lost is replayed under its number, which the server
 //! applies at most once. What comes of a view ([`count`]) is *counted*, acknowledged at majority and journal;
 //! *not counted*, refused or never sent; or *unknown*, when no answer came before the deadline that can be
 //! trusted: a command that was given up may yet count once. Unlike a trade a view leaves
@@ -51,8 +51,8 @@
 mod bucket;
 mod count;
 mod document;
-mod ledger;
 mod measure;
+mod policy;
 mod preallocate;
 mod query;
 mod retention;
@@ -66,8 +66,8 @@ use mongodb::bson::doc;
 
 use super::ReadPreference;
 use super::group_commit::{Committers, Queue, Sessions, durable};
-use super::trades::Capacity;
-use ledger::{Connection, Counters};
+use super::history::Capacity;
+use policy::{Connection, Counters};
 
 pub use count::{CountCause, CountError};
 pub use document::MinuteBucket;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use pagebucket::store::trades::MOST_SKIPPED;
+use pagebucket::store::history::MOST_SKIPPED;
 use serde_json::json;
 
 use crate::harness::{Service, Setup, history, shared, tests, trade};

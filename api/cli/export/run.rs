@@ -12,7 +12,7 @@ use super::{Customers, Wanted};
 use crate::cli::import::{count, per_second, seconds};
 use crate::cli::signals::Signals;
 use crate::domain::{CustomerId, Limit, Position};
-use crate::store::trades::{Export, Trades};
+use crate::store::history::{Export, Trades};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// A database that is away is waited for so long, as by an import.

@@ -11,7 +11,7 @@ use crate::domain::CustomerId;
 use crate::http::problem::{self, Kind, Problem};
 use crate::http::views::RangeView;
 use crate::ingest::{End, Report};
-use crate::store::trades::Cause;
+use crate::store::history::Cause;
 
 /// The summary of either kind of upload.
 #[derive(Debug, Serialize)]

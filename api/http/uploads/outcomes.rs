@@ -13,7 +13,7 @@ use super::views::OutcomeView;
 use crate::domain::{CustomerId, Faults, Seq};
 use crate::http::problem::{Kind, Problem};
 use crate::ingest::{Bad, Refusal, Row, RowEnd, Sent, Watch};
-use crate::store::trades::LineRefusal;
+use crate::store::history::LineRefusal;
 
 /// Behind the last outcome. An answer that lacks it is cut off, so that its client does not take it for a
 /// whole one.

@@ -44,17 +44,17 @@ const MOST_KEYS: usize = 1_000;
 const ENOUGH: usize = 10_000;
 
 /// What one committer remembers, and what it makes of requests.
-pub(in crate::store) trait Ledger: Send + Sized + 'static {
+pub(in crate::store) trait BatchPolicy: Send + Sized + 'static {
     /// Whose requests are committed together, in order, one commit after the other.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
     /// What a client wants.
     type Request: Send + 'static;
     /// One key's part of a commit.
-    type Share: Send + 'static;
+    type Batch: Send + 'static;
     /// What became of it.
     type Settled: Send + 'static;
-    /// What else a ledger is told.
-    type Note: Send + 'static;
+    /// What else a policy is told.
+    type Message: Send + 'static;
 
     fn key(request: &Self::Request) -> Self::Key;
 
@@ -64,20 +64,20 @@ pub(in crate::store) trait Ledger: Send + Sized + 'static {
     /// Takes the first of a key's requests, as many as go into one commit, at least one of them; the last
     /// part is how much that weighs. `None` where none of those is to be committed: its client was told that
     /// it waited too long, or is told here that too little time is left.
-    fn share(
+    fn next_batch(
         &mut self,
         key: &Self::Key,
         waiting: &mut VecDeque<Self::Request>,
-    ) -> Option<(Self::Share, usize)>;
+    ) -> Option<(Self::Batch, usize)>;
 
-    /// Commits shares, at least one, and tells the committer of each as soon as it is settled.
+    /// Commits batches, at least one, and tells the committer of each as soon as it is settled.
     fn commit(
         &self,
-        shares: Vec<Self::Share>,
-        committer: Address<Self>,
+        batches: Vec<Self::Batch>,
+        committer: Handle<Self>,
     ) -> impl Future<Output = ()> + Send + 'static;
 
-    /// Learns what became of a share. Returns whose it was, and the requests to be committed anew, before
+    /// Learns what became of a batch. Returns whose it was, and the requests to be committed anew, before
     /// any other of the key.
     fn settle(&mut self, settled: Self::Settled) -> (Self::Key, Vec<Self::Request>);
 
@@ -85,22 +85,22 @@ pub(in crate::store) trait Ledger: Send + Sized + 'static {
     fn lost(&mut self, key: &Self::Key);
 
     /// Is told something else.
-    fn note(&mut self, note: Self::Note, busy: &Busy<Self::Key>);
+    fn receive(&mut self, message: Self::Message, busy: &Busy<Self::Key>);
 
     /// Work besides the commits, if there is any now: one after the other, unless one takes long.
-    fn errand(&mut self, committer: &Address<Self>) -> Option<BoxFuture<'static, ()>>;
+    fn background_task(&mut self, committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>>;
 }
 
 /// Keys with a commit under way, by the number of that commit.
 pub(in crate::store) type Busy<K> = HashMap<K, u64>;
 
-enum Message<L: Ledger> {
+enum Event<L: BatchPolicy> {
     /// A new request.
     Request(L::Request),
     /// One that a commit has taken, and that was not committed.
     PutBack(L::Request),
-    /// For the ledger.
-    Note(L::Note),
+    /// For the policy.
+    Message(L::Message),
     /// What became of one key's part of a commit.
     Settled(L::Settled),
     /// A commit has ended; its keys are free, settled or not.
@@ -115,71 +115,71 @@ enum Message<L: Ledger> {
 #[derive(Debug, Clone, Copy)]
 enum Lane {
     Commits,
-    Errands,
+    Background,
 }
 
 /// Where a committer gets its messages. It lives as long as somebody has its address.
-pub(in crate::store) struct Address<L: Ledger>(UnboundedSender<Message<L>>);
+pub(in crate::store) struct Handle<L: BatchPolicy>(UnboundedSender<Event<L>>);
 
-impl<L: Ledger> Address<L> {
+impl<L: BatchPolicy> Handle<L> {
     /// A new request. False, and lost, if the committer has ended: by a panic.
     #[must_use]
     pub(in crate::store) fn request(&self, request: L::Request) -> bool {
-        self.0.send(Message::Request(request)).is_ok()
+        self.0.send(Event::Request(request)).is_ok()
     }
 
     /// A request that a commit has taken and was settled without. It is committed before those that wait.
     pub(in crate::store) fn put_back(&self, request: L::Request) {
         // The committer outlives its commits: they hold its address.
-        let _ = self.0.send(Message::PutBack(request));
+        let _ = self.0.send(Event::PutBack(request));
     }
 
-    /// Something for the ledger. False, and lost, if the committer has ended: by a panic.
-    pub(in crate::store) fn note(&self, note: L::Note) -> bool {
-        self.0.send(Message::Note(note)).is_ok()
+    /// Something for the policy. False, and lost, if the committer has ended: by a panic.
+    pub(in crate::store) fn send(&self, message: L::Message) -> bool {
+        self.0.send(Event::Message(message)).is_ok()
     }
 
-    /// What became of a share.
+    /// What became of a batch.
     pub(in crate::store) fn settled(&self, settled: L::Settled) {
         // The committer outlives its commits: they hold its address.
-        let _ = self.0.send(Message::Settled(settled));
+        let _ = self.0.send(Event::Settled(settled));
     }
 }
 
-impl<L: Ledger> Clone for Address<L> {
+impl<L: BatchPolicy> Clone for Handle<L> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
 /// The committers of one kind.
-pub(in crate::store) struct Committers<L: Ledger>([Address<L>; COMMITTERS]);
+pub(in crate::store) struct Committers<L: BatchPolicy>([Handle<L>; COMMITTERS]);
 
-impl<L: Ledger> Committers<L> {
+impl<L: BatchPolicy> Committers<L> {
     /// How many there are.
     pub(in crate::store) const COUNT: usize = COMMITTERS;
 
-    /// Starts them, each with a ledger of its own. They end when this is dropped, and what they do is done.
-    pub(in crate::store) fn start(ledger: impl Fn(usize) -> L) -> Self {
-        Self(std::array::from_fn(|number| start(ledger(number))))
+    /// Starts them, each with a policy of its own. They end when this is dropped, and what they do is done.
+    pub(in crate::store) fn start(policy: impl Fn(usize) -> L) -> Self {
+        Self(std::array::from_fn(|number| start(policy(number))))
     }
 
     /// The committer of a key with this hash, always the same.
-    pub(in crate::store) fn by_hash(&self, hash: u64) -> &Address<L> {
+    pub(in crate::store) fn by_hash(&self, hash: u64) -> &Handle<L> {
         &self.0[hash as usize % COMMITTERS]
     }
 }
 
-impl<L: Ledger> std::fmt::Debug for Committers<L> {
+impl<L: BatchPolicy> std::fmt::Debug for Committers<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Committers")
     }
 }
 
-struct Committer<L: Ledger> {
-    ledger: L,
+struct Committer<L: BatchPolicy> {
+    policy: L,
     /// Its own address, which does not keep it alive.
-    own: WeakUnboundedSender<Message<L>>,
+    own: WeakUnboundedSender<Event<L>>,
     waiting: HashMap<L::Key, VecDeque<L::Request>>,
     /// Keys with waiting requests and no commit under way, in order of arrival.
     ready: VecDeque<L::Key>,
@@ -187,29 +187,29 @@ struct Committer<L: Ledger> {
     commits: u64,
     /// Commits under way that are not parked: none or one.
     committing: usize,
-    /// Errands under way that do not take long: none or one.
-    on_errands: usize,
+    /// Background tasks under way that do not take long: none or one.
+    in_background: usize,
 }
 
 /// Starts a committer. It ends when every address of it is dropped.
-fn start<L: Ledger>(ledger: L) -> Address<L> {
+fn start<L: BatchPolicy>(policy: L) -> Handle<L> {
     let (address, inbox) = unbounded_channel();
     let committer = Committer {
-        ledger,
+        policy,
         own: address.downgrade(),
         waiting: HashMap::new(),
         ready: VecDeque::new(),
         busy: HashMap::new(),
         commits: 0,
         committing: 0,
-        on_errands: 0,
+        in_background: 0,
     };
     tokio::spawn(committer.run(inbox));
-    Address(address)
+    Handle(address)
 }
 
-impl<L: Ledger> Committer<L> {
-    async fn run(mut self, mut inbox: UnboundedReceiver<Message<L>>) {
+impl<L: BatchPolicy> Committer<L> {
+    async fn run(mut self, mut inbox: UnboundedReceiver<Event<L>>) {
         while let Some(message) = inbox.recv().await {
             self.receive(message);
             while let Ok(message) = inbox.try_recv() {
@@ -218,19 +218,19 @@ impl<L: Ledger> Committer<L> {
             while self.committing == 0 && !self.ready.is_empty() {
                 self.commit();
             }
-            if self.on_errands == 0 {
-                self.run_errand();
+            if self.in_background == 0 {
+                self.run_background_task();
             }
         }
     }
 
-    fn receive(&mut self, message: Message<L>) {
+    fn receive(&mut self, message: Event<L>) {
         match message {
-            Message::Request(request) => self.queue(request, VecDeque::push_back),
-            Message::PutBack(request) => self.queue(request, VecDeque::push_front),
-            Message::Note(note) => self.ledger.note(note, &self.busy),
-            Message::Settled(settled) => {
-                let (key, again) = self.ledger.settle(settled);
+            Event::Request(request) => self.queue(request, VecDeque::push_back),
+            Event::PutBack(request) => self.queue(request, VecDeque::push_front),
+            Event::Message(message) => self.policy.receive(message, &self.busy),
+            Event::Settled(settled) => {
+                let (key, again) = self.policy.settle(settled);
                 let refusals = again.iter().map(L::refusals).max().unwrap_or(0);
                 if !again.is_empty() {
                     let waiting = self.waiting.entry(key.clone()).or_default();
@@ -241,17 +241,17 @@ impl<L: Ledger> Committer<L> {
                     _ => self.pause(key, refusals),
                 }
             }
-            Message::Paused(key) => self.release(key),
-            Message::Ended { number, keys } => {
+            Event::Paused(key) => self.release(key),
+            Event::Ended { number, keys } => {
                 for key in keys {
                     if self.busy.get(&key) == Some(&number) {
-                        self.ledger.lost(&key);
+                        self.policy.lost(&key);
                         self.release(key);
                     }
                 }
             }
-            Message::Free(Lane::Commits) => self.committing -= 1,
-            Message::Free(Lane::Errands) => self.on_errands -= 1,
+            Event::Free(Lane::Commits) => self.committing -= 1,
+            Event::Free(Lane::Background) => self.in_background -= 1,
         }
     }
 
@@ -281,37 +281,37 @@ impl<L: Ledger> Committer<L> {
         tokio::spawn(async move {
             tokio::time::sleep(pause(refusals)).await;
             // The committer cannot be gone: we hold its address.
-            let _ = own.send(Message::Paused(key));
+            let _ = own.send(Event::Paused(key));
         });
     }
 
     /// Commits what waits, as much as goes into one commit.
     fn commit(&mut self) {
-        let Some(own) = self.own.upgrade().map(Address) else {
+        let Some(own) = self.own.upgrade().map(Handle) else {
             // Nothing holds an address: no client waits.
             self.ready.clear();
             return;
         };
         self.commits += 1;
-        let mut shares = Vec::new();
+        let mut batches = Vec::new();
         let mut keys = Vec::new();
         let mut weight = 0;
-        while shares.len() < MOST_KEYS && weight < ENOUGH {
+        while batches.len() < MOST_KEYS && weight < ENOUGH {
             let Some(key) = self.ready.pop_front() else { break };
-            if let Some((share, more)) = self.share(&key) {
+            if let Some((batch, more)) = self.next_batch(&key) {
                 weight += more;
-                shares.push(share);
+                batches.push(batch);
                 self.busy.insert(key.clone(), self.commits);
                 keys.push(key);
             }
         }
-        if shares.is_empty() {
+        if batches.is_empty() {
             return;
         }
         self.committing += 1;
         let ending = Ending { number: self.commits, keys, address: own.clone() };
         let turn = Turn { lane: Lane::Commits, address: own.clone() };
-        let commit = self.ledger.commit(shares, own);
+        let commit = self.policy.commit(batches, own);
         tokio::spawn(patiently(turn, async move {
             let _ending = ending;
             commit.await;
@@ -319,23 +319,23 @@ impl<L: Ledger> Committer<L> {
     }
 
     /// The first of a key's requests for which somebody waits.
-    fn share(&mut self, key: &L::Key) -> Option<(L::Share, usize)> {
+    fn next_batch(&mut self, key: &L::Key) -> Option<(L::Batch, usize)> {
         let waiting = self.waiting.get_mut(key)?;
-        let mut share = None;
-        while share.is_none() && !waiting.is_empty() {
-            share = self.ledger.share(key, waiting);
+        let mut batch = None;
+        while batch.is_none() && !waiting.is_empty() {
+            batch = self.policy.next_batch(key, waiting);
         }
         if waiting.is_empty() {
             self.waiting.remove(key);
         }
-        share
+        batch
     }
 
-    fn run_errand(&mut self) {
-        let Some(own) = self.own.upgrade().map(Address) else { return };
-        if let Some(errand) = self.ledger.errand(&own) {
-            self.on_errands += 1;
-            tokio::spawn(patiently(Turn { lane: Lane::Errands, address: own }, errand));
+    fn run_background_task(&mut self) {
+        let Some(own) = self.own.upgrade().map(Handle) else { return };
+        if let Some(task) = self.policy.background_task(&own) {
+            self.in_background += 1;
+            tokio::spawn(patiently(Turn { lane: Lane::Background, address: own }, task));
         }
     }
 }
@@ -347,7 +347,7 @@ fn pause(refusals: u32) -> Duration {
 }
 
 /// Runs `work` to its end, and gives up its turn when it takes long.
-async fn patiently<L: Ledger>(turn: Turn<L>, work: impl Future<Output = ()>) {
+async fn patiently<L: BatchPolicy>(turn: Turn<L>, work: impl Future<Output = ()>) {
     let mut work = std::pin::pin!(work);
     if tokio::time::timeout(PATIENCE, &mut work).await.is_err() {
         drop(turn);
@@ -356,28 +356,28 @@ async fn patiently<L: Ledger>(turn: Turn<L>, work: impl Future<Output = ()>) {
 }
 
 /// Tells the committer that the next may begin, also when this one panicked.
-struct Turn<L: Ledger> {
+struct Turn<L: BatchPolicy> {
     lane: Lane,
-    address: Address<L>,
+    address: Handle<L>,
 }
 
-impl<L: Ledger> Drop for Turn<L> {
+impl<L: BatchPolicy> Drop for Turn<L> {
     fn drop(&mut self) {
         // The committer cannot be gone: we hold its address.
-        let _ = self.address.0.send(Message::Free(self.lane));
+        let _ = self.address.0.send(Event::Free(self.lane));
     }
 }
 
 /// Tells the committer that a commit has ended, also when it panicked.
-struct Ending<L: Ledger> {
+struct Ending<L: BatchPolicy> {
     number: u64,
     keys: Vec<L::Key>,
-    address: Address<L>,
+    address: Handle<L>,
 }
 
-impl<L: Ledger> Drop for Ending<L> {
+impl<L: BatchPolicy> Drop for Ending<L> {
     fn drop(&mut self) {
         let keys = std::mem::take(&mut self.keys);
-        let _ = self.address.0.send(Message::Ended { number: self.number, keys });
+        let _ = self.address.0.send(Event::Ended { number: self.number, keys });
     }
 }

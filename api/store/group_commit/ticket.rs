@@ -128,7 +128,7 @@ impl Queue {
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
     /// requests find no room meanwhile.
-    pub(in crate::store) async fn settled(&self) {
+    pub(in crate::store) async fn drain(&self) {
         // Never closed: an error cannot be.
         let _ = self.0.free.acquire_many(self.0.size).await;
     }

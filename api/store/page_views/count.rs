@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use futures_util::future::join_all;
 
 use super::PageViews;
-use super::ledger::{Counted, Name, Request};
+use super::policy::{Counted, Name, Request};
 use crate::domain::{Minute, PageView};
 use crate::store::group_commit::{NoAnswer, Pending, Ticket};
 use crate::store::{Deadline, Error};
@@ -115,8 +115,8 @@ impl PageViews {
 
     /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
     /// views are refused meanwhile.
-    pub async fn settled(&self) {
-        self.counting.queue.settled().await;
+    pub async fn drain(&self) {
+        self.counting.queue.drain().await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use mongodb::bson::Document;
 
-use super::ledger::Connection;
+use super::policy::Connection;
 use super::{COLLECTION, CountCause, PageViews, document};
 use crate::domain::Preallocation;
 use crate::store::group_commit::{Answer, Command, Outcome, Verdict, durable};

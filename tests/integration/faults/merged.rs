@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::{join, join_all, join3};
 use mongodb::bson::doc;
 use pagebucket::domain::{Clock, CustomerId, IdempotencyKey, parse_drafts};
-use pagebucket::store::trades::Cause;
+use pagebucket::store::history::Cause;
 use pagebucket::store::{Deadline, Error};
 use tokio::sync::oneshot;
 

@@ -2,7 +2,7 @@
 
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
 use pagebucket::store::Error;
-use pagebucket::store::trades::Cause;
+use pagebucket::store::history::Cause;
 
 use super::rig::{LONG, Rig, Told};
 use crate::harness::{Harm, Proxy, Way, shared, tests};

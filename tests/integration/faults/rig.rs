@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
 use pagebucket::domain::{CustomerId, Instant, Quantity, Side, Ticker, Trade};
-use pagebucket::store::trades::{AppendError, Appended, Cause};
+use pagebucket::store::history::{AppendError, Appended, Cause};
 use pagebucket::store::{CommandObserver, Deadline, Store};
 
 use crate::harness::{Mongod, Proxy, Setup, history};

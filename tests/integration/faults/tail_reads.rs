@@ -59,7 +59,7 @@ async fn a_tail_read_that_always_fails() {
         let all: Vec<Told> = [one, several].into_iter().chain(many).collect();
         for told in &all {
             // An append that did not come to its turn says so.
-            if !matches!(told.outcome, Err(ref error) if matches!(error.cause, pagebucket::store::trades::Cause::Late))
+            if !matches!(told.outcome, Err(ref error) if matches!(error.cause, pagebucket::store::history::Cause::Late))
             {
                 told.unavailable_after(0);
             }

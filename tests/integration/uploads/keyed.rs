@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use mongodb::bson::Bson;
 use pagebucket::domain::{Clock, CustomerId, IdempotencyKey, parse_drafts};
 use pagebucket::store::Store;
-use pagebucket::store::trades::{Capacity, LineRefusal, UploadedSoFar, Waiting};
+use pagebucket::store::history::{Capacity, LineRefusal, UploadedSoFar, Waiting};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

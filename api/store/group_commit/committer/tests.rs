@@ -1,4 +1,4 @@
-//! A committer whose ledger does with a request what the request says.
+//! A committer whose policy does with a request what the request says.
 
 use std::convert::Infallible;
 
@@ -37,12 +37,12 @@ enum Event {
 
 struct Scripted(mpsc::UnboundedSender<Event>);
 
-impl Ledger for Scripted {
+impl BatchPolicy for Scripted {
     type Key = u64;
     type Request = Request;
-    type Share = (u64, Vec<Request>);
+    type Batch = (u64, Vec<Request>);
     type Settled = (u64, Vec<Request>);
-    type Note = Infallible;
+    type Message = Infallible;
 
     fn key(request: &Request) -> u64 {
         request.key
@@ -52,19 +52,19 @@ impl Ledger for Scripted {
         request.refusals
     }
 
-    fn share(&mut self, key: &u64, waiting: &mut VecDeque<Request>) -> Option<(Self::Share, usize)> {
+    fn next_batch(&mut self, key: &u64, waiting: &mut VecDeque<Request>) -> Option<(Self::Batch, usize)> {
         Some(((*key, waiting.drain(..).filter(|request| request.ticket.take()).collect()), 1))
     }
 
     fn commit(
         &self,
-        shares: Vec<Self::Share>,
-        committer: Address<Self>,
+        batches: Vec<Self::Batch>,
+        committer: Handle<Self>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let names = shares.iter().flat_map(|(_, requests)| requests).map(|request| request.name);
+        let names = batches.iter().flat_map(|(_, requests)| requests).map(|request| request.name);
         self.0.send(Event::Commit(names.collect())).unwrap();
         async move {
-            for (key, requests) in shares {
+            for (key, requests) in batches {
                 let (mut done, mut again) = (Vec::new(), Vec::new());
                 for mut request in requests {
                     match std::mem::replace(&mut request.fate, Fate::Store) {
@@ -92,18 +92,18 @@ impl Ledger for Scripted {
         self.0.send(Event::Lost(*key)).unwrap();
     }
 
-    fn note(&mut self, note: Infallible, _busy: &Busy<u64>) {
-        match note {}
+    fn receive(&mut self, message: Infallible, _busy: &Busy<u64>) {
+        match message {}
     }
 
-    fn errand(&mut self, _committer: &Address<Self>) -> Option<BoxFuture<'static, ()>> {
+    fn background_task(&mut self, _committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>> {
         None
     }
 }
 
 /// A committer, and what it does.
 struct Rig {
-    committer: Address<Scripted>,
+    committer: Handle<Scripted>,
     events: mpsc::UnboundedReceiver<Event>,
     queue: Queue,
 }
@@ -147,7 +147,7 @@ async fn a_commit_that_panics_frees_its_keys() {
     for key in [1, 2, 3] {
         assert_eq!(rig.send(key, "after", Fate::Store).answer().await, Ok(()), "key {key}");
     }
-    rig.queue.settled().await;
+    rig.queue.drain().await;
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn a_committer_without_an_address_ends() {
     release.send(()).unwrap();
     assert_eq!(held.answer().await, Ok(()));
     assert_eq!(waits.answer().await, Err(NoAnswer::Lost));
-    assert_eq!(events.recv().await, None, "its ledger is gone");
+    assert_eq!(events.recv().await, None, "its policy is gone");
 }
 
 #[test]

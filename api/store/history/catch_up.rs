@@ -1,0 +1,70 @@
+//! Keyed requests whose searches are far behind a tail: they catch up beside the commits.
+//!
+//! That is so where the catalog knew an old tail, and another instance has written a long history since. As a
+//! rule no other attempt has found the record of such a request; then its `from` is raised to the tail, and
+//! nothing has to be read. Otherwise all of the history from there on is looked at.
+
+use std::sync::Arc;
+
+use super::append::Request;
+use super::commit::Connection;
+use super::dedup::{Goal, Searches, confirm, keep_looked, scan};
+use super::policy::AppendPolicy;
+use crate::domain::CustomerId;
+use crate::store::group_commit::Handle;
+use crate::store::{Deadline, Error};
+
+/// Brings the searches of these requests of one customer up to `last`, the total of a known tail, and puts the requests
+/// back at the front of the queue, in their order. Meanwhile others are committed.
+pub(super) async fn catch_up(
+    connection: Arc<Connection>,
+    customer: CustomerId,
+    mut requests: Vec<Request>,
+    last: u64,
+    committer: Handle<AppendPolicy>,
+) {
+    confirm_from(&connection, customer, &mut requests, last).await;
+    while requests.iter().any(|request| request.is_behind(last)) {
+        for request in requests.extract_if(.., |request| request.deadline().passed()) {
+            request.fail(0, Error::Unavailable("no search has ended in time".to_owned()).into());
+        }
+        let Some(deadline) = requests.iter().map(Request::deadline).max() else { return };
+        if let Err(error) = look_on(&connection, customer, &mut requests, last, deadline).await {
+            return requests.into_iter().for_each(|request| request.fail(0, error.clone().into()));
+        }
+    }
+    requests.into_iter().rev().for_each(|request| committer.put_back(request));
+}
+
+/// Raises `from` of these requests' records to `last`, where that is allowed; their searches begin there then.
+async fn confirm_from(connection: &Connection, customer: CustomerId, requests: &mut [Request], last: u64) {
+    let mut requests: Vec<_> =
+        requests.iter_mut().filter_map(|request| Some((request.unseen_record()?, request))).collect();
+    let Some(deadline) = requests.iter().map(|(_, request)| request.deadline()).max() else { return };
+    let records = requests.iter().map(|(record, _)| *record);
+    if confirm(connection, customer, records, last, deadline).await {
+        let searches = requests.iter_mut().filter_map(|(_, request)| request.searching());
+        searches.for_each(|(search, _)| search.known_through(last));
+    }
+}
+
+/// Looks at some more of the history, and keeps in the records how far that was.
+async fn look_on(
+    connection: &Connection,
+    customer: CustomerId,
+    requests: &mut [Request],
+    last: u64,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let searches = requests.iter_mut().filter_map(Request::searching);
+    let searches: Searches = searches.map(|(search, placed)| (search.clone(), placed.clone())).collect();
+    let found = scan(&connection.database, customer, searches, Goal::Through(last), deadline).await?;
+    let ids: Vec<_> =
+        requests.iter().filter_map(|request| request.keyed.as_ref()).map(|keyed| keyed.id).collect();
+    let looked = ids.into_iter().zip(&found.searches).map(|(id, (search, placed))| (id, search, placed));
+    keep_looked(connection, customer, looked, deadline).await;
+    for ((search, placed), found) in requests.iter_mut().filter_map(Request::searching).zip(found.searches) {
+        (*search, *placed) = found;
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! One commit: tails, plans, commands, verdicts.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use mongodb::Database;
+
+use super::append::Request;
+use super::batch::{Batch, Known, Settled};
+use super::catch_up::catch_up;
+use super::dedup::{Goal, ServerTime, scan};
+use super::measure::COMMIT_TRADES;
+use super::policy::AppendPolicy;
+use super::tail::Tail;
+use super::{statement, tails};
+use crate::domain::Clock;
+use crate::store::group_commit::{Answer, Handle, Outcome, Sessions, Verdict};
+use crate::store::majority::MonotonicReads;
+use crate::store::{Deadline, Error};
+
+/// Statements in one command.
+const MOST_STATEMENTS: usize = 1_000;
+
+/// The longest command, in bytes. A server takes 48 MB (`maxMessageSizeBytes`).
+const MOST_BYTES: usize = 12 * 1024 * 1024;
+
+// A statement has some 300 bytes around its at most ten trades, and a trade at most 150.
+const _: () = assert!(MOST_STATEMENTS * (300 + 10 * 150) < MOST_BYTES);
+
+/// What committers share.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) database: Database,
+    pub(super) reads: MonotonicReads,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) clock: Clock,
+    /// For records of keys.
+    pub(super) server_time: ServerTime,
+}
+
+/// Commits these customers' requests, at least one, and tells the committer of each customer as soon
+/// as it is settled.
+pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, committer: &Handle<AppendPolicy>) {
+    let tell = |mut settled: Settled| {
+        let done = std::mem::take(&mut settled.done);
+        committer.settled(settled);
+        done.into_iter().for_each(Request::succeed);
+    };
+    let planned = plan(connection, batches, committer, &tell).await;
+    let (single, longer): (Vec<_>, Vec<_>) =
+        planned.into_iter().partition(|batch| batch.statements.len() == 1);
+    let mut commands = Vec::new();
+    let mut single = single.into_iter().peekable();
+    while single.peek().is_some() {
+        commands.push(single.by_ref().take(MOST_STATEMENTS).collect());
+    }
+    commands.extend(longer.into_iter().map(|batch| vec![batch]));
+    join_all(commands.into_iter().map(|batches| send(connection, batches, &tell))).await;
+}
+
+/// Finds the tails that are not in the catalog, all in one query, and plans.
+async fn plan(
+    connection: &Arc<Connection>,
+    batches: Vec<Batch>,
+    committer: &Handle<AppendPolicy>,
+    tell: &impl Fn(Settled),
+) -> Vec<Batch> {
+    let cold = batches.iter().filter_map(|batch| match batch.tail {
+        Known::Nothing(after) => Some((batch.customer, after)),
+        Known::Tail(_) => None,
+    });
+    let (cold, after): (Vec<_>, Vec<_>) = cold.unzip();
+    let found = match cold.is_empty() {
+        true => Ok(Default::default()),
+        false => {
+            let after = after.into_iter().flatten().max();
+            tails::find(&connection.reads, cold, after, deadline(&batches)).await
+        }
+    };
+    let mut ready = Vec::with_capacity(batches.len());
+    for batch in batches {
+        let tail = match (batch.tail, &found) {
+            (Known::Tail(tail), _) => tail,
+            (Known::Nothing(_), Ok(found)) => match found.get(&batch.customer).cloned().transpose() {
+                Ok(tail) => tail,
+                Err(corruption) => {
+                    tell(batch.fail(|| Error::from(corruption.clone()).into()));
+                    continue;
+                }
+            },
+            (Known::Nothing(_), Err(error)) => {
+                tell(batch.fail(|| error.clone().into()));
+                continue;
+            }
+        };
+        ready.push((batch, tail));
+    }
+    let now = connection.clock.now();
+    let mut planned = Vec::with_capacity(ready.len());
+    for (batch, tail) in search(connection, ready, committer).await {
+        match batch.plan(tail, now) {
+            Ok(batch) => planned.push(batch),
+            Err(settled) => tell(*settled),
+        }
+    }
+    planned
+}
+
+/// Where trades were added since keyed requests looked for theirs, looks again. What is found is
+/// placed; without an answer those requests fail, and no others. Where many trades were added the request
+/// leaves the commit, and comes back when its search is up to date.
+async fn search(
+    connection: &Arc<Connection>,
+    batches: Vec<(Batch, Option<Tail>)>,
+    committer: &Handle<AppendPolicy>,
+) -> Vec<(Batch, Option<Tail>)> {
+    let work = batches.into_iter().map(async |(mut batch, tail)| {
+        let last = Tail::totals(tail).trades();
+        let far_behind = batch.take_far_behind(last);
+        if !far_behind.is_empty() {
+            let (connection, committer) = (Arc::clone(connection), committer.clone());
+            tokio::spawn(catch_up(connection, batch.customer, far_behind, last, committer));
+        }
+        let searches = batch.searches_behind(last);
+        if !searches.is_empty() {
+            let (goal, deadline) = (Goal::Through(last), deadline([&batch]));
+            let found = scan(&connection.database, batch.customer, searches, goal, deadline).await;
+            batch.found(last, found.map(|found| found.searches));
+        }
+        (batch, tail)
+    });
+    join_all(work).await
+}
+
+/// Sends one command: of single statements, unordered, or of one customer, ordered.
+async fn send(connection: &Connection, batches: Vec<Batch>, tell: &impl Fn(Settled)) {
+    let ordered = batches.len() == 1;
+    let deadline = deadline(&batches);
+    let command = statement::command(&batches, ordered, deadline);
+    let trades: usize =
+        batches.iter().flat_map(|batch| &batch.requests).map(|request| request.rest().len()).sum();
+    metrics::histogram!(COMMIT_TRADES).record(trades as f64);
+    match connection.sessions.commit(&connection.database, command, deadline).await {
+        Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
+            connection.server_time.learn(at);
+            // Where all were refused it is the time of whatever the server did last.
+            if verdicts.contains(&Verdict::Stored) {
+                connection.reads.learn(at);
+            }
+            let mut verdicts = &verdicts[..];
+            for batch in batches {
+                let (own, others) = verdicts.split_at(batch.statements.len());
+                verdicts = others;
+                tell(batch.settle(own, at));
+            }
+        }
+        Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
+            batches.into_iter().for_each(|batch| tell(batch.unknown()))
+        }
+        Outcome::NotSent(error) => {
+            batches.into_iter().for_each(|batch| tell(batch.fail(|| error.clone().into())))
+        }
+    }
+}
+
+/// The latest of all requests ([`group_commit`](crate::store::group_commit), "Deadlines").
+fn deadline<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Deadline {
+    let requests = batches.into_iter().flat_map(|batch| &batch.requests);
+    Deadline::latest(requests.map(Request::deadline))
+}

@@ -1,0 +1,177 @@
+//! The trades of a span of time.
+//!
+//! Trades arrive out of order, so that neither pages nor sequence numbers are in order of date: a
+//! bucket is judged by its `first` and `last`. The full ones are chosen in an index of these, which
+//! holds all that the choice takes, the page number included: no bucket is looked at to be left out,
+//! and none beyond those that fill the window. `last >= from` bounds the scan on one side only, so
+//! that an early day of a long history examines many keys, never many documents. The tail is not in
+//! that index, and was read with the history.
+//!
+//! One query with `$or` inside `customerId` for both would not use the index.
+
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{DateTime, Document, doc};
+
+use super::COLLECTION;
+use super::document::Bucket;
+use super::reads::History;
+use super::tail::Tail;
+use crate::domain::{Cursor, CustomerId, DateRange, PAGE_SIZE, PageNumber, Position, Seq, Trade};
+use crate::store::majority::MonotonicReads;
+use crate::store::{COMMAND, Corruption, Deadline, Error};
+
+/// Pages chosen by the first look at the index, then four times as many by each further one: every
+/// look examines all keys of the range again.
+const FIRST_CHOICE: usize = 256;
+pub(super) const MOST_CHOSEN: usize = 65_536;
+
+/// Most buckets in one command.
+const MOST_READ: usize = 256;
+
+/// A search through the full pages of one history, in one direction.
+#[derive(Debug)]
+pub(super) struct DateScan {
+    pub(super) customer: CustomerId,
+    pub(super) dates: DateRange,
+    /// From its last page, or the cursor's, downwards; else upwards.
+    pub(super) backwards: bool,
+    /// The pages that are left, both included.
+    pub(super) left: Option<(PageNumber, PageNumber)>,
+    /// How many are chosen next.
+    pub(super) chosen: usize,
+}
+
+impl History {
+    /// Up to `count` trades of `dates` nearest the cursor, in order of their addresses.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn dated(
+        &self,
+        dates: DateRange,
+        cursor: Cursor,
+        count: usize,
+        deadline: Deadline,
+    ) -> Result<Vec<(Seq, Trade)>, Error> {
+        let (Some(last), Some(tail)) = (self.last(), self.tail()) else { return Ok(Vec::new()) };
+        let end = Position::end_of(self.totals());
+        let (start, end) = match cursor {
+            Cursor::After(position) => (position, end),
+            Cursor::Before(position) => (Position::BEGINNING, position.min(end)),
+            Cursor::End => (Position::BEGINNING, end),
+        };
+        let backwards = !matches!(cursor, Cursor::After(_));
+        let shown = |bucket: &Bucket| {
+            let first = bucket.first_seq();
+            let trades =
+                bucket.trades.iter().enumerate().map(|(place, trade)| (first.plus(place), trade.clone()));
+            let mut shown: Vec<_> =
+                trades.filter(|(seq, trade)| seq.within(start, end) && dates.contains(trade.date)).collect();
+            if backwards {
+                shown.reverse();
+            }
+            shown
+        };
+        // In the order in which they are found.
+        let mut found = Vec::new();
+        if backwards {
+            found.extend(shown(last));
+        }
+        let left = tail.page.previous().and_then(|full| {
+            let (low, high) = (start.next_seq()?.page(), end.last_seq()?.page().min(full));
+            (low <= high).then_some((low, high))
+        });
+        let mut search = DateScan { customer: self.customer, dates, backwards, left, chosen: FIRST_CHOICE };
+        // Twice as many with each command, where few of their trades are of these dates.
+        let mut most = count.div_ceil(PAGE_SIZE) + 1;
+        while found.len() < count && search.left.is_some() {
+            let pages = search.choose(&self.trades.0.reads, tail, deadline).await?;
+            let mut unread = pages.as_slice();
+            while !unread.is_empty() && found.len() < count {
+                let (now, later) = unread.split_at(unread.len().min(most));
+                for bucket in self.read(now, tail, deadline).await? {
+                    found.extend(shown(&bucket));
+                }
+                (unread, most) = (later, (most * 2).min(MOST_READ));
+            }
+        }
+        if !backwards && found.len() < count {
+            found.extend(shown(last));
+        }
+        found.truncate(count);
+        if backwards {
+            found.reverse();
+        }
+        Ok(found)
+    }
+
+    /// Full pages in this order.
+    pub(super) async fn read(
+        &self,
+        pages: &[PageNumber],
+        tail: Tail,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
+        let (trades, pages, deadline) = (self.trades.clone(), pages.to_vec(), deadline.or_within(COMMAND));
+        let customer = self.customer;
+        deadline.read(async move { trades.read_full(customer, &pages, Some(tail), deadline).await }).await
+    }
+}
+
+impl DateScan {
+    /// The numbers of the next pages that may hold trades of these dates, in the direction of the search.
+    pub(super) async fn choose(
+        &mut self,
+        reads: &MonotonicReads,
+        tail: Tail,
+        deadline: Deadline,
+    ) -> Result<Vec<PageNumber>, Error> {
+        let Some((low, high)) = self.left.take() else { return Ok(Vec::new()) };
+        let (reads, deadline) = (reads.clone(), deadline.or_within(COMMAND));
+        let command = self.command(low, high);
+        let choice =
+            async move { reads.find(None, &command, None, deadline, |page| number(page, tail)).await };
+        let pages = deadline.read(choice).await?;
+        if let Some(&reached) = pages.last().filter(|_| pages.len() == self.chosen) {
+            self.left = match self.backwards {
+                true => reached.previous().map(|high| (low, high)),
+                false => Some((reached.next(), high)),
+            };
+            self.left = self.left.filter(|(low, high)| low <= high);
+            self.chosen = (self.chosen * 4).min(MOST_CHOSEN);
+        }
+        Ok(pages)
+    }
+
+    fn command(&self, low: PageNumber, high: PageNumber) -> Document {
+        let mut filter = doc! { "customerId": self.customer.get() as i64, "count": PAGE_SIZE as i32 };
+        if let Some(from) = self.dates.from() {
+            filter.insert("last", doc! { "$gte": DateTime::from_millis(from.millis()) });
+        }
+        if let Some(to) = self.dates.to() {
+            filter.insert("first", doc! { "$lt": DateTime::from_millis(to.millis()) });
+        }
+        filter.insert("page", doc! { "$gte": low.get() as i64, "$lte": high.get() as i64 });
+        doc! {
+            "find": COLLECTION,
+            "filter": filter,
+            // All of it is in the index.
+            "projection": { "_id": 0, "page": 1 },
+            "sort": { "page": if self.backwards { -1 } else { 1 } },
+            "limit": self.chosen as i64,
+            "batchSize": self.chosen as i64 + 1,
+            "hint": { "customerId": 1, "count": 1, "last": 1, "first": 1, "page": 1 },
+        }
+    }
+}
+
+fn number(page: &RawDocument, tail: Tail) -> Result<PageNumber, Error> {
+    let page = page.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
+    page.ok_or_else(|| {
+        Error::from(Corruption {
+            id: tail.id.to_string(),
+            field: "page of one before it".to_owned(),
+            detail: "is not a positive int64".to_owned(),
+        })
+    })
+}

@@ -1,0 +1,280 @@
+//! Which lines of a keyed upload are stored already, and whether the next may be appended. No database
+//! here.
+//!
+//! A request's trades are all good, and stand in the history in strict order. A line may be bad in one
+//! attempt and good in another, and the next attempt does not know which were good in the last. So a
+//! line's key tells its upload and its number ([`Tag`]): whoever meets one knows how far the upload had
+//! come, also when its number is that of no line at hand.
+//!
+//! *Order*: an upload's lines stand in the history in the order of their numbers. A line is appended only
+//! when everything before its place has been looked at, and nothing of the upload there has a number
+//! as great; so no line is ever stored twice, and order holds again behind it.
+//!
+//! From this follows what a search finds: of the lines at hand, those up to the greatest number that it
+//! has met are dealt with, each found or passed over for good; those behind may be appended.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::TradeKey;
+use super::request::{LineRefusal, Placed};
+use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Trade};
+
+/// An upload's name among the trades of one customer: the first 8 bytes of SHA-256 of customer and key.
+/// 64 bits: with 10^9 keyed trades of one customer, one of another request has it with a chance of 10^-10.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tag([u8; Tag::LEN]);
+
+impl Tag {
+    const LEN: usize = 8;
+
+    pub(super) fn new(customer: CustomerId, key: &IdempotencyKey) -> Self {
+        let sha = Sha256::new().chain_update(b"upload").chain_update(customer.get().to_be_bytes());
+        let digest = sha.chain_update(key.as_str()).finalize();
+        let mut first = [0; Self::LEN];
+        first.copy_from_slice(&digest[..Self::LEN]);
+        Self(first)
+    }
+
+    /// The key of a line.
+    pub(super) fn key(self, number: u32) -> TradeKey {
+        let mut key = [0; TradeKey::LEN];
+        key[..Self::LEN].copy_from_slice(&self.0);
+        key[Self::LEN..].copy_from_slice(&number.to_be_bytes());
+        TradeKey(key)
+    }
+
+    /// The number of the line that has this key, if it is of this upload.
+    fn number(self, key: TradeKey) -> Option<u32> {
+        let number = key.0.strip_prefix(&self.0)?;
+        number.try_into().ok().map(u32::from_be_bytes)
+    }
+}
+
+/// A line that is a trade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NumberedTrade {
+    pub(super) number: u32,
+    pub(super) trade: Trade,
+}
+
+/// The search for some lines of an upload, in order of their numbers: none of them is at or before where
+/// it began, and everything from there to `looked` has been looked at, without a gap.
+#[derive(Debug, Clone)]
+pub(in crate::store::history) struct LineSearch {
+    tag: Tag,
+    lines: Arc<[NumberedTrade]>,
+    looked: u64,
+}
+
+impl LineSearch {
+    pub(super) fn new(tag: Tag, lines: Arc<[NumberedTrade]>, looked: u64) -> Self {
+        Self { tag, lines, looked }
+    }
+
+    pub(super) fn key(&self, index: usize) -> TradeKey {
+        self.tag.key(self.lines[index].number)
+    }
+
+    /// The last `seq` looked at. When the search is over, lines behind those at hand are not before it.
+    pub(super) fn looked(&self) -> u64 {
+        self.looked
+    }
+
+    /// Whether all lines are dealt with.
+    pub(super) fn is_over(&self, placed: &Placed) -> bool {
+        placed.count == self.lines.len()
+    }
+
+    /// Looks at the next trade, which stands right behind `looked`; `same` says whether it is this trade
+    /// under this key. Goes no further when the search is over.
+    pub(super) fn look(
+        &mut self,
+        placed: &mut Placed,
+        key: Option<TradeKey>,
+        same: impl FnOnce(&Trade, TradeKey) -> bool,
+    ) {
+        if self.is_over(placed) {
+            return;
+        }
+        if let Some((key, number)) = key.and_then(|key| Some((key, self.tag.number(key)?))) {
+            while self.lines.get(placed.count).is_some_and(|line| line.number < number) {
+                placed.refuse(LineRefusal::OutOfOrder);
+            }
+            let Some(line) = self.lines.get(placed.count) else {
+                // The first of those behind: whoever looks for them begins with it.
+                return;
+            };
+            if line.number == number {
+                // A stored trade has an address.
+                match Seq::new(self.looked + 1) {
+                    Ok(seq) if same(&line.trade, key) => placed.push(SeqRange { first: seq, last: seq }),
+                    _ => placed.refuse(LineRefusal::Differs),
+                }
+            }
+        }
+        self.looked += 1;
+    }
+
+    pub(super) fn covers(&self, last: u64) -> bool {
+        self.looked >= last
+    }
+
+    pub(super) fn known_through(&mut self, last: u64) {
+        self.looked = self.looked.max(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Instant, Quantity, Side, Ticker};
+
+    fn tag() -> Tag {
+        Tag::new(CustomerId::new(7).unwrap(), &IdempotencyKey::parse(b"k").unwrap())
+    }
+
+    /// A line whose quantity is what tells it from another of its number.
+    fn line(number: u32, qty: u64) -> NumberedTrade {
+        let trade = Trade {
+            side: Side::Buy,
+            ticker: Ticker::parse("MDB").unwrap(),
+            qty: Quantity::new(qty).unwrap(),
+            price: None,
+            date: Instant::from_millis(0).unwrap(),
+        };
+        NumberedTrade { number, trade }
+    }
+
+    /// A history as the quantities and keys of its trades.
+    type History = Vec<(u64, Option<TradeKey>)>;
+
+    /// One attempt, in chunks of so many lines, each with its number and quantity; the end of each line.
+    /// `interrupt` is called before each chunk's rest is appended, as another attempt would come between.
+    fn attempt(
+        history: &mut History,
+        lines: &[(u32, u64)],
+        chunk: usize,
+        mut interrupt: impl FnMut(&mut History),
+    ) -> Vec<Result<u64, LineRefusal>> {
+        let mut ends = Vec::new();
+        let mut looked = 0;
+        for chunk in lines.chunks(chunk) {
+            let lines: Arc<[_]> = chunk.iter().map(|(number, qty)| line(*number, *qty)).collect();
+            let (mut search, mut placed) =
+                (LineSearch::new(tag(), Arc::clone(&lines), looked), Placed::default());
+            let look = |search: &mut LineSearch, placed: &mut Placed, history: &History| {
+                while !search.is_over(placed) && search.looked() < history.len() as u64 {
+                    let (qty, key) = history[search.looked() as usize];
+                    search.look(placed, key, |trade, _| trade.qty.get() == qty);
+                }
+            };
+            look(&mut search, &mut placed, history);
+            interrupt(history);
+            // The append compares its position: it looks again where something has come between.
+            look(&mut search, &mut placed, history);
+            if !search.is_over(&placed) {
+                assert!(search.covers(history.len() as u64));
+                for index in placed.count..lines.len() {
+                    history.push((lines[index].trade.qty.get(), Some(search.key(index))));
+                    let seq = Seq::new(history.len() as u64).unwrap();
+                    placed.push(SeqRange { first: seq, last: seq });
+                }
+                search.known_through(history.len() as u64);
+            }
+            looked = search.looked();
+            let seqs = placed.ranges.iter().flat_map(|range| range.first.get()..=range.last.get());
+            ends.extend(placed.ends(seqs.map(|seq| Seq::new(seq).unwrap())).map(|end| end.map(Seq::get)));
+        }
+        ends
+    }
+
+    fn quantities(history: &History) -> Vec<u64> {
+        history.iter().map(|(qty, _)| *qty).collect()
+    }
+
+    #[test]
+    fn a_key_tells_upload_and_line() {
+        for number in [0, 1, 255, 256, u32::MAX] {
+            assert_eq!(tag().number(tag().key(number)), Some(number));
+        }
+        let other = Tag::new(CustomerId::new(8).unwrap(), &IdempotencyKey::parse(b"k").unwrap());
+        assert_eq!(tag().number(other.key(1)), None);
+    }
+
+    #[test]
+    fn an_upload_cut_anywhere_continues_without_doubles() {
+        let lines: Vec<_> = (1..=7).map(|number| (number, u64::from(number) * 10)).collect();
+        for chunk in 1..=8 {
+            for cut in 0..=lines.len() {
+                let mut history = vec![(1, None), (2, Some(TradeKey([9; TradeKey::LEN])))];
+                attempt(&mut history, &lines[..cut], 3, |_| {});
+                history.push((3, None));
+                let ends = attempt(&mut history, &lines, chunk, |_| {});
+                let (first, second) = lines.split_at(cut);
+                let qty = |line: &(u32, u64)| line.1;
+                let expected = [1, 2].into_iter().chain(first.iter().map(qty)).chain([3]);
+                let expected: Vec<_> = expected.chain(second.iter().map(qty)).collect();
+                assert_eq!(quantities(&history), expected, "{chunk} {cut}");
+                assert_eq!(ends.len(), lines.len());
+                for (end, line) in ends.into_iter().zip(&lines) {
+                    assert_eq!(history[end.unwrap() as usize - 1].0, line.1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_mended_the_second_time_never_makes_later_lines_stored_twice() {
+        let all: Vec<_> = (1..=8).map(|number| (number, u64::from(number) * 10)).collect();
+        // Every set of lines that were bad the first time, every cut, every size of chunks.
+        for bad in 0_u32..1 << all.len() {
+            let first: Vec<_> =
+                all.iter().copied().filter(|(number, _)| bad & (1 << (number - 1)) == 0).collect();
+            for cut in 0..=first.len() {
+                for chunk in [1, 2, 3, 8] {
+                    let mut history = History::new();
+                    attempt(&mut history, &first[..cut], 2, |_| {});
+                    let stored = quantities(&history);
+                    let ends = attempt(&mut history, &all, chunk, |_| {});
+                    let last = first[..cut].last().map_or(0, |line| line.0);
+                    // What had been passed by stays out; what lies behind comes.
+                    let behind = all.iter().filter(|line| line.0 > last).map(|line| line.1);
+                    let expected: Vec<_> = stored.iter().copied().chain(behind).collect();
+                    assert_eq!(quantities(&history), expected, "{bad:b} {cut} {chunk}");
+                    for (end, line) in ends.into_iter().zip(&all) {
+                        let there = expected.iter().position(|qty| *qty == line.1);
+                        assert_eq!(end.ok(), there.map(|place| place as u64 + 1));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_differs_is_refused_alone() {
+        let mut history = History::new();
+        attempt(&mut history, &[(1, 10), (2, 20), (4, 40)], 10, |_| {});
+        let ends = attempt(&mut history, &[(1, 10), (2, 21), (3, 30), (4, 40), (5, 50)], 2, |_| {});
+        assert_eq!(ends, [Ok(1), Err(LineRefusal::Differs), Err(LineRefusal::OutOfOrder), Ok(3), Ok(4)]);
+        assert_eq!(quantities(&history), [10, 20, 40, 50]);
+    }
+
+    #[test]
+    fn attempts_at_once_store_each_line_once() {
+        let lines: Vec<_> = (1..=6).map(|number| (number, u64::from(number) * 10)).collect();
+        // The other stores up to so many lines, in chunks of its own, before each chunk of this one.
+        for ahead in 0..=3 {
+            for chunk in 1..=6 {
+                let (mut history, mut turn) = (History::new(), 0);
+                let ends = attempt(&mut history, &lines, chunk, |history| {
+                    turn += ahead;
+                    attempt(history, &lines[..turn.min(lines.len())], 2, |_| {});
+                });
+                assert_eq!(quantities(&history), [10, 20, 30, 40, 50, 60], "{ahead} {chunk}");
+                assert_eq!(ends, (1..=6).map(Ok).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The exactly-once rule, explored exhaustively in a small model: every order in which the steps of
+//! attempts, of the database and of the clock can follow each other.
+//!
+//! **The store's own** is [`RequestSearch`] with [`Placed`]: the code that decides, in every attempt, which
+//! stored trades are the request's, what counts as looked at, whether the next trade may be appended
+//! right behind a tail, and whether all is stored. What is explored here is what runs there.
+//!
+//! **The model's** is what is around it. The database ([`database`]): a history in pages of two, the
+//! record of the key and its expiry, what is at majority and what may still be lost. The steps of an
+//! attempt ([`steps`]): `from`, the record, tails, look-ups, commands and their answers. They restate
+//! what `register.rs`, `raise.rs`, `scan.rs`, `commit.rs`, `batch.rs` and `session.rs` do; that those do it
+//! is for the tests with a real mongod to show. An outcome kept in the record is left out: it is
+//! what a search has found.
+//!
+//! Bounds: one request of three trades, so that it spans pages; a history that is empty or ends in
+//! half a page; three attempts, all at once or one after the other; one or two trades of other
+//! writers, at any place, also in front of the request's in one command. Not bounded: failovers, and
+//! how long ago something was read or sent. Every tail that an attempt uses may be any that ever was,
+//! so that it makes no difference which of them share an instance and its catalog. An attempt that is
+//! cut off, by a crash, a deadline or an unknown outcome, is one that takes no step any more, which
+//! each may do at any time; what it has sent runs later, in part, again after a failover, or never.
+//!
+//! Two more explorations have one trade of another writer each. In one, time passes: records expire, and may be
+//! inserted with an old time. In the other, attempts raise `from`: to a total while no other attempt has found the
+//! record, or to where a search has come.
+//!
+//! Then each rule is relaxed, one at a time, and the same exploration must find that a trade is
+//! doubled or lost. Otherwise it would prove nothing.
+
+mod database;
+mod explore;
+mod state;
+mod steps;
+
+use super::{Placed, RequestSearch, TradeKey};
+use explore::{Explored, explore};
+use steps::{Besides, Relaxed};
+
+#[test]
+fn in_every_order_each_trade_is_stored_once() {
+    let Explored { states, broken, taken, ends, parts } = explore(None, 2, Besides::Nothing);
+    println!("{states} states");
+    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
+    // Otherwise little was explored.
+    for step in ["failover", "is refused", "has stored the rest", "finds all", "finds some, sends the rest"] {
+        assert!(taken.contains(step), "{step}: {taken:?}");
+    }
+    assert!(ends > 0 && parts == 3, "{ends} ends, {parts} parts");
+}
+
+#[test]
+fn a_record_that_expires_after_its_last_use_is_kept_for_long_enough() {
+    let Explored { states, broken, taken, ends, .. } = explore(None, 1, Besides::Time);
+    println!("{states} states");
+    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
+    for step in ["the record expires", "record, of an old attempt", "record, old at its birth", "touches"] {
+        assert!(taken.contains(step), "{step}: {taken:?}");
+    }
+    assert!(ends > 0);
+}
+
+#[test]
+fn a_from_that_is_raised_doubles_nothing() {
+    let Explored { states, broken, taken, ends, .. } = explore(None, 1, Besides::Raising);
+    println!("{states} states");
+    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
+    for step in ["has confirmed `from`", "looks, raises `from`", "failover"] {
+        assert!(taken.contains(step), "{step}: {taken:?}");
+    }
+    assert!(ends > 0);
+}
+
+fn assert_breaks(relaxed: Relaxed, how: &str) {
+    let besides = relaxed.besides();
+    let others = u8::from(besides != Besides::Time);
+    let Explored { states, broken, .. } = explore(Some(relaxed), others, besides);
+    let broken = broken.unwrap_or_else(|| panic!("{relaxed:?}: all is well in {states} states"));
+    println!("{relaxed:?}, after {states} states: {broken}");
+    assert!(broken.starts_with(how), "{broken}");
+}
+
+#[test]
+fn a_record_that_is_not_awaited_doubles() {
+    assert_breaks(Relaxed::RecordNotAwaited, "doubled");
+}
+
+#[test]
+fn a_record_that_the_primary_alone_has_acknowledged_doubles() {
+    assert_breaks(Relaxed::RecordAtOne, "doubled");
+}
+
+#[test]
+fn a_found_record_that_is_not_awaited_doubles() {
+    assert_breaks(Relaxed::FoundRecordNotAwaited, "doubled");
+}
+
+#[test]
+fn a_from_that_is_too_high_doubles() {
+    assert_breaks(Relaxed::FromTooHigh, "doubled");
+}
+
+#[test]
+fn looking_at_what_may_be_lost_loses() {
+    assert_breaks(Relaxed::LookUpAtLocal, "lost");
+}
+
+#[test]
+fn a_look_up_that_ends_early_but_counts_doubles() {
+    assert_breaks(Relaxed::ShortLookUp, "doubled");
+}
+
+#[test]
+fn no_second_look_after_a_refusal_doubles() {
+    assert_breaks(Relaxed::NoSecondLook, "doubled");
+}
+
+#[test]
+fn a_record_that_expires_after_its_creation_doubles() {
+    assert_breaks(Relaxed::ExpiryFromCreation, "doubled");
+}
+
+#[test]
+fn two_attempts_in_one_command_double() {
+    assert_breaks(Relaxed::AttemptsMerged, "doubled");
+}
+
+#[test]
+fn a_record_that_is_born_old_and_not_touched_doubles() {
+    assert_breaks(Relaxed::OldAtBirth, "doubled");
+}
+
+#[test]
+fn a_from_that_is_raised_though_another_attempt_may_have_stored_trades_doubles() {
+    assert_breaks(Relaxed::ConfirmedThoughFound, "doubled");
+}
+
+#[test]
+fn a_from_that_is_raised_beyond_what_was_looked_at_doubles() {
+    assert_breaks(Relaxed::RaisedTooFar, "doubled");
+}
+
+#[test]
+fn a_from_that_is_raised_past_a_trade_of_the_request_doubles() {
+    assert_breaks(Relaxed::RaisedPastFound, "doubled");
+}

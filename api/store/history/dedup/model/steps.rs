@@ -1,0 +1,213 @@
+//! The steps that can be next in a state.
+
+mod attempt;
+
+use std::rc::Rc;
+
+use super::database::{Command, RETENTION, Record, Write};
+use super::state::{Stage, State, keys};
+use super::{Placed, RequestSearch};
+
+/// A rule that is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Relaxed {
+    /// An attempt appends before its record is there.
+    RecordNotAwaited,
+    /// It appends when the primary has the record, `w: 1`.
+    RecordAtOne,
+    /// It appends when it has found a record there, which may be lost.
+    FoundRecordNotAwaited,
+    /// `from` is beyond what is at majority.
+    FromTooHigh,
+    /// A look-up shows what is not at majority.
+    LookUpAtLocal,
+    /// A look-up that ends before the tail counts as one that does not.
+    ShortLookUp,
+    /// What was added since is not looked at when a command was refused.
+    NoSecondLook,
+    /// A repeat does not prolong the life of the record.
+    ExpiryFromCreation,
+    /// Two attempts share a command.
+    AttemptsMerged,
+    /// A record that was born old counts as one that was not.
+    OldAtBirth,
+    /// `from` is raised to a total though another attempt has found the record.
+    ConfirmedThoughFound,
+    /// `from` is raised to what is at majority, and not to what was looked at.
+    RaisedTooFar,
+    /// `from` is raised to what was looked at, though a trade of the request was found there.
+    RaisedPastFound,
+}
+
+/// What is explored besides the steps of attempts, failovers, and other writers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Besides {
+    Nothing,
+    /// Time passes, and records expire.
+    Time,
+    /// Attempts raise `from` in the record.
+    Raising,
+}
+
+impl Relaxed {
+    /// What it takes to see the rule broken.
+    pub(super) fn besides(self) -> Besides {
+        match self {
+            Self::ExpiryFromCreation | Self::OldAtBirth => Besides::Time,
+            Self::ConfirmedThoughFound | Self::RaisedTooFar | Self::RaisedPastFound => Besides::Raising,
+            _ => Besides::Nothing,
+        }
+    }
+}
+
+/// Calls `next` with each step that can be next, whose it is, and the state after it.
+pub(super) struct Steps<'a, F> {
+    pub(super) state: &'a State,
+    pub(super) relaxed: Option<Relaxed>,
+    pub(super) besides: Besides,
+    pub(super) next: F,
+}
+
+impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
+    pub(super) fn run(mut self) {
+        // Nobody else sees an attempt being told of what is for good: when that is makes no difference.
+        if (0..self.state.attempts.len()).any(|attempt| self.told(attempt)) {
+            return;
+        }
+        self.replicate();
+        if self.besides == Besides::Time {
+            self.pass();
+        }
+        self.begin();
+        for attempt in 0..self.state.attempts.len() {
+            match &self.state.attempts[attempt] {
+                Stage::New | Stage::Confirming(..) | Stage::Over => {}
+                Stage::Registering { .. } => self.hurry(attempt),
+                Stage::Placing(search, placed) => {
+                    self.place(attempt, search, placed);
+                    if self.besides == Besides::Raising {
+                        self.raise(attempt, search, placed);
+                    }
+                }
+                Stage::Waiting(_, _, command) => self.execute(attempt, command),
+            }
+        }
+    }
+
+    fn is(&self, relaxed: Relaxed) -> bool {
+        self.relaxed == Some(relaxed)
+    }
+
+    fn step(&mut self, name: &'static str, attempt: usize, change: impl FnOnce(&mut State)) {
+        let mut after = self.state.clone();
+        change(&mut after);
+        (self.next)(name, attempt, after);
+    }
+
+    /// Majority, failover, other writers.
+    fn replicate(&mut self) {
+        let state = self.state;
+        if let Some(first) = state.local.first() {
+            self.step("majority", 0, |after| {
+                after.durable.apply(first);
+                after.local.remove(0);
+                if let Write::Statement { attempt, .. } = first
+                    && let Stage::Waiting(_, _, command) = &mut after.attempts[*attempt]
+                {
+                    command.durable += 1;
+                }
+            });
+        }
+        if let Some(last) = state.local.last() {
+            self.step("failover", 0, |after| {
+                after.local.pop();
+                let (Write::Record { attempt, .. } | Write::Raise { attempt, .. }) = last else { return };
+                let stage = &mut after.attempts[*attempt];
+                match stage {
+                    // It runs again as one that has just begun: with any `from` that it may have read.
+                    Stage::Registering { .. } => *stage = Stage::New,
+                    // It is not tried again.
+                    Stage::Confirming(search, placed, _) => {
+                        *stage = Stage::Placing(search.clone(), placed.clone());
+                    }
+                    _ => {}
+                }
+            });
+        }
+        if state.others > 0 {
+            self.step("another writer", 0, |after| {
+                after.others -= 1;
+                after.local.push(Write::Other);
+            });
+        }
+    }
+
+    /// Time passes, and the record expires.
+    fn pass(&mut self) {
+        let state = self.state;
+        // A write is at majority, or lost, long before the retention is over.
+        let Some(record) = state.durable.record.filter(|_| state.local.is_empty()) else { return };
+        if record.age == RETENTION {
+            return self.step("the record expires", 0, |after| after.local.push(Write::Expiry));
+        }
+        self.step("time passes", 0, |after| {
+            after.durable.record = Some(Record { age: record.age + 1, ..record });
+            after.registered = after.registered.map(|ago| RETENTION.min(ago + 1));
+        });
+    }
+
+    /// An attempt's record reaches the primary. When its `from` was read before makes no difference,
+    /// since what was at majority then still is.
+    fn begin(&mut self) {
+        let state = self.state;
+        let Some(attempt) = state.attempts.iter().position(|stage| *stage == Stage::New) else { return };
+        let touches = !self.is(Relaxed::ExpiryFromCreation);
+        let too_high = u64::from(self.is(Relaxed::FromTooHigh));
+        for from in 0..=state.durable.last() + too_high {
+            if self.is(Relaxed::RecordNotAwaited) {
+                let stage = Stage::Placing(RequestSearch::new(keys(), from), Placed::default());
+                self.step("goes on without a record", attempt, |after| after.attempts[attempt] = stage);
+            }
+            // Nobody repeats a request after the retention, but an old attempt's record may still come.
+            let late = state.registered == Some(RETENTION);
+            let name = if late { "record, of an old attempt" } else { "record" };
+            self.step(name, attempt, |after| {
+                after.attempts[attempt] = if late { Stage::Over } else { Stage::Registering { old: false } };
+                after.local.push(Write::Record { attempt, from, touches, age: 0 });
+            });
+            // An insert, by a clock that stood still. Where it finds a record it does nothing.
+            let finds = state.shown(state.local.len()).record.is_some();
+            if self.besides == Besides::Time && !late && !finds {
+                self.step("record, old at its birth", attempt, |after| {
+                    after.attempts[attempt] = Stage::Registering { old: true };
+                    after.local.push(Write::Record { attempt, from, touches: false, age: RETENTION });
+                });
+            }
+        }
+    }
+
+    /// Where the record of an attempt is among what is not at majority.
+    fn record(&self, attempt: usize) -> Option<usize> {
+        let own = |write: &Write| matches!(write, Write::Record { attempt: of, .. } if *of == attempt);
+        self.state.local.iter().position(own)
+    }
+
+    /// How many statements of an attempt's command are not at majority.
+    fn running(&self, attempt: usize) -> usize {
+        let own = |write: &&Write| matches!(write, Write::Statement { attempt: of, .. } if *of == attempt);
+        self.state.local.iter().filter(own).count()
+    }
+
+    /// The primary runs the next statement, however long ago it was sent. What was lost by a failover
+    /// runs again.
+    fn execute(&mut self, attempt: usize, command: &Command) {
+        let state = self.state;
+        let next = command.statements.get(command.durable + self.running(attempt));
+        if let Some(statement) = next.filter(|next| state.shown(state.local.len()).admits(next)) {
+            let statement = Rc::clone(statement);
+            self.step("statement", attempt, |after| {
+                after.local.push(Write::Statement { attempt, statement })
+            });
+        }
+    }
+}

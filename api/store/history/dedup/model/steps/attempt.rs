@@ -1,0 +1,212 @@
+//! The steps of an attempt that has begun.
+
+use super::{Relaxed, Steps};
+use crate::domain::{Seq, SeqRange};
+use crate::store::history::dedup::model::database::Write;
+use crate::store::history::dedup::model::database::{Command, Stored};
+use crate::store::history::dedup::model::state::{Stage, State, TRADES, key, keys};
+use crate::store::history::dedup::{Placed, RequestSearch};
+
+impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
+    /// Whether there is something to tell this attempt that is for good: it is then told.
+    pub(super) fn told(&mut self, attempt: usize) -> bool {
+        let state = self.state;
+        match &state.attempts[attempt] {
+            // What was born old is touched first.
+            Stage::Registering { old: true }
+                if self.record(attempt).is_none() && !self.is(Relaxed::OldAtBirth) =>
+            {
+                self.step("touches", attempt, |after| after.attempts[attempt] = Stage::New);
+                true
+            }
+            Stage::Registering { .. } if self.record(attempt).is_none() => {
+                self.step("is registered", attempt, |after| {
+                    after.registered = Some(0);
+                    after.attempts[attempt] = match state.durable.record {
+                        Some(record) => {
+                            Stage::Placing(RequestSearch::new(keys(), record.from), Placed::default())
+                        }
+                        None => Stage::Over,
+                    };
+                });
+                true
+            }
+            Stage::Confirming(search, placed, to) if !self.is_raising(attempt) => {
+                let (mut search, placed) = (search.clone(), placed.clone());
+                search.known_through(*to);
+                self.step("has confirmed `from`", attempt, |after| {
+                    after.attempts[attempt] = Stage::Placing(search, placed);
+                });
+                true
+            }
+            Stage::Waiting(search, placed, command)
+                if command.is_over(&state.durable) && self.running(attempt) == 0 =>
+            {
+                self.answered(attempt, search.clone(), placed.clone(), command);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The server's answer: which statements are stored, and whether the next is refused.
+    fn answered(&mut self, attempt: usize, mut search: RequestSearch, mut placed: Placed, command: &Command) {
+        let done = &command.statements[..command.durable];
+        for (seq, trade) in done.iter().flat_map(|statement| (statement.first..).zip(&statement.trades)) {
+            if trade.is_some() {
+                let seq = Seq::new(seq).unwrap();
+                placed.push(SeqRange { first: seq, last: seq });
+            }
+        }
+        if let Some(statement) = done.last() {
+            search.known_through(statement.last());
+        }
+        if search.is_over(&placed) {
+            return self.step("has stored the rest", attempt, |after| after.answer(attempt, placed));
+        }
+        if self.is(Relaxed::NoSecondLook) {
+            while !search.covers(self.state.durable.last()) {
+                search.look(&mut placed, None);
+            }
+        }
+        self.step("is refused", attempt, |after| after.attempts[attempt] = Stage::Placing(search, placed));
+    }
+
+    /// Goes on with a record that is not at majority, where a rule is relaxed so.
+    pub(super) fn hurry(&mut self, attempt: usize) {
+        let state = self.state;
+        let Some(place) = self.record(attempt) else { return };
+        let found = state.shown(place).record;
+        let record = match self.relaxed {
+            Some(Relaxed::RecordAtOne) => state.shown(place + 1).record,
+            Some(Relaxed::FoundRecordNotAwaited) => found,
+            _ => None,
+        };
+        if let Some(record) = record {
+            let stage = Stage::Placing(RequestSearch::new(keys(), record.from), Placed::default());
+            self.step("goes on with a record", attempt, |after| after.attempts[attempt] = stage);
+        }
+    }
+
+    /// Reads a tail, which may be an old one; looks as far, or farther; and sends the rest.
+    pub(super) fn place(&mut self, attempt: usize, search: &RequestSearch, placed: &Placed) {
+        let state = self.state;
+        let shown = state.shown(state.local.len());
+        let history = if self.is(Relaxed::LookUpAtLocal) { &shown.history } else { &state.durable.history };
+        for tail in 0..=state.durable.last() {
+            if search.covers(tail) {
+                self.send("sends", attempt, tail, search, placed);
+                continue;
+            }
+            let read = if self.is(Relaxed::ShortLookUp) {
+                search.looked()..=tail
+            } else {
+                tail..=history.len() as u64
+            };
+            for last in read {
+                let (mut search, mut placed, before) = (search.clone(), placed.clone(), placed.count);
+                while search.looked() < last {
+                    let stored = history[search.looked() as usize];
+                    search.look(&mut placed, stored.map(key));
+                }
+                while !search.covers(tail) {
+                    search.look(&mut placed, None);
+                }
+                if search.is_over(&placed) {
+                    self.step("finds all", attempt, |after| after.answer(attempt, placed));
+                } else {
+                    let name =
+                        if placed.count > before { "finds some, sends the rest" } else { "looks, sends" };
+                    self.send(name, attempt, tail, &search, &placed);
+                }
+            }
+        }
+    }
+
+    /// Whether an attempt has raised `from`, and that is not at majority.
+    fn is_raising(&self, attempt: usize) -> bool {
+        let own = |write: &Write| matches!(write, Write::Raise { attempt: of, .. } if *of == attempt);
+        self.state.local.iter().any(own)
+    }
+
+    /// Raises `from`: to a known total, or to where it looks.
+    pub(super) fn raise(&mut self, attempt: usize, search: &RequestSearch, placed: &Placed) {
+        let state = self.state;
+        let shown = state.shown(state.local.len());
+        let Some(record) = shown.record else { return };
+        let unseen = record.unseen_by_others == Some(attempt) || self.is(Relaxed::ConfirmedThoughFound);
+        if placed.count == 0 && unseen {
+            for to in search.looked() + 1..=state.durable.last() {
+                self.step("confirms `from`", attempt, |after| {
+                    after.attempts[attempt] = Stage::Confirming(search.clone(), placed.clone(), to);
+                    after.local.push(Write::Raise { attempt, to });
+                });
+            }
+        }
+        for last in search.looked() + 1..=state.durable.last() {
+            let (mut looked, mut found) = (search.clone(), placed.clone());
+            while looked.looked() < last {
+                let stored = state.durable.history[looked.looked() as usize];
+                looked.look(&mut found, stored.map(key));
+            }
+            let to = match self.relaxed {
+                Some(Relaxed::RaisedTooFar) => state.durable.last(),
+                Some(Relaxed::RaisedPastFound) => looked.looked(),
+                _ => looked.none_through(&found),
+            };
+            if to > record.from {
+                self.step("looks, raises `from`", attempt, |after| {
+                    after.attempts[attempt] = Stage::Placing(looked, found);
+                    after.local.push(Write::Raise { attempt, to });
+                });
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        name: &'static str,
+        attempt: usize,
+        tail: u64,
+        search: &RequestSearch,
+        placed: &Placed,
+    ) {
+        let state = self.state;
+        let own = rest(placed);
+        let send = |trades: &[Stored], after: &mut State| {
+            after.attempts[attempt] =
+                Stage::Waiting(search.clone(), placed.clone(), Command::new(tail, trades));
+        };
+        self.step(name, attempt, |after| send(&own, after));
+        // Another request's trade is merged with it. Behind it that is as any other writer's, and with an
+        // old tail all of it is refused.
+        if state.others > 0 && tail == state.durable.last() {
+            self.step("sends, behind another's trade", attempt, |after| {
+                after.others -= 1;
+                send(&[&[None], &own[..]].concat(), after);
+            });
+        }
+        for (other, stage) in state.attempts.iter().enumerate() {
+            let Stage::Placing(search, placed) = stage else { continue };
+            if self.is(Relaxed::AttemptsMerged) && other != attempt && search.covers(tail) {
+                self.step("sends, with another attempt", attempt, |after| {
+                    after.attempts[other] = Stage::Over;
+                    send(&[&own[..], &rest(placed)].concat(), after);
+                });
+            }
+        }
+    }
+}
+
+/// The trades of the request that are not placed.
+fn rest(placed: &Placed) -> Vec<Stored> {
+    (placed.count as u8..TRADES).map(Some).collect()
+}
+
+impl State {
+    fn answer(&mut self, attempt: usize, placed: Placed) {
+        self.attempts[attempt] = Stage::Over;
+        self.answers_differ |= self.answer.as_ref().is_some_and(|first| *first != placed.ranges);
+        self.answer.get_or_insert(placed.ranges);
+    }
+}

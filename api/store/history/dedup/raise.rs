@@ -1,0 +1,65 @@
+//! Raising `from` in records: what a later attempt need not look at.
+//!
+//! Each is one attempt that may fail: a `from` that stays low is as right, and the search longer.
+
+use mongodb::bson::{Bson, Document, doc};
+
+use super::record::{self, COLLECTION};
+use super::register::ATTEMPT;
+use super::{Placed, RecordId, Search};
+use crate::domain::CustomerId;
+use crate::store::Deadline;
+use crate::store::group_commit::{Answer, Verdict, durable, judge};
+use crate::store::history::commit::Connection;
+
+/// Raises `from` of records to `last`, the total of a known tail, where no other attempt has found them since they
+/// were inserted. Each is named with the time of its insert. Whether all are raised: then none of the requests'
+/// trades is at or before `last`, unless they have sent some themselves.
+pub(in crate::store::history) async fn confirm(
+    connection: &Connection,
+    customer: CustomerId,
+    records: impl Iterator<Item = (RecordId, i64)>,
+    last: u64,
+    deadline: Deadline,
+) -> bool {
+    let update = |(id, inserted)| record::confirm(id, customer, inserted, last);
+    update_all(connection, records.map(update), deadline).await
+}
+
+/// Raises `from` of records to where these searches have come without a trade of their requests.
+pub(in crate::store::history) async fn keep_looked<'a>(
+    connection: &Connection,
+    customer: CustomerId,
+    searches: impl Iterator<Item = (RecordId, &'a Search, &'a Placed)>,
+    deadline: Deadline,
+) {
+    let update = |(id, search, placed): (RecordId, &Search, &Placed)| {
+        search.none_through(placed).map(|last| record::keep_looked(id, customer, last))
+    };
+    if !update_all(connection, searches.filter_map(update), deadline).await {
+        tracing::debug!(%customer, "how far a search has come is not in every record");
+    }
+}
+
+/// Whether every update has found its record, durably.
+async fn update_all(
+    connection: &Connection,
+    updates: impl Iterator<Item = Document>,
+    deadline: Deadline,
+) -> bool {
+    let updates: Vec<Bson> = updates.map(Bson::from).collect();
+    let (count, deadline) = (updates.len(), deadline.or_within(ATTEMPT));
+    if count == 0 {
+        return true;
+    }
+    let command = doc! {
+        "update": COLLECTION, "updates": updates, "ordered": false, "writeConcern": durable(deadline),
+    };
+    let database = connection.database.clone();
+    let reply = deadline.spawn(async move { database.run_command(command).await }).await;
+    let Some(Ok(reply)) = reply else { return false };
+    matches!(
+        judge(&reply, count, false),
+        Answer::Known { verdicts, .. } if verdicts.iter().all(|verdict| *verdict == Verdict::Stored)
+    )
+}

@@ -1,0 +1,130 @@
+//! The keys of what a committer itself has stored last, so that the next commit of a busy history need
+//! not look for its trades in the database.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Placed, RequestSearch, TradeKey};
+use crate::domain::CustomerId;
+
+/// Trades remembered of one customer: some commits' worth.
+const MOST_TRADES: usize = 512;
+
+/// Customers remembered at once, by each committer: 7 MB at most, at 13 bytes a trade. Beyond them all are
+/// forgotten; it only spares reads.
+const MOST_CUSTOMERS: usize = 1_000;
+
+/// Trades that one commit has stored, durably and without a gap.
+#[derive(Debug)]
+pub(in crate::store::history) struct Run {
+    /// The address of the first.
+    pub(in crate::store::history) first: u64,
+    /// The keys of all, where they have any.
+    pub(in crate::store::history) keys: Vec<Option<TradeKey>>,
+}
+
+/// The ends of histories, as far as this committer has stored them.
+#[derive(Debug, Default)]
+pub(in crate::store::history) struct Recent {
+    customers: HashMap<CustomerId, End>,
+}
+
+/// Trades that follow each other without a gap.
+#[derive(Debug, Default)]
+struct End {
+    first: u64,
+    keys: VecDeque<Option<TradeKey>>,
+}
+
+impl Recent {
+    pub(in crate::store::history) fn knows(&self, customer: CustomerId) -> bool {
+        self.customers.contains_key(&customer)
+    }
+
+    /// Remembers what was stored.
+    pub(in crate::store::history) fn put(&mut self, customer: CustomerId, run: Run) {
+        if self.customers.len() >= MOST_CUSTOMERS && !self.knows(customer) {
+            self.customers.clear();
+        }
+        let end = self.customers.entry(customer).or_default();
+        if end.first + end.keys.len() as u64 != run.first {
+            // Somebody else's trades are between.
+            *end = End { first: run.first, keys: VecDeque::new() };
+        }
+        end.keys.extend(run.keys);
+        let surplus = end.keys.len().saturating_sub(MOST_TRADES);
+        end.keys.drain(..surplus);
+        end.first += surplus as u64;
+    }
+
+    /// Looks on, through `last` at most, if what is remembered begins right behind where the search has
+    /// come, or before.
+    pub(in crate::store::history) fn look(
+        &self,
+        customer: CustomerId,
+        search: &mut RequestSearch,
+        placed: &mut Placed,
+        last: u64,
+    ) {
+        let Some(end) = self.customers.get(&customer) else { return };
+        let Some(known) = (search.looked() + 1).checked_sub(end.first) else { return };
+        let wanted = last.saturating_sub(search.looked());
+        let keys = end.keys.iter().skip(known as usize).take(wanted as usize);
+        keys.for_each(|key| search.look(placed, *key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{IdempotencyKey, Seq, SeqRange};
+
+    fn customer() -> CustomerId {
+        CustomerId::new(7).unwrap()
+    }
+
+    fn key(index: usize) -> Option<TradeKey> {
+        Some(TradeKey::new(customer(), &IdempotencyKey::parse(b"k").unwrap(), index))
+    }
+
+    /// How far a search for trade 0 from `looked` comes, and where it finds it.
+    fn look(recent: &Recent, looked: u64, last: u64) -> (u64, Vec<SeqRange>) {
+        let (mut search, mut placed) =
+            (RequestSearch::new([key(0).unwrap()].into(), looked), Placed::default());
+        recent.look(customer(), &mut search, &mut placed, last);
+        (search.looked(), placed.ranges)
+    }
+
+    #[test]
+    fn only_what_follows_without_a_gap_is_looked_at() {
+        let mut recent = Recent::default();
+        assert_eq!(look(&recent, 0, 5), (0, vec![]));
+        recent.put(customer(), Run { first: 11, keys: vec![None, key(0)] });
+        recent.put(customer(), Run { first: 13, keys: vec![key(1)] });
+        let at = |seq| Seq::new(seq).unwrap();
+        let found = vec![SeqRange { first: at(12), last: at(12) }];
+        assert_eq!(look(&recent, 10, 13), (13, found.clone()));
+        assert_eq!(look(&recent, 11, 12), (12, found));
+        assert_eq!(look(&recent, 12, 13), (13, vec![]));
+        assert_eq!(look(&recent, 9, 13), (9, vec![]), "trade 10 is not known");
+        assert_eq!(look(&recent, 13, 20), (13, vec![]));
+        assert_eq!(look(&recent, 20, 20), (20, vec![]));
+        // Another writer has come between.
+        recent.put(customer(), Run { first: 15, keys: vec![None] });
+        assert_eq!(look(&recent, 10, 15), (10, vec![]));
+        assert_eq!(look(&recent, 14, 15), (15, vec![]));
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let mut recent = Recent::default();
+        for commit in 0..10 {
+            recent.put(customer(), Run { first: 1 + commit * 100, keys: vec![None; 100] });
+        }
+        assert_eq!(look(&recent, 1_000 - MOST_TRADES as u64, 1_000), (1_000, vec![]));
+        assert_eq!(look(&recent, 999 - MOST_TRADES as u64, 1_000).0, 999 - MOST_TRADES as u64);
+        for id in 1..=3 * MOST_CUSTOMERS as u64 {
+            recent.put(CustomerId::new(id).unwrap(), Run { first: 1, keys: vec![None] });
+            assert!(recent.customers.len() <= MOST_CUSTOMERS);
+        }
+    }
+}

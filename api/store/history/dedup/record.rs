@@ -1,0 +1,174 @@
+//! The record of a key: `{_id, customerId, from, fingerprint, date, touched, found?, outcome?}`.
+
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
+
+use super::{Fingerprint, RecordId};
+use crate::domain::{CustomerId, Instant, Seq, SeqRange};
+use crate::store::Error;
+
+/// Name of the collection.
+pub(super) const COLLECTION: &str = "idempotency_keys";
+
+/// What is kept of the first request with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store::history) struct Record {
+    /// How many trades the history held, at majority, before the record was there: none of the
+    /// request's trades is among them.
+    pub(super) from: u64,
+    /// What the request asked for.
+    pub(super) fingerprint: Fingerprint,
+    /// The date of its trades that have none of their own, and of its answer.
+    pub(super) date: Instant,
+    /// Where its trades are, once that was told to somebody who asked again.
+    pub(super) outcome: Option<Vec<SeqRange>>,
+}
+
+/// Makes a record where there is none, and touches it either way: it is kept for the retention after its
+/// last use. From then on it counts as found by another attempt: see [`confirm`].
+pub(super) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Document {
+    doc! {
+        "q": { "_id": binary(id.0), "customerId": customer.get() as i64 },
+        "u": {
+            "$setOnInsert": {
+                "from": record.from as i64,
+                "fingerprint": binary(record.fingerprint.0),
+                "date": DateTime::from_millis(record.date.millis()),
+            },
+            "$set": { "found": true },
+            "$currentDate": { "touched": true },
+        },
+        "upsert": true,
+        "hint": { "_id": 1 },
+    }
+}
+
+/// Raises `from` to `last`, the total of a known tail, if no other attempt has found the record since it
+/// was inserted. Then no other attempt has sent a trade, so that none of the request's is at or before
+/// `last`. `inserted` is what the insert set as `touched`: it tells also when an earlier version, which
+/// does not set `found`, has touched the record.
+pub(super) fn confirm(id: RecordId, customer: CustomerId, inserted: i64, last: u64) -> Document {
+    let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
+    raise(id, customer, untouched, last)
+}
+
+/// Raises `from` to `last`: none of the request's trades is at or before it.
+pub(super) fn keep_looked(id: RecordId, customer: CustomerId, last: u64) -> Document {
+    raise(id, customer, Document::new(), last)
+}
+
+fn raise(id: RecordId, customer: CustomerId, condition: Document, last: u64) -> Document {
+    let mut query = doc! { "_id": binary(id.0), "customerId": customer.get() as i64 };
+    query.extend(condition);
+    doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
+}
+
+/// A record as a document, touched at this time, in milliseconds since 1970.
+pub(super) fn document(id: RecordId, customer: CustomerId, record: &Record, touched: i64) -> Document {
+    doc! {
+        "_id": binary(id.0),
+        "customerId": customer.get() as i64,
+        "from": record.from as i64,
+        "fingerprint": binary(record.fingerprint.0),
+        "date": DateTime::from_millis(record.date.millis()),
+        "touched": DateTime::from_millis(touched),
+    }
+}
+
+/// Keeps where the trades are. Whoever finds out finds the same.
+pub(super) fn set_outcome(id: RecordId, customer: CustomerId, ranges: &[SeqRange]) -> Document {
+    let range = |range: &SeqRange| {
+        Bson::from(doc! { "first": range.first.get() as i64, "last": range.last.get() as i64 })
+    };
+    let ranges: Vec<Bson> = ranges.iter().map(range).collect();
+    doc! {
+        "q": { "_id": binary(id.0), "customerId": customer.get() as i64 },
+        "u": { "$set": { "outcome": ranges }, "$currentDate": { "touched": true } },
+        "hint": { "_id": 1 },
+    }
+}
+
+/// Reads many at majority.
+pub(super) fn find(ids: &[RecordId], customers: &[CustomerId]) -> Document {
+    let customers: Vec<Bson> = customers.iter().map(|customer| Bson::Int64(customer.get() as i64)).collect();
+    doc! {
+        "find": COLLECTION,
+        "filter": {
+            "_id": { "$in": ids.iter().map(|id| Bson::from(binary(id.0))).collect::<Vec<_>>() },
+            "customerId": { "$in": customers },
+        },
+        "hint": { "_id": 1 },
+        // All at once: a cursor left open would have to be closed.
+        "batchSize": ids.len() as i32 + 1,
+    }
+}
+
+/// # Errors
+/// It is not what the validator says.
+pub(super) fn read(document: &RawDocument) -> Result<(RecordId, Record), Error> {
+    parse(document)
+        .ok_or_else(|| Error::Internal(format!("the record of an idempotency key is damaged: {document:?}")))
+}
+
+fn parse(document: &RawDocument) -> Option<(RecordId, Record)> {
+    let bytes = |name: &str| document.get_binary(name).ok()?.bytes.try_into().ok();
+    let outcome = match document.get("outcome").ok()? {
+        None => None,
+        Some(RawBsonRef::Array(ranges)) => {
+            Some(ranges.into_iter().map(|item| range(item.ok()?.as_document()?)).collect::<Option<_>>()?)
+        }
+        Some(_) => return None,
+    };
+    let record = Record {
+        from: document.get_i64("from").ok()?.try_into().ok()?,
+        fingerprint: Fingerprint(bytes("fingerprint")?),
+        date: Instant::from_millis(document.get_datetime("date").ok()?.timestamp_millis()).ok()?,
+        outcome,
+    };
+    Some((RecordId(bytes("_id")?), record))
+}
+
+fn range(range: &RawDocument) -> Option<SeqRange> {
+    let seq = |name: &str| Seq::new(range.get_i64(name).ok()?.try_into().ok()?).ok();
+    let (first, last) = (seq("first")?, seq("last")?);
+    (first <= last).then_some(SeqRange { first, last })
+}
+
+fn binary(bytes: [u8; 32]) -> Binary {
+    Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::RawDocumentBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let seq = |seq| Seq::new(seq).unwrap();
+        let ranges =
+            vec![SeqRange { first: seq(8), last: seq(10) }, SeqRange { first: seq(12), last: seq(12) }];
+        let record = Record {
+            from: 7,
+            fingerprint: Fingerprint([3; 32]),
+            date: Instant::from_millis(-5).unwrap(),
+            outcome: Some(ranges.clone()),
+        };
+        let (id, customer) = (RecordId([1; 32]), CustomerId::new(9).unwrap());
+        let made = upsert(id, customer, &record);
+        let mut stored = made.get_document("q").unwrap().clone();
+        let update = made.get_document("u").unwrap();
+        stored.extend(update.get_document("$setOnInsert").unwrap().clone());
+        let outcome = set_outcome(id, customer, &ranges);
+        stored.extend(outcome.get_document("u").and_then(|u| u.get_document("$set")).unwrap().clone());
+        let raw = RawDocumentBuf::try_from(&stored).unwrap();
+        assert_eq!(read(&raw).unwrap(), (id, record));
+        let plain = document(id, customer, &Record { outcome: None, ..read(&raw).unwrap().1 }, 5);
+        let bytes = RawDocumentBuf::try_from(&plain).unwrap().as_bytes().len();
+        assert_eq!(bytes, 162, "as docs/exactly-once.md says");
+        stored.insert("from", 7_i32);
+        assert!(read(&RawDocumentBuf::try_from(&stored).unwrap()).is_err());
+    }
+}

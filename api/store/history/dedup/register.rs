@@ -1,0 +1,280 @@
+//! Registering: a record for each key, at majority, before any of its trades is sent.
+//!
+//! A committer registers what has come meanwhile in one command, as it commits: a key costs a part
+//! of a command and of a journal flush, not one of each.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use mongodb::bson::{Bson, doc};
+use tokio::sync::oneshot;
+
+use super::RecordId;
+use super::record::{self, COLLECTION, Record};
+use super::server_time::was_born_old;
+use crate::domain::CustomerId;
+use crate::store::group_commit::{Answer, Command, Handle, Outcome, Verdict, durable, judge};
+use crate::store::history::commit::Connection;
+use crate::store::history::policy::{AppendPolicy, Message};
+use crate::store::history::tail::Tail;
+use crate::store::history::tails;
+use crate::store::{Deadline, Error};
+
+/// Most keys in one command.
+pub(in crate::store::history) const MOST: usize = 1_000;
+
+/// How long an insert is waited for before it is sent again: it may be, since it is done once or is
+/// found done.
+pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// Two that make the same record at once are refused in turns; this often says that something else is
+/// wrong.
+const MOST_ATTEMPTS: u32 = 20;
+
+/// A key on its way to its record.
+#[derive(Debug)]
+pub(in crate::store::history) struct Registration {
+    pub(in crate::store::history) customer: CustomerId,
+    pub(super) id: RecordId,
+    /// What it will be if it is the first. Its `from` is set when it is registered, unless it `keeps`.
+    pub(super) proposed: Record,
+    /// Whether it keeps the record of an upload that is under way: `from` is what the first registration read.
+    pub(super) keeps: bool,
+    pub(super) deadline: Deadline,
+    pub(super) attempts: u32,
+    pub(super) answer: oneshot::Sender<Result<Registered, Error>>,
+}
+
+/// What a key's record is, durably.
+#[derive(Debug)]
+pub(super) enum Registered {
+    /// It was not there before. `inserted` is its `touched`, in milliseconds since 1970, where an insert made it.
+    New { record: Record, inserted: Option<i64> },
+    /// An earlier request has made it.
+    Found(Record),
+}
+
+/// Registers these keys, each with the known tail of its customer, if the catalog has one. Tells the
+/// committer of tails that it had to read, before any append can ask for them, and of keys to be
+/// registered anew.
+pub(in crate::store::history) async fn run(
+    connection: &Connection,
+    registrations: Vec<(Registration, Option<Tail>)>,
+    committer: &Handle<AppendPolicy>,
+) {
+    let (kept, first) = registrations.into_iter().partition(|(registration, _)| registration.keeps);
+    let kept: Vec<(Registration, Option<Tail>)> = kept;
+    let ready = with_tails(connection, first, committer).await;
+    let mut there = insert(connection, ready).await;
+    there.extend(kept.into_iter().map(|(registration, _)| registration));
+    for registration in touch(connection, there).await {
+        // The committer cannot be gone: we hold its address.
+        committer.send(Message::Register(registration));
+    }
+}
+
+/// Makes the records that are not there, and returns the others: almost always none. An insert of
+/// many costs the server a part of as many upserts, and needs no number: what a lost answer has made
+/// is found. Also returned are records that were born old: they must be touched before a trade is sent.
+async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
+    let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
+        return registrations;
+    };
+    let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
+    let document = |registration: &Registration| {
+        let Registration { id, customer, proposed, .. } = registration;
+        Bson::from(record::document(*id, *customer, proposed, now))
+    };
+    let command = doc! {
+        "insert": COLLECTION,
+        "documents": registrations.iter().map(document).collect::<Vec<_>>(),
+        "ordered": false,
+        "writeConcern": durable(deadline),
+    };
+    let (database, count) = (connection.database.clone(), registrations.len());
+    let work = async move {
+        let mut attempt = 0;
+        loop {
+            let (database, command) = (database.clone(), command.clone());
+            // A server that is frozen answers nothing, and by the next attempt another may be primary.
+            let insert = async move { database.run_command(command).await };
+            let why = match deadline.or_within(ATTEMPT).spawn(insert).await {
+                None => "no answer".to_owned(),
+                Some(Ok(reply)) => match judge(&reply, count, false) {
+                    Answer::Known { verdicts, at, .. } => return Ok((verdicts, at)),
+                    Answer::Unknown(why) => why,
+                },
+                Some(Err(error)) => match Error::of(&error) {
+                    Error::Unavailable(why) => why,
+                    error => return Err(error),
+                },
+            };
+            if deadline.passed() {
+                return Err(Error::Unavailable(why));
+            }
+            tracing::debug!(attempt, why, "a registration is tried again");
+            deadline.back_off(attempt).await;
+            attempt += 1;
+        }
+    };
+    match deadline.read(work).await {
+        Ok((verdicts, at)) => {
+            connection.server_time.learn(at);
+            let old = was_born_old(at, now);
+            let mut there = Vec::new();
+            for (registration, verdict) in registrations.into_iter().zip(verdicts) {
+                match verdict {
+                    Verdict::Stored if old => there.push(registration),
+                    Verdict::Stored => {
+                        registration.succeed(|record| Registered::New { record, inserted: Some(now) });
+                    }
+                    Verdict::Refused | Verdict::NotRun => there.push(registration),
+                    Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
+                }
+            }
+            there
+        }
+        Err(error) => {
+            fail(registrations, || error.clone());
+            Vec::new()
+        }
+    }
+}
+
+/// Touches the records that are there, so that they live on, and reads them; makes those that are not.
+/// Returns what is to be tried anew.
+async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
+    let mut again = Vec::new();
+    if registrations.is_empty() {
+        return again;
+    }
+    let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
+    let command = command(&registrations, deadline);
+    let outcome = connection.sessions.commit(&connection.database, command, deadline).await;
+    let (verdicts, upserted, at) = match outcome {
+        Outcome::Answered(Answer::Known { verdicts, upserted, at }) => (verdicts, upserted, at),
+        Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
+            // Whether there is a record or not: none of the trades was sent.
+            let unknown = || Error::Unavailable("the outcome of a registration is unknown".to_owned());
+            fail(registrations, unknown);
+            return again;
+        }
+        Outcome::NotSent(error) => {
+            fail(registrations, || error.clone());
+            return again;
+        }
+    };
+    connection.server_time.learn(at);
+    if verdicts.contains(&Verdict::Stored) {
+        connection.reads.learn(at);
+    }
+    let mut found = Vec::new();
+    for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
+        match verdict {
+            Verdict::Stored if upserted.contains(&index) => {
+                registration.succeed(|record| Registered::New { record, inserted: None });
+            }
+            Verdict::Stored => found.push(registration),
+            // Another has made it at the same time, and it may not be at majority yet.
+            Verdict::Refused | Verdict::NotRun if registration.attempts < MOST_ATTEMPTS => {
+                registration.attempts += 1;
+                again.push(registration);
+            }
+            verdict => registration.fail(Error::Internal(format!("a record was refused: {verdict:?}"))),
+        }
+    }
+    read(connection, found).await;
+    again
+}
+
+/// Finds the tails that are not known, and sets where each search begins.
+async fn with_tails(
+    connection: &Connection,
+    registrations: Vec<(Registration, Option<Tail>)>,
+    committer: &Handle<AppendPolicy>,
+) -> Vec<Registration> {
+    let cold = registrations.iter().filter(|(_, tail)| tail.is_none());
+    let mut cold: Vec<_> = cold.map(|(registration, _)| registration.customer).collect();
+    cold.sort_unstable_by_key(|customer| customer.get());
+    cold.dedup();
+    let deadline = Deadline::latest(registrations.iter().map(|(registration, _)| registration.deadline));
+    let found = match cold.is_empty() {
+        true => Ok(HashMap::new()),
+        false => tails::find(&connection.reads, cold, None, deadline).await,
+    };
+    if let Ok(found) = &found {
+        let tails = found.values().filter_map(|tail| tail.as_ref().ok().copied()).collect();
+        committer.send(Message::Found(tails));
+    }
+    let mut ready = Vec::with_capacity(registrations.len());
+    for (mut registration, tail) in registrations {
+        let tail = match (tail, &found) {
+            (Some(tail), _) => Ok(Some(tail)),
+            (None, Ok(found)) => found.get(&registration.customer).cloned().transpose().map_err(Error::from),
+            (None, Err(error)) => Err(error.clone()),
+        };
+        match tail {
+            Ok(tail) => {
+                registration.proposed.from = Tail::totals(tail).trades();
+                ready.push(registration);
+            }
+            Err(error) => registration.fail(error),
+        }
+    }
+    ready
+}
+
+/// Reads the records that were there before.
+async fn read(connection: &Connection, found: Vec<Registration>) {
+    if found.is_empty() {
+        return;
+    }
+    let deadline = Deadline::latest(found.iter().map(|registration| registration.deadline));
+    let ids: Vec<_> = found.iter().map(|registration| registration.id).collect();
+    let customers: Vec<_> = found.iter().map(|registration| registration.customer).collect();
+    let (reads, find) = (connection.reads.clone(), record::find(&ids, &customers));
+    let work = async move { reads.find(None, &find, None, deadline, record::read).await };
+    match deadline.read(work).await {
+        Ok(records) => {
+            let records: HashMap<_, _> = records.into_iter().collect();
+            for mut registration in found {
+                match records.get(&registration.id) {
+                    Some(record) => {
+                        registration.proposed = record.clone();
+                        registration.succeed(Registered::Found);
+                    }
+                    // It was touched, so it is there; unless an operator has removed it meanwhile.
+                    None => registration.fail(Error::Unavailable("a record is not shown".to_owned())),
+                }
+            }
+        }
+        Err(error) => fail(found, || error.clone()),
+    }
+}
+
+fn command(registrations: &[Registration], deadline: Deadline) -> Command {
+    let upsert = |registration: &Registration| {
+        Bson::from(record::upsert(registration.id, registration.customer, &registration.proposed))
+    };
+    updates(registrations.iter().map(upsert).collect(), deadline)
+}
+
+/// Updates of records, each for itself, durably.
+pub(super) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
+    Command::update(COLLECTION, updates, false, durable(deadline))
+}
+
+fn fail(registrations: Vec<Registration>, error: impl Fn() -> Error) {
+    registrations.into_iter().for_each(|registration| registration.fail(error()));
+}
+
+impl Registration {
+    // A client that has hung up is not there to be told.
+    fn succeed(self, registered: impl FnOnce(Record) -> Registered) {
+        let _ = self.answer.send(Ok(registered(self.proposed)));
+    }
+
+    fn fail(self, error: Error) {
+        let _ = self.answer.send(Err(error));
+    }
+}

@@ -1,0 +1,146 @@
+//! Which trades of a keyed request are stored already, and whether the next may be appended. No
+//! database here.
+
+use std::sync::Arc;
+
+use super::TradeKey;
+use crate::domain::{Seq, SeqRange};
+
+/// Why a line of an upload is not stored, and will not be under this key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LineRefusal {
+    /// An earlier attempt has stored something else in its place.
+    Differs,
+    /// An earlier attempt has not stored it, but later ones.
+    OutOfOrder,
+    /// Its number is greater than 2^32 - 1.
+    BeyondNumbers,
+}
+
+/// Where the first trades of a request are stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(in crate::store::history) struct Placed {
+    /// In the order of the trades; what follows without a gap is one range.
+    pub(in crate::store::history) ranges: Vec<SeqRange>,
+    /// How many trades that is, with those that are refused.
+    pub(in crate::store::history) count: usize,
+    /// Those of an upload's lines that are refused, by their index.
+    pub(in crate::store::history) refused: Vec<(usize, LineRefusal)>,
+}
+
+impl Placed {
+    /// The next trades are stored there.
+    pub(in crate::store::history) fn push(&mut self, range: SeqRange) {
+        self.count += range.count() as usize;
+        match self.ranges.last_mut() {
+            Some(last) if last.last.plus(1) == range.first => last.last = range.last,
+            _ => self.ranges.push(range),
+        }
+    }
+
+    /// The next trade is not stored, and will not be.
+    pub(super) fn refuse(&mut self, why: LineRefusal) {
+        self.refused.push((self.count, why));
+        self.count += 1;
+    }
+
+    /// What became of each, with the addresses of those that are stored.
+    pub(super) fn ends(
+        &self,
+        mut seqs: impl Iterator<Item = Seq>,
+    ) -> impl Iterator<Item = Result<Seq, LineRefusal>> {
+        let mut refused = self.refused.iter().peekable();
+        (0..self.count).filter_map(move |index| match refused.next_if(|(refused, _)| *refused == index) {
+            Some((_, why)) => Some(Err(*why)),
+            None => seqs.next().map(Ok),
+        })
+    }
+}
+
+/// The search for a request's trades: they are not at or before the record's `from`, and everything
+/// from there to `looked` has been looked at, without a gap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::store::history) struct RequestSearch {
+    keys: Arc<[TradeKey]>,
+    looked: u64,
+}
+
+impl RequestSearch {
+    /// For the trades of these keys, none of which is at or before `from`.
+    pub(in crate::store::history) fn new(keys: Arc<[TradeKey]>, from: u64) -> Self {
+        Self { keys, looked: from }
+    }
+
+    /// The keys of all trades of the request.
+    pub(in crate::store::history) fn keys(&self) -> &[TradeKey] {
+        &self.keys
+    }
+
+    /// The last `seq` looked at.
+    pub(in crate::store::history) fn looked(&self) -> u64 {
+        self.looked
+    }
+
+    /// Whether all trades are found.
+    pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
+        placed.count == self.keys.len()
+    }
+
+    /// Looks at the next trade, which stands right behind `looked`.
+    ///
+    /// Trades of a request are stored in their order, so that what is found is always the next.
+    pub(in crate::store::history) fn look(&mut self, placed: &mut Placed, key: Option<TradeKey>) {
+        self.looked += 1;
+        if key.is_some() && self.keys.get(placed.count).copied() == key {
+            // A stored trade has an address.
+            if let Ok(seq) = Seq::new(self.looked) {
+                placed.push(SeqRange { first: seq, last: seq });
+            }
+        }
+    }
+
+    /// Whether the request's next trade may be appended right behind `last`: everything up to there
+    /// has been looked at.
+    pub(in crate::store::history) fn covers(&self, last: u64) -> bool {
+        self.looked >= last
+    }
+
+    /// The trades up to `last` are known without a look: those of this request among them are placed, and the
+    /// others are not of this request.
+    pub(in crate::store::history) fn known_through(&mut self, last: u64) {
+        self.looked = self.looked.max(last);
+    }
+
+    /// None of the request's trades is at or before this `seq`. They are stored in their order, so that none
+    /// precedes the first.
+    pub(in crate::store::history) fn none_through(&self, placed: &Placed) -> u64 {
+        placed.ranges.first().map_or(self.looked, |first| first.first.get() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(count: u8) -> Arc<[TradeKey]> {
+        (0..count).map(|index| TradeKey([index; TradeKey::LEN])).collect()
+    }
+
+    #[test]
+    fn trades_are_found_in_their_order_and_others_passed_over() {
+        let keys = keys(3);
+        let (mut search, mut placed) = (RequestSearch::new(Arc::clone(&keys), 7), Placed::default());
+        assert!(search.covers(7) && !search.covers(8));
+        search.look(&mut placed, None);
+        assert_eq!(search.none_through(&placed), 8);
+        for key in [Some(keys[0]), Some(keys[1]), Some(TradeKey([9; TradeKey::LEN])), Some(keys[2])] {
+            assert!(!search.is_over(&placed));
+            search.look(&mut placed, key);
+        }
+        let seq = |seq| Seq::new(seq).unwrap();
+        let range = |first, last| SeqRange { first: seq(first), last: seq(last) };
+        assert_eq!(placed.ranges, [range(9, 10), range(12, 12)]);
+        assert!(search.is_over(&placed) && search.covers(12) && !search.covers(13));
+        assert_eq!(search.none_through(&placed), 8);
+    }
+}

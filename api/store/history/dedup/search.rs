@@ -1,0 +1,88 @@
+//! What a committer knows of the search for a request's trades, whichever kind it is.
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::raw::RawDocument;
+
+use super::lines::LineSearch;
+use super::{Placed, RequestSearch, TradeKey};
+use crate::domain::Trade;
+use crate::store::history::document;
+use crate::store::history::statement::Item;
+
+/// A search for the trades of one request, or for lines of an upload.
+#[derive(Debug, Clone)]
+pub(in crate::store::history) enum Search {
+    /// All are good, and stand in strict order.
+    Request(RequestSearch),
+    /// They stand in order, and some may be missing.
+    Lines(LineSearch),
+}
+
+impl Search {
+    /// The key of a trade, by its index.
+    pub(in crate::store::history) fn key(&self, index: usize) -> TradeKey {
+        match self {
+            Self::Request(search) => search.keys()[index],
+            Self::Lines(search) => search.key(index),
+        }
+    }
+
+    /// The last `seq` looked at.
+    pub(in crate::store::history) fn looked(&self) -> u64 {
+        match self {
+            Self::Request(search) => search.looked(),
+            Self::Lines(search) => search.looked(),
+        }
+    }
+
+    /// Whether all trades are dealt with.
+    pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
+        match self {
+            Self::Request(search) => search.is_over(placed),
+            Self::Lines(search) => search.is_over(placed),
+        }
+    }
+
+    /// See [`RequestSearch::covers`].
+    pub(in crate::store::history) fn covers(&self, last: u64) -> bool {
+        match self {
+            Self::Request(search) => search.covers(last),
+            Self::Lines(search) => search.covers(last),
+        }
+    }
+
+    /// See [`RequestSearch::known_through`].
+    pub(in crate::store::history) fn known_through(&mut self, last: u64) {
+        match self {
+            Self::Request(search) => search.known_through(last),
+            Self::Lines(search) => search.known_through(last),
+        }
+    }
+
+    /// See [`RequestSearch::none_through`]. Nothing for lines: a part of an upload does not know where the others are.
+    pub(super) fn none_through(&self, placed: &Placed) -> Option<u64> {
+        match self {
+            Self::Request(search) => Some(search.none_through(placed)),
+            Self::Lines(_) => None,
+        }
+    }
+
+    /// Whether it looks at more of a trade than its key.
+    pub(super) fn compares(&self) -> bool {
+        matches!(self, Self::Lines(_))
+    }
+
+    /// Looks at the next trade, which stands right behind what was looked at.
+    pub(super) fn look(&mut self, placed: &mut Placed, key: Option<TradeKey>, stored: &RawDocument) {
+        match self {
+            Self::Request(search) => search.look(placed, key),
+            Self::Lines(search) => search.look(placed, key, |trade, key| is(stored, trade, key)),
+        }
+    }
+}
+
+/// Whether this is what is stored of the trade, byte for byte.
+fn is(stored: &RawDocument, trade: &Trade, key: TradeKey) -> bool {
+    let document = document::of_trade(&Item { trade, key: Some(key) });
+    RawDocumentBuf::try_from(&document).is_ok_and(|document| document.as_bytes() == stored.as_bytes())
+}

@@ -1,0 +1,139 @@
+//! One bucket, or a few, by one seek each, whatever the length of the history.
+
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Document, doc};
+use mongodb::options::SelectionCriteria;
+
+use super::document::Bucket;
+use super::tail::Tail;
+use super::{BucketId, COLLECTION};
+use crate::domain::{CustomerId, PageNumber};
+use crate::store::majority::MonotonicReads;
+use crate::store::{Deadline, Error};
+
+/// Pages from either end that are reached by skipping over those before them. A skipped bucket is one
+/// more document examined, half a microsecond; a seek by page number is an index key, a look-up, and 20
+/// microseconds more than the first bucket in order. Measured (`docs/reading.md`): they meet at about 32.
+pub const MOST_SKIPPED: u64 = 16;
+
+/// Which buckets, and how to get there.
+pub(super) struct Find {
+    customer: CustomerId,
+    filter: Document,
+    sort: Option<Document>,
+    skip: u64,
+    limit: u64,
+    hint: Document,
+}
+
+impl Find {
+    /// The last bucket.
+    pub(super) fn last(customer: CustomerId) -> Self {
+        Self::in_order(customer, BucketId::all_of(customer), -1, 0)
+    }
+
+    /// Whether a page is near enough to the first to be reached by skipping.
+    pub(super) fn skips_to(page: PageNumber) -> bool {
+        page.get() - 1 <= MOST_SKIPPED
+    }
+
+    /// A page of a history that ends with `tail`, if that is known.
+    pub(super) fn page(customer: CustomerId, page: PageNumber, tail: Option<Tail>) -> Self {
+        if Self::skips_to(page) {
+            return Self::in_order(customer, BucketId::all_of(customer), 1, page.get() - 1);
+        }
+        if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
+            // From the tail that was seen: buckets opened since then do not count.
+            return Self::in_order(customer, tail.id.up_to(), -1, tail.page.get() - page.get());
+        }
+        Self {
+            customer,
+            filter: doc! { "customerId": customer.get() as i64, "page": page.get() as i64 },
+            sort: None,
+            skip: 0,
+            limit: 1,
+            hint: doc! { "customerId": 1, "page": 1 },
+        }
+    }
+
+    /// These pages, upwards whatever their order.
+    pub(super) fn pages(customer: CustomerId, pages: &[PageNumber]) -> Self {
+        let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
+        Self {
+            customer,
+            filter: doc! { "customerId": customer.get() as i64, "page": { "$in": numbers } },
+            sort: Some(doc! { "page": 1 }),
+            skip: 0,
+            limit: pages.len() as u64,
+            hint: doc! { "customerId": 1, "page": 1 },
+        }
+    }
+
+    /// The one that follows so many others in the order of `_id`.
+    fn in_order(customer: CustomerId, filter: Document, direction: i32, skip: u64) -> Self {
+        Self {
+            customer,
+            filter,
+            sort: Some(doc! { "_id": direction }),
+            skip,
+            limit: 1,
+            hint: doc! { "_id": 1 },
+        }
+    }
+
+    /// Finds the one bucket, as [`Find::find_all`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn find(
+        &self,
+        reads: &MonotonicReads,
+        deadline: Deadline,
+    ) -> Result<Option<Bucket>, Error> {
+        Ok(self.find_all(reads, deadline).await?.pop())
+    }
+
+    /// Finds them, read at majority from the primary; asks again while the database comes back.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub(super) async fn find_all(
+        &self,
+        reads: &MonotonicReads,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
+        self.find_all_at(None, reads, deadline).await
+    }
+
+    /// The same, asked of the primary or of another server.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn find_all_at(
+        &self,
+        server: Option<&SelectionCriteria>,
+        reads: &MonotonicReads,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
+        let bucket = |bucket: &RawDocument| Ok(Bucket::read(bucket, self.customer)?);
+        reads.find(server, &self.command(), None, deadline, bucket).await
+    }
+
+    fn command(&self) -> Document {
+        let mut command = doc! {
+            "find": COLLECTION,
+            "filter": self.filter.clone(),
+            "limit": self.limit as i64,
+            "batchSize": self.limit as i64,
+            "singleBatch": true,
+            "hint": self.hint.clone(),
+        };
+        if let Some(sort) = &self.sort {
+            command.insert("sort", sort.clone());
+        }
+        if self.skip > 0 {
+            command.insert("skip", self.skip as i64);
+        }
+        command
+    }
+}

@@ -1,0 +1,258 @@
+//! What a committer of trades remembers: the tails of its customers, and the keys of its last commits.
+//!
+//! It merges what has queued by customer. Of one commit each customer gets one statement in an unordered
+//! command of many, or, where it needs more, an ordered command of its own, so that a failed page never
+//! leaves a later one behind ([`super::commit`]).
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::append::{Cause, Request};
+use super::batch::{Batch, Known, MOST_TRADES, Settled};
+use super::catalog::Catalog;
+use super::commit::{self, Connection};
+use super::dedup::{self, MOST_REGISTRATIONS, Recent, Registration, Search};
+use super::measure::{CATALOG, LOOKUPS};
+use super::tail::Tail;
+use crate::domain::CustomerId;
+use crate::store::group_commit::{BatchPolicy, Busy, Handle};
+
+/// What one committer of trades remembers.
+pub(super) struct AppendPolicy {
+    connection: Arc<Connection>,
+    catalog: Catalog,
+    recent: Recent,
+    remembered: metrics::Gauge,
+    /// Keys to be registered.
+    keys: Vec<Registration>,
+}
+
+/// What it is told besides requests and what became of them.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A new request with a key: that comes first.
+    Register(Registration),
+    /// Tails that were read for keys.
+    Found(Vec<Tail>),
+}
+
+impl AppendPolicy {
+    /// `number` tells it from the others.
+    pub(super) fn new(connection: Arc<Connection>, catalog: Catalog, number: usize) -> Self {
+        let remembered = metrics::gauge!(CATALOG, "committer" => number.to_string());
+        Self { connection, catalog, recent: Recent::default(), remembered, keys: Vec::new() }
+    }
+}
+
+impl BatchPolicy for AppendPolicy {
+    type Key = CustomerId;
+    type Request = Request;
+    type Batch = Batch;
+    type Settled = Settled;
+    type Message = Message;
+
+    fn key(request: &Request) -> CustomerId {
+        request.customer
+    }
+
+    fn refusals(request: &Request) -> u32 {
+        request.attempts
+    }
+
+    fn next_batch(
+        &mut self,
+        customer: &CustomerId,
+        waiting: &mut VecDeque<Request>,
+    ) -> Option<(Batch, usize)> {
+        let customer = *customer;
+        let mut requests = take(waiting);
+        if requests.is_empty() {
+            return None;
+        }
+        let trades = requests.iter().map(|request| request.rest().len()).sum();
+        let refused_at = requests.iter().filter_map(|request| request.refused_at).max();
+        let tail = match self.catalog.get(customer) {
+            Some(tail) => {
+                metrics::counter!(LOOKUPS, "result" => "hit").increment(1);
+                Known::Tail(Some(tail))
+            }
+            None if requests.iter().all(Request::begins) => Known::Tail(None),
+            None => {
+                metrics::counter!(LOOKUPS, "result" => "miss").increment(1);
+                Known::Nothing(refused_at)
+            }
+        };
+        if let Known::Tail(Some(tail)) = tail {
+            for (search, placed) in requests.iter_mut().filter_map(Request::searching) {
+                // A line of an upload is compared with the whole trade, which is not remembered.
+                if let Search::Request(search) = search {
+                    self.recent.look(customer, search, placed, tail.last_seq().get());
+                }
+            }
+        }
+        let keyed = self.recent.knows(customer) || requests.iter().any(|request| request.keyed.is_some());
+        Some((Batch { customer, tail, requests, statements: Vec::new(), keyed }, trades))
+    }
+
+    fn commit(
+        &self,
+        batches: Vec<Batch>,
+        committer: Handle<Self>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let connection = Arc::clone(&self.connection);
+        async move { commit::run(&connection, batches, &committer).await }
+    }
+
+    fn settle(&mut self, settled: Settled) -> (CustomerId, Vec<Request>) {
+        let Settled { customer, tail, again, run, .. } = settled;
+        if let Some(run) = run {
+            self.recent.put(customer, run);
+        }
+        match tail {
+            Some(tail) => self.catalog.put(tail),
+            None => self.catalog.forget(customer),
+        }
+        self.remembered.set(self.catalog.len() as f64);
+        (customer, again)
+    }
+
+    fn lost(&mut self, customer: &CustomerId) {
+        // Its tail may be anywhere.
+        self.catalog.forget(*customer);
+    }
+
+    fn receive(&mut self, message: Message, busy: &Busy<CustomerId>) {
+        match message {
+            Message::Register(registration) => self.keys.push(registration),
+            Message::Found(tails) => {
+                for tail in tails {
+                    let customer = tail.id.customer;
+                    // One that is being committed, or was since, is behind what the catalog will know.
+                    if !busy.contains_key(&customer) && self.catalog.get(customer).is_none() {
+                        self.catalog.put(tail);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Registers the keys that wait, as many as go into one command.
+    fn background_task(&mut self, committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>> {
+        if self.keys.is_empty() {
+            return None;
+        }
+        let rest = self.keys.split_off(self.keys.len().min(MOST_REGISTRATIONS));
+        let keys = std::mem::replace(&mut self.keys, rest);
+        let with_tail = |registration: Registration| {
+            let tail = self.catalog.get(registration.customer);
+            (registration, tail)
+        };
+        let keys = keys.into_iter().map(with_tail).collect();
+        let (connection, committer) = (Arc::clone(&self.connection), committer.clone());
+        Some(async move { dedup::register(&connection, keys, &committer).await }.boxed())
+    }
+}
+
+/// The first requests of a customer, as many as go into one commit. Those whose clients were told that
+/// they waited too long are dropped; those with too little time left are answered.
+fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
+    let mut taken: Vec<Request> = Vec::new();
+    let mut trades = 0;
+    let mut keys = HashSet::new();
+    while let Some(next) = waiting.front() {
+        let with_next = trades + next.rest().len();
+        if !taken.is_empty() && (next.alone || with_next > MOST_TRADES) {
+            break;
+        }
+        // Two attempts of one request never share a command: the second finds what the first has stored.
+        if next.keyed.as_ref().is_some_and(|keyed| keys.contains(&keyed.id)) {
+            break;
+        }
+        let Some(request) = waiting.pop_front() else { break };
+        if request.is_late() {
+            request.fail(0, Cause::Late);
+        } else if request.take() {
+            trades = with_next;
+            keys.extend(request.keyed.as_ref().map(|keyed| keyed.id));
+            let alone = request.alone;
+            taken.push(request);
+            if alone {
+                break;
+            }
+        }
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{IdempotencyKey, Instant, Quantity, Seq, SeqRange, Side, Ticker, Trade};
+    use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
+    use crate::store::history::append::{Answered, Keyed};
+    use crate::store::history::dedup::{Placed, RecordId, RequestSearch, TradeKey};
+    use crate::store::history::measure::QUEUED;
+    use crate::store::{COMMAND, COMMIT, Deadline};
+    use std::time::Duration;
+
+    fn customer() -> CustomerId {
+        CustomerId::new(1).unwrap()
+    }
+
+    fn trade() -> Trade {
+        Trade {
+            side: Side::Buy,
+            ticker: Ticker::parse("MDB").unwrap(),
+            qty: Quantity::new(1).unwrap(),
+            price: None,
+            date: Instant::from_millis(0).unwrap(),
+        }
+    }
+
+    fn plain(queue: &Queue, trades: usize, within: Duration) -> (Request, Pending<Answered>) {
+        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, trades, 10).unwrap());
+        (Request::new(customer(), vec![trade(); trades], ticket), pending)
+    }
+
+    fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answered>) {
+        let key = IdempotencyKey::parse(b"of-the-test").unwrap();
+        let search = Search::Request(RequestSearch::new(vec![TradeKey::new(customer(), &key, 0)].into(), 0));
+        let id = RecordId::new(customer(), &key);
+        let keyed = Keyed { id, search, stored: false, begins: false, inserted: None };
+        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
+        (Request::keyed(customer(), vec![trade()], Placed::default(), keyed, ticket), pending)
+    }
+
+    /// A client that was told that it waited too long sends its request again, with the same key.
+    #[tokio::test]
+    async fn one_that_was_withdrawn_does_not_stand_in_the_way_of_its_repeat() {
+        let queue = Queue::new(10, Duration::ZERO, QUEUED);
+        let (first, told) = keyed(&queue, Duration::ZERO);
+        let (again, _waits) = keyed(&queue, COMMAND);
+        let (third, _waits) = keyed(&queue, COMMAND);
+        assert_eq!(told.answer().await.unwrap_err(), NoAnswer::Withdrawn);
+        let mut waiting = VecDeque::from([first, again, third]);
+        assert_eq!(take(&mut waiting).len(), 1, "the repeat");
+        assert_eq!(waiting.len(), 1, "two attempts never batch a command");
+    }
+
+    #[tokio::test]
+    async fn one_with_too_little_time_left_is_not_merged_and_told_what_is_stored_of_it() {
+        let queue = Queue::new(10, COMMIT, QUEUED);
+        let (first, _waits) = plain(&queue, 1, COMMAND);
+        let (mut late, told) = plain(&queue, 2, COMMIT - Duration::from_secs(1));
+        let (third, _waits) = plain(&queue, 1, COMMAND);
+        let one = Seq::new(7).unwrap();
+        late.place(SeqRange { first: one, last: one });
+        let mut waiting = VecDeque::from([first, late, third]);
+        let taken = take(&mut waiting);
+        assert_eq!((taken.len(), waiting.len()), (2, 0));
+        assert!(Deadline::latest(taken.iter().map(Request::deadline)).remaining() > COMMIT);
+        let Answered { placed, failed, .. } = told.answer().await.unwrap();
+        assert_eq!(placed.count, 1);
+        assert!(matches!(failed, Some((0, Cause::Late))), "{failed:?}");
+    }
+}

@@ -1,0 +1,207 @@
+//! What a committer makes of views: those of one page and minute that have queued become one `$inc`.
+//!
+//! It remembers nothing in between, since `$inc` compares nothing. That a bucket has one commit under way at
+//! a time is there for the sake of merging: the more is asked of it, the more each statement adds.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, join_all};
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, doc};
+
+use super::count::CountCause;
+use super::measure::COMMIT_VIEWS;
+use super::{COLLECTION, document};
+use crate::domain::{Minute, PagePath};
+use crate::store::group_commit::{
+    Answer, BatchPolicy, Busy, Command, Handle, Outcome, Sessions, Ticket, Verdict,
+};
+use crate::store::measure::RETRIES;
+use crate::store::{Corruption, Deadline, Error};
+
+/// Refusals after which a request gives up. Of two upserts that insert one bucket at once the other is refused,
+/// and finds it the next time: more than a few say that something else is wrong.
+const MOST_ATTEMPTS: u32 = 10;
+
+/// Statements in one command. One has at most 512 bytes of path and 60 seconds of some 30 bytes.
+const MOST_STATEMENTS: usize = 1_000;
+
+/// What became of a request.
+pub(super) type Counted = Result<(), CountCause>;
+
+/// What a bucket is found by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    pub(super) path: PagePath,
+    pub(super) minute: Minute,
+}
+
+/// Views of one page and minute to be counted, by the second.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) name: Name,
+    seconds: BTreeMap<u8, u64>,
+    attempts: u32,
+    ticket: Ticket<Counted>,
+}
+
+impl Request {
+    pub(super) fn new(name: Name, seconds: BTreeMap<u8, u64>, ticket: Ticket<Counted>) -> Self {
+        Self { name, seconds, attempts: 0, ticket }
+    }
+}
+
+/// What committers share.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) database: Database,
+    pub(super) sessions: Arc<Sessions>,
+    /// When a command counts as acknowledged.
+    pub(super) concern: fn(Deadline) -> Document,
+}
+
+/// A committer of views.
+pub(super) struct Counters(pub(super) Arc<Connection>);
+
+/// All that one commit adds to a bucket.
+#[derive(Debug)]
+pub(super) struct Batch {
+    name: Name,
+    requests: Vec<Request>,
+}
+
+/// What became of a batch: which of its requests are to be committed anew.
+pub(super) struct Settled {
+    name: Name,
+    again: Vec<Request>,
+}
+
+impl BatchPolicy for Counters {
+    type Key = Name;
+    type Request = Request;
+    type Batch = Batch;
+    type Settled = Settled;
+    type Message = Infallible;
+
+    fn key(request: &Request) -> Name {
+        request.name.clone()
+    }
+
+    fn refusals(request: &Request) -> u32 {
+        request.attempts
+    }
+
+    fn next_batch(&mut self, name: &Name, waiting: &mut VecDeque<Request>) -> Option<(Batch, usize)> {
+        let (late, mut requests): (Vec<_>, Vec<_>) =
+            waiting.drain(..).partition(|request| request.ticket.is_late());
+        late.into_iter().for_each(|request| request.ticket.answer(Err(CountCause::Overloaded)));
+        requests.retain(|request| request.ticket.take());
+        (!requests.is_empty()).then(|| (Batch { name: name.clone(), requests }, 1))
+    }
+
+    fn commit(
+        &self,
+        batches: Vec<Batch>,
+        committer: Handle<Self>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let connection = Arc::clone(&self.0);
+        async move {
+            let mut batches = batches.into_iter().peekable();
+            let mut commands = Vec::new();
+            while batches.peek().is_some() {
+                commands.push(batches.by_ref().take(MOST_STATEMENTS).collect());
+            }
+            join_all(commands.into_iter().map(|batches| send(&connection, batches, &committer))).await;
+        }
+    }
+
+    fn settle(&mut self, settled: Settled) -> (Name, Vec<Request>) {
+        (settled.name, settled.again)
+    }
+
+    fn lost(&mut self, _name: &Name) {}
+
+    fn receive(&mut self, message: Infallible, _busy: &Busy<Name>) {
+        match message {}
+    }
+
+    fn background_task(&mut self, _committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}
+
+/// Sends one unordered command: each bucket stands for itself.
+async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<Counters>) {
+    let requests = || batches.iter().flat_map(|batch| &batch.requests);
+    let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
+    let views: u64 = requests().flat_map(|request| request.seconds.values()).sum();
+    metrics::histogram!(COMMIT_VIEWS).record(views as f64);
+    let updates = batches.iter().map(|batch| Bson::from(batch.statement()));
+    let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
+    match connection.sessions.commit(&connection.database, command, deadline).await {
+        Outcome::Answered(Answer::Known { verdicts, .. }) => {
+            for (batch, verdict) in batches.into_iter().zip(verdicts) {
+                batch.settle(verdict, committer);
+            }
+        }
+        Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
+            batches.into_iter().for_each(|batch| batch.fail(&CountCause::OutcomeUnknown, committer));
+        }
+        Outcome::NotSent(error) => {
+            let cause = CountCause::from(error);
+            batches.into_iter().for_each(|batch| batch.fail(&cause, committer));
+        }
+    }
+}
+
+impl Batch {
+    fn statement(&self) -> Document {
+        let mut seconds = BTreeMap::new();
+        for (second, views) in self.requests.iter().flat_map(|request| &request.seconds) {
+            *seconds.entry(*second).or_default() += views;
+        }
+        doc! {
+            "q": document::named(&self.name.path, self.name.minute),
+            "u": document::increment(&seconds),
+            "upsert": true,
+            "hint": { "page": 1, "timestamp": 1 },
+        }
+    }
+
+    fn settle(self, verdict: Verdict, committer: &Handle<Counters>) {
+        let Self { name, mut requests } = self;
+        match verdict {
+            Verdict::Stored => {
+                committer.settled(Settled { name, again: Vec::new() });
+                requests.into_iter().for_each(|request| request.ticket.answer(Ok(())));
+            }
+            Verdict::Refused | Verdict::NotRun => {
+                metrics::counter!(RETRIES, "collection" => COLLECTION, "cause" => "refused").increment(1);
+                requests.iter_mut().for_each(|request| request.attempts += 1);
+                let (again, given_up): (Vec<_>, Vec<_>) =
+                    requests.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
+                let cause = corrupt(&name, "it refuses what is added, again and again");
+                given_up.into_iter().for_each(|request| request.ticket.answer(Err(cause.clone())));
+                committer.settled(Settled { name, again });
+            }
+            Verdict::Malformed(detail) => {
+                let cause = corrupt(&name, &detail);
+                Self { name, requests }.fail(&cause, committer);
+            }
+        }
+    }
+
+    fn fail(self, cause: &CountCause, committer: &Handle<Counters>) {
+        committer.settled(Settled { name: self.name, again: Vec::new() });
+        self.requests.into_iter().for_each(|request| request.ticket.answer(Err(cause.clone())));
+    }
+}
+
+/// What is added is of our form: if it is not taken, then for what is there.
+fn corrupt(name: &Name, detail: &str) -> CountCause {
+    let id = format!("{} {}", name.path.as_str(), name.minute.start());
+    let corruption = Corruption { id, field: "totalViews or seconds".to_owned(), detail: detail.to_owned() };
+    Error::from(corruption).into()
+}
