@@ -15,6 +15,7 @@
 //! | [`ingest`] | trades by the stream: rows in, an outcome for each out |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //! | [`store`] | MongoDB: documents, statements, appends, reads, migrations; never axum or utoipa |
+//! | [`metric`] | what is measured: names, kinds, meanings |
 //! | [`domain`] | what a trade, a customer, a page and a sequence number are; no HTTP, no MongoDB |
 //!
 //! Each knows only modules below it; a test reads the sources and holds this.
@@ -28,6 +29,7 @@ pub mod format;
 pub mod http;
 pub mod import;
 pub mod ingest;
+pub mod metric;
 pub mod server;
 pub mod store;
 pub mod telemetry;

@@ -1,10 +1,11 @@
 //! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
 //!
-//! [`Store`] is the one way in. [`trades`] holds the pattern itself and begins with its design, and
+//! [`Store`] is the one way in. [`history`] holds the pattern itself and begins with its design, and
 //! [`page_views`] its other classic, counters, with its own;
 //! [`migrations`] makes the collections, and [`collections`] checks that they are still there;
 //! [`connection`] finds the server and checks what it is.
 
+mod capacity;
 mod collections;
 mod connection;
 mod deadline;
@@ -14,7 +15,6 @@ mod group_commit;
 pub mod history;
 mod indexes;
 mod majority;
-mod measure;
 mod migrations;
 pub mod page_views;
 mod read_preference;
@@ -28,6 +28,7 @@ use mongodb::bson::doc;
 use mongodb::{Client, Database};
 use tokio::sync::OnceCell;
 
+pub use capacity::Capacity;
 pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
 pub use epoch::Epoch;
@@ -37,7 +38,7 @@ pub use read_preference::ReadPreference;
 
 use crate::domain::Clock;
 use group_commit::Sessions;
-use history::{Capacity, Trades};
+use history::Trades;
 use page_views::PageViews;
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
@@ -142,7 +143,8 @@ impl Store {
     pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
         let database = self.client.database("admin");
         let ping = async move {
-            database.run_command(doc! { "ping": 1 }).await.map(|_| ()).map_err(|error| Error::of(&error))
+            database.run_command(doc! { "ping": 1 }).await?;
+            Ok(())
         };
         Deadline::within(limit).read(ping).await
     }
@@ -155,8 +157,27 @@ impl Store {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
 
-    /// The database itself, for migrations.
-    fn database(&self) -> &Database {
-        &self.database
+    /// Compares the migrations of this binary with those of the database.
+    ///
+    /// # Errors
+    /// They do not go together.
+    pub async fn plan_migrations(&self) -> Result<Plan, MigrationError> {
+        migrations::plan_embedded(&self.database).await
+    }
+
+    /// Applies what is pending, and names what it applied.
+    ///
+    /// # Errors
+    /// They do not go together, or a command was refused.
+    pub async fn migrate(&self) -> Result<Vec<&'static str>, MigrationError> {
+        migrations::apply_embedded(&self.database).await
+    }
+
+    /// As [`Store::migrate`], with other files.
+    ///
+    /// # Errors
+    /// As [`Store::migrate`].
+    pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
+        migrations::apply(&self.database, files).await
     }
 }

@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogArgs, LogFormat};
+use crate::metric;
 
 /// Starts the log and the measuring of this process. Later calls change nothing, so that tests may
 /// share a process.
@@ -48,7 +48,7 @@ pub fn measure() {
             .and_then(|builder| builder.set_buckets(&COUNTS))
             .and_then(PrometheusBuilder::install_recorder);
         let handle = recorder.inspect_err(|error| tracing::warn!(%error, "nothing is measured")).ok()?;
-        describe();
+        metric::describe();
         let upkeep = handle.clone();
         let thread = std::thread::Builder::new().name("metrics".to_owned());
         let started = thread.spawn(move || {
@@ -67,55 +67,4 @@ pub fn measure() {
 /// All that was measured, in Prometheus' text format.
 pub fn exposition() -> String {
     EXPOSITION.get().and_then(Option::as_ref).map(PrometheusHandle::render).unwrap_or_default()
-}
-
-/// The `HELP` of each. `docs/metrics.md` says more.
-fn describe() {
-    describe_counter!("pagebucket_http_requests_total", "Requests answered, by method, route and status.");
-    describe_histogram!(
-        "pagebucket_http_request_duration_seconds",
-        Unit::Seconds,
-        "Time until the head of the answer, by method and route."
-    );
-    describe_gauge!("pagebucket_append_queue_trades", "Trades waiting to be committed, or being committed.");
-    describe_counter!("pagebucket_commit_retries_total", "Statements and commands sent again, by cause.");
-    describe_histogram!(
-        "pagebucket_commit_duration_seconds",
-        Unit::Seconds,
-        "Time of a command, replays included."
-    );
-    describe_counter!(
-        "pagebucket_keyed_appends_total",
-        "Requests with an Idempotency-Key, by what came of them."
-    );
-    describe_histogram!("pagebucket_commit_statements", "Documents that a command is to write.");
-    describe_histogram!("pagebucket_commit_trades", "Trades that a command carries.");
-    describe_histogram!("pagebucket_commit_views", "Page views that a command carries.");
-    describe_gauge!(
-        "pagebucket_page_view_queue",
-        "Counters of page views waiting to be added to, or being added to."
-    );
-    describe_counter!("pagebucket_catalog_lookups_total", "Tails asked of the catalog, by result.");
-    describe_counter!(
-        "pagebucket_page_cache_lookups_total",
-        "Pages asked of the page cache, by whether they were there."
-    );
-    describe_gauge!("pagebucket_page_cache_bytes", Unit::Bytes, "What the pages remembered take.");
-    describe_gauge!("pagebucket_page_cache_pages", "Pages remembered.");
-    describe_counter!(
-        "pagebucket_preferred_reads_total",
-        "Reads of full pages and page views from other servers than the primary, by result."
-    );
-    describe_counter!("pagebucket_exports_total", "Exports that are over, by how they ended.");
-    describe_counter!("pagebucket_exported_trades_total", "Trades exported.");
-    describe_counter!("pagebucket_uploads_total", "Uploads that are over, by how they ended.");
-    describe_gauge!("pagebucket_uploads_under_way", "Uploads under way.");
-    describe_gauge!(
-        "pagebucket_upload_held_bytes",
-        Unit::Bytes,
-        "Lines and outcomes that uploads hold in memory, in bytes."
-    );
-    describe_counter!("pagebucket_upload_lines_read_total", "Lines read of uploads.");
-    describe_counter!("pagebucket_upload_lines_total", "Lines of uploads, by what became of them.");
-    describe_gauge!("pagebucket_catalog_customers", "Customers whose tails are remembered, by committer.");
 }

@@ -4,7 +4,7 @@ use super::Failure;
 use crate::config::{self, DatabaseArgs};
 use crate::domain::Clock;
 use crate::embedded::{self, Embedded, Role};
-use crate::store::history::Capacity;
+use crate::store::Capacity;
 use crate::store::{ConnectError, Connection, MigrationError, ReadPreference, Store, Topology};
 
 /// A database to use, and the private mongod that it may be in.

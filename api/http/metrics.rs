@@ -11,34 +11,11 @@ use axum::http::{HeaderName, Method, StatusCode, header};
 
 use super::Api;
 use super::problem::ProbeProblems;
-
-/// Requests answered, by method, route and status.
-pub const REQUESTS: &str = "pagebucket_http_requests_total";
-/// Seconds until the head of the answer, by method and route.
-pub const REQUEST_SECONDS: &str = "pagebucket_http_request_duration_seconds";
-
-/// Pages asked of the page cache, by whether they were there.
-pub const PAGE_LOOKUPS: &str = "pagebucket_page_cache_lookups_total";
-/// What the pages remembered take.
-pub const PAGE_BYTES: &str = "pagebucket_page_cache_bytes";
-/// How many they are.
-pub const PAGES_CACHED: &str = "pagebucket_page_cache_pages";
-
-/// Exports that are over, by how they ended.
-pub const EXPORTS: &str = "pagebucket_exports_total";
-/// Trades in them.
-pub const EXPORTED: &str = "pagebucket_exported_trades_total";
-
-/// Uploads that are over, by how they ended.
-pub const UPLOADS: &str = "pagebucket_uploads_total";
-/// Uploads that have begun, and are not over.
-pub const UPLOADS_UNDER_WAY: &str = "pagebucket_uploads_under_way";
-/// What they hold in memory.
-pub const UPLOAD_BYTES: &str = "pagebucket_upload_held_bytes";
-/// Lines read of them, blank ones aside.
-pub const LINES_READ: &str = "pagebucket_upload_lines_read_total";
-/// The same lines, by what became of them.
-pub const UPLOADED_LINES: &str = "pagebucket_upload_lines_total";
+pub use crate::metric::{
+    EXPORTED_TRADES as EXPORTED, EXPORTS, LINES_READ, PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED, UPLOADED_LINES,
+    UPLOADS, UPLOADS_UNDER_WAY,
+};
+use crate::metric::{REQUEST_SECONDS, REQUESTS, UPLOAD_BYTES};
 
 /// The media type of Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,5 +1,5 @@
-//! The database's epoch: a number by chance that a migration gave it. What is remembered of one
-//! database elsewhere, for as long as a year, must not be taken for what another of the same name holds.
+//! The database's epoch: a random number assigned by a migration. Caches keep pages for as long as a year; the epoch
+//! keeps the pages of one database from being taken for those of another of the same name.
 
 use std::fmt;
 
@@ -24,8 +24,7 @@ impl fmt::Display for Epoch {
 pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch, Error> {
     let records = database.collection::<Document>(migrations::COLLECTION);
     let read = async move {
-        let found = records.find_one(doc! { "_id": "epoch" }).read_concern(ReadConcern::majority()).await;
-        let found = found.map_err(|error| Error::of(&error))?;
+        let found = records.find_one(doc! { "_id": "epoch" }).read_concern(ReadConcern::majority()).await?;
         let value = found.and_then(|epoch| epoch.get_i64("value").ok());
         value.map(Epoch).ok_or_else(|| Error::Internal("the database has no epoch: migrate it".to_owned()))
     };

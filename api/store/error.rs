@@ -52,9 +52,9 @@ fn passes(code: i32) -> bool {
     PASSING.iter().any(|codes| codes.contains(&code))
 }
 
-impl Error {
-    /// Of a command that stored nothing.
-    pub(super) fn of(error: &mongodb::error::Error) -> Self {
+/// Of a command that stored nothing.
+impl From<&mongodb::error::Error> for Error {
+    fn from(error: &mongodb::error::Error) -> Self {
         // The kind alone: the rest of an error is its labels and the whole reply, byte for byte.
         let said = error.kind.to_string();
         match error.kind.as_ref() {
@@ -65,6 +65,13 @@ impl Error {
             | ErrorKind::Internal { .. } => Self::Internal(said),
             _ => Self::Unavailable(said),
         }
+    }
+}
+
+/// Of a command that stored nothing.
+impl From<mongodb::error::Error> for Error {
+    fn from(error: mongodb::error::Error) -> Self {
+        Self::from(&error)
     }
 }
 
@@ -86,7 +93,7 @@ mod tests {
     fn of(code: i32) -> Error {
         let refused = doc! { "code": code, "codeName": "Name", "errmsg": "words" };
         let refused: CommandError = deserialize_from_document(refused).unwrap();
-        Error::of(&ErrorKind::Command(refused).into())
+        mongodb::error::Error::from(ErrorKind::Command(refused)).into()
     }
 
     #[test]

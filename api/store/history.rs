@@ -57,122 +57,46 @@
 //! the first lost answer is already an unknown outcome.
 
 mod append;
+mod append_lines;
+mod append_once;
 mod batch;
 mod bucket_id;
 mod catalog;
 mod catch_up;
 mod coalesce;
 mod commit;
+mod connection;
 mod customers;
 mod date_scan;
 mod decimal;
 mod dedup;
 mod document;
+mod engine;
 mod export;
 mod find;
 mod high_water;
-mod measure;
+mod messages;
+mod outcome;
 mod policy;
 mod reads;
+mod request;
 mod secondaries;
 mod statement;
 mod tail;
 mod tails;
 mod upload_quota;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use mongodb::Database;
-
-use super::group_commit::{Committers, Handle, Queue, Sessions};
-use super::majority::MonotonicReads;
-use super::{COMMIT, ReadPreference};
-use crate::domain::{Clock, CustomerId};
-use catalog::Catalog;
-use measure::QUEUED;
-use policy::AppendPolicy;
-
-pub use append::{AppendError, Appended, Cause};
+pub use append_lines::{AppendedLines, UploadedSoFar};
+pub use append_once::AppendedOnce;
 pub use bucket_id::BucketId;
 pub use customers::Customers;
+pub use dedup::LineRefusal;
 pub(super) use dedup::keep_for as keep_keys_for;
-pub use dedup::{AppendedLines, AppendedOnce, LineRefusal, UploadedSoFar};
-pub use document::Bucket;
+pub use document::{Bucket, COLLECTION};
+pub use engine::Trades;
 pub use export::Export;
 pub use find::MOST_SKIPPED;
+pub use outcome::{AppendError, Appended, Cause};
 pub use reads::{FullPages, History};
 pub use statement::{SecondsExhausted, next_second};
 pub use upload_quota::Waiting;
-
-/// Name of the collection.
-pub const COLLECTION: &str = "trades";
-
-/// How much may be held in memory, and what may wait for a commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capacity {
-    /// Trades that wait to be committed, or are being committed. A trade is of a fixed size, and so is
-    /// its part of a command, so that this bounds bytes, too. Apart from them as many counters of page views.
-    /// One customer, or one page's minute, may hold a quarter.
-    pub queued_trades: usize,
-    /// The least that a request must have left to be committed. Only tests have another than [`COMMIT`].
-    pub commit_time: Duration,
-    /// Customers whose tails are remembered, at less than 256 bytes each.
-    pub catalog_customers: usize,
-}
-
-impl Default for Capacity {
-    fn default() -> Self {
-        Self { queued_trades: 100_000, commit_time: COMMIT, catalog_customers: 100_000 }
-    }
-}
-
-/// The histories of all customers. Cheap to clone. Its committers end with the last clone.
-#[derive(Clone, Debug)]
-pub struct Trades(Arc<Inner>, ReadPreference);
-
-#[derive(Debug)]
-struct Inner {
-    database: Database,
-    reads: MonotonicReads,
-    connection: Arc<commit::Connection>,
-    readers: coalesce::Coalescer,
-    high_water: high_water::HighWater,
-    /// In trades.
-    queue: Queue,
-    upload_quota: upload_quota::UploadQuota,
-    committers: Committers<AppendPolicy>,
-}
-
-impl Trades {
-    pub(super) fn new(database: Database, sessions: Arc<Sessions>, clock: Clock, capacity: Capacity) -> Self {
-        let reads = MonotonicReads::of(database.clone());
-        let connection = Arc::new(commit::Connection {
-            database: database.clone(),
-            reads: reads.clone(),
-            sessions,
-            clock,
-            server_time: Default::default(),
-        });
-        let customers = capacity.catalog_customers.div_ceil(Committers::<AppendPolicy>::COUNT);
-        let policy = |number| AppendPolicy::new(Arc::clone(&connection), Catalog::new(customers), number);
-        let committers = Committers::start(policy);
-        let queue = Queue::new(capacity.queued_trades, capacity.commit_time, QUEUED);
-        let upload_quota = upload_quota::UploadQuota::of(capacity.queued_trades);
-        let (readers, high_water) = Default::default();
-        let inner =
-            Inner { database, reads, connection, readers, high_water, queue, upload_quota, committers };
-        Self(Arc::new(inner), ReadPreference::Primary)
-    }
-
-    /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
-    /// appends are refused meanwhile.
-    pub async fn drain(&self) {
-        self.0.queue.drain().await;
-    }
-
-    /// The committer of a customer, always the same.
-    fn committer(&self, customer: CustomerId) -> &Handle<AppendPolicy> {
-        self.0.committers.by_hash(customer.spread().into())
-    }
-}

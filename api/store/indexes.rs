@@ -28,7 +28,7 @@ pub(super) struct Found {
 /// # Errors
 /// No database, or no such collection.
 pub(super) async fn named(database: &Database, collection: &str, name: &str) -> Result<Option<Found>, Error> {
-    let indexes = list(database, collection).await.map_err(|error| Error::of(&error))?;
+    let indexes = list(database, collection).await?;
     let index = indexes.iter().find(|index| index.get_str("name").ok() == Some(name));
     Ok(index.map(|index| Found { seconds: index.get("expireAfterSeconds").and_then(whole::read) }))
 }

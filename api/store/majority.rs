@@ -60,7 +60,7 @@ impl MonotonicReads {
         let mut patient = Patient::new(after, deadline);
         loop {
             let newest = if server.is_none() { self.newest.load(Ordering::SeqCst) } else { 0 };
-            let (concern, limit) = patient.terms_since(as_timestamp(newest));
+            let (concern, limit) = patient.terms(as_timestamp(newest));
             let mut command = command.clone();
             command.insert("readConcern", concern);
             command.insert("maxTimeMS", limit);
@@ -72,7 +72,7 @@ impl MonotonicReads {
                     tracing::warn!("the database is older than what it showed before; was it restored?");
                     Error::Unavailable(error.kind.to_string())
                 }
-                Err(Failure::Driver(error)) => Error::of(&error),
+                Err(Failure::Driver(error)) => error.into(),
                 Err(Failure::Read(error)) => error,
             };
             patient.after(error).await?;
@@ -148,13 +148,9 @@ impl Patient {
         Self { after, deadline, patience: deadline.or_within(NO_PRIMARY), attempts: 0 }
     }
 
-    /// The read concern of the next attempt, and its limit in milliseconds.
-    pub(in crate::store) fn terms(&self) -> (Document, i64) {
-        self.terms_since(None)
-    }
-
-    /// The same of an attempt that must see a state of this time, too, which a primary surely has.
-    fn terms_since(&self, newest: Option<Timestamp>) -> (Document, i64) {
+    /// The read concern of the next attempt, and its limit in milliseconds. The attempt must see a state of the time
+    /// `newest`, too, which a primary surely has.
+    fn terms(&self, newest: Option<Timestamp>) -> (Document, i64) {
         let mut concern = doc! { "level": "majority" };
         if let Some(after) = self.after.max(newest) {
             concern.insert("afterClusterTime", after);

@@ -5,6 +5,7 @@
 //! may be run again, so that a migration that was cut off half-way is applied from its beginning.
 //! A lock with a lease ([`lock`]) lets one instance apply at a time.
 
+mod error;
 mod files;
 mod lock;
 
@@ -15,58 +16,17 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::{Error, Store, error, indexes};
+use super::error::code;
+use super::{Error, indexes};
+pub use error::MigrationError;
 pub use files::Migration;
-
-pub(super) const COLLECTION: &str = "migrations";
+pub(super) use lock::COLLECTION;
 
 /// `create` of a collection that an earlier attempt has made.
 const NAMESPACE_EXISTS: i32 = 48;
 
 /// `createIndexes` of an index that is there with other options.
 const INDEX_OPTIONS_CONFLICT: i32 = 85;
-
-/// Why the migrations of a database and those of this binary do not go together. Each is one
-/// sentence, fit to be shown to an operator.
-#[derive(Debug, thiserror::Error)]
-pub enum MigrationError {
-    /// Its text is another than when it was applied.
-    #[error("migration {0} was changed after it was applied to this database")]
-    Changed(String),
-    /// A lower number than this binary's latest, and this binary does not have it.
-    #[error("migration {0} was applied to this database, but is missing from this version")]
-    Missing(String),
-    /// A higher number, not marked compatible with older versions.
-    #[error("this database is ahead: migration {0} needs a later version of pagebucket")]
-    Ahead(String),
-    /// Some are to be applied, and the caller does not want that.
-    #[error("migrations are pending: {0}; apply them with `pagebucket migrate`")]
-    Pending(String),
-    /// Somebody has held the lock for too long.
-    #[error("another instance has been applying migrations for more than {0} s; is it stuck?")]
-    Locked(u64),
-    /// A file of this binary is not what the type says. Caught by a test.
-    #[error("migration {name} is not well-formed: {detail}")]
-    Malformed {
-        /// The file's name.
-        name: String,
-        /// Where.
-        detail: String,
-    },
-    /// A command was refused.
-    #[error("migration {name} failed at `{command}`: {source}")]
-    Failed {
-        /// The file's name.
-        name: String,
-        /// The command's first field.
-        command: String,
-        /// The server's answer.
-        source: Error,
-    },
-    /// The database failed.
-    #[error(transparent)]
-    Database(#[from] Error),
-}
 
 /// What a binary's migrations mean to a database.
 #[derive(Debug)]
@@ -81,37 +41,37 @@ impl Plan {
     }
 }
 
-impl Store {
-    /// Compares the migrations of this binary with those of the database.
-    ///
-    /// # Errors
-    /// They do not go together.
-    pub async fn plan_migrations(&self) -> Result<Plan, MigrationError> {
-        plan(self.database(), files::embedded()?).await
-    }
+/// Compares the migrations of this binary with those of the database.
+///
+/// # Errors
+/// They do not go together.
+pub(super) async fn plan_embedded(database: &Database) -> Result<Plan, MigrationError> {
+    plan(database, files::embedded()?).await
+}
 
-    /// Applies what is pending, and names what it applied.
-    ///
-    /// # Errors
-    /// They do not go together, or a command was refused.
-    pub async fn migrate(&self) -> Result<Vec<&'static str>, MigrationError> {
-        self.apply(files::embedded()?).await
-    }
+/// Applies what is pending of this binary's migrations, and names what it applied.
+///
+/// # Errors
+/// They do not go together, or a command was refused.
+pub(super) async fn apply_embedded(database: &Database) -> Result<Vec<&'static str>, MigrationError> {
+    apply(database, files::embedded()?).await
+}
 
-    /// As [`Store::migrate`], with other files.
-    ///
-    /// # Errors
-    /// As [`Store::migrate`].
-    pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
-        let database = self.database();
-        if plan(database, files.clone()).await?.pending.is_empty() {
-            return Ok(Vec::new());
-        }
-        let lock = lock::Lock::take(database).await?;
-        let applied = apply_all(database, files).await;
-        lock.release().await;
-        applied
+/// As [`apply_embedded`], with other files.
+///
+/// # Errors
+/// As [`apply_embedded`].
+pub(super) async fn apply(
+    database: &Database,
+    files: Vec<Migration>,
+) -> Result<Vec<&'static str>, MigrationError> {
+    if plan(database, files.clone()).await?.pending.is_empty() {
+        return Ok(Vec::new());
     }
+    let lock = lock::Lock::take(database).await?;
+    let applied = apply_all(database, files).await;
+    lock.release().await;
+    applied
 }
 
 async fn apply_all(database: &Database, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
@@ -153,10 +113,9 @@ struct Record {
 }
 
 async fn records(database: &Database) -> Result<BTreeMap<i32, Record>, MigrationError> {
-    let error = |error: mongodb::error::Error| Error::of(&error);
     let collection = database.collection::<Document>(COLLECTION);
     let found = collection.find(doc! { "_id": { "$type": "int" } }).read_concern(ReadConcern::majority());
-    let found: Vec<Document> = found.await.map_err(error)?.try_collect().await.map_err(error)?;
+    let found: Vec<Document> = found.await.map_err(Error::from)?.try_collect().await.map_err(Error::from)?;
     let record = |document: Document| {
         let name = document.get_str("name").unwrap_or("without a name").to_owned();
         let checksum = document.get_str("checksum").unwrap_or_default().to_owned();
@@ -183,15 +142,15 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
             let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
             errors.map_or(Ok(()), |error| Err(failed(Error::Internal(error.to_string()))))
         }
-        Err(error) if name == "create" && error::code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
+        Err(error) if name == "create" && code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
         Err(error)
             if name == "createIndexes"
-                && error::code(&error) == Some(INDEX_OPTIONS_CONFLICT)
+                && code(&error) == Some(INDEX_OPTIONS_CONFLICT)
                 && has_indexes(database, &asked).await.map_err(failed)? =>
         {
             Ok(())
         }
-        Err(error) => Err(failed(Error::of(&error))),
+        Err(error) => Err(failed(error.into())),
     }
 }
 
@@ -199,7 +158,7 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
 /// a time after which documents expire, which is the operator's to choose.
 async fn has_indexes(database: &Database, command: &Document) -> Result<bool, Error> {
     let collection = command.get_str("createIndexes").unwrap_or_default();
-    let there = indexes::list(database, collection).await.map_err(|error| Error::of(&error))?;
+    let there = indexes::list(database, collection).await?;
     let mut asked = command.get_array("indexes").into_iter().flatten().filter_map(Bson::as_document);
     Ok(asked.all(|asked| {
         there.iter().any(|index| asked.iter().all(|(option, value)| index.get(option) == Some(value)))
@@ -222,6 +181,6 @@ async fn record(database: &Database, migration: &Migration) -> Result<(), Migrat
         .upsert(true)
         .write_concern(WriteConcern::majority())
         .await
-        .map_err(|error| Error::of(&error))?;
+        .map_err(Error::from)?;
     Ok(())
 }

@@ -51,7 +51,8 @@
 mod bucket;
 mod count;
 mod document;
-mod measure;
+mod engine;
+mod outcome;
 mod policy;
 mod preallocate;
 mod query;
@@ -59,71 +60,10 @@ mod retention;
 mod series;
 mod top;
 
-use std::sync::Arc;
-
-use mongodb::Database;
-use mongodb::bson::doc;
-
-use super::ReadPreference;
-use super::group_commit::{Committers, Queue, Sessions, durable};
-use super::history::Capacity;
-use policy::{Connection, Counters};
-
-pub use count::{CountCause, CountError};
-pub use document::MinuteBucket;
+pub use document::{COLLECTION, MinuteBucket};
+pub use engine::PageViews;
+pub use outcome::{CountCause, CountError};
 pub use preallocate::Preallocated;
 pub(super) use retention::keep_for;
 pub use series::Series;
 pub use top::PageTotal;
-
-/// Name of the collection.
-pub const COLLECTION: &str = "page_views";
-
-/// The views of all pages. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct PageViews {
-    database: Database,
-    preference: ReadPreference,
-    counting: Arc<Counting>,
-}
-
-/// What takes views to the database. Its committers end with it.
-#[derive(Debug)]
-struct Counting {
-    connection: Arc<Connection>,
-    /// In counters to be added to: those of each request, by page and second.
-    queue: Queue,
-    committers: Committers<Counters>,
-}
-
-impl Counting {
-    fn start(connection: Connection, capacity: Capacity) -> Arc<Self> {
-        let connection = Arc::new(connection);
-        let committers = Committers::start(|_number| Counters(Arc::clone(&connection)));
-        let queue = Queue::new(capacity.queued_trades, capacity.commit_time, measure::QUEUED);
-        Arc::new(Self { connection, queue, committers })
-    }
-}
-
-impl PageViews {
-    pub(super) fn new(database: Database, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
-        let connection = Connection { database: database.clone(), sessions, concern: durable };
-        let counting = Counting::start(connection, capacity);
-        Self { database, preference: ReadPreference::Primary, counting }
-    }
-
-    /// The same views, counted as soon as one server has them in memory: what a failover or a crash takes
-    /// away was acknowledged. For benchmarks, beside others that do so.
-    pub(super) fn counting_at_w1(self, capacity: Capacity) -> Self {
-        let Connection { database, sessions, .. } = &*self.counting.connection;
-        let concern = |_| doc! { "w": 1 };
-        let connection = Connection { database: database.clone(), sessions: Arc::clone(sessions), concern };
-        Self { counting: Counting::start(connection, capacity), ..self }
-    }
-
-    /// The same views, read by preference. They are counted at the primary in any case.
-    #[must_use]
-    pub(super) fn preferring(&self, preference: ReadPreference) -> Self {
-        Self { preference, ..self.clone() }
-    }
-}

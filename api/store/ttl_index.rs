@@ -46,7 +46,7 @@ impl TtlIndex {
                 Err(error) if code(&error).is_some_and(|code| OVERTAKEN.contains(&code)) => {
                     deadline.back_off(attempt).await
                 }
-                Err(error) => return Err(Error::of(&error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(Error::Internal(format!(

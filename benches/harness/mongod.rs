@@ -10,7 +10,7 @@ use std::process::Stdio;
 use mongodb::bson::doc;
 use mongodb::{Client, Database};
 use pagebucket::domain::Clock;
-use pagebucket::store::history::Capacity;
+use pagebucket::store::Capacity;
 use pagebucket::store::{Connection, Store};
 use tokio::process::{Child, Command};
 

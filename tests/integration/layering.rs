@@ -1,16 +1,25 @@
-//! Who may know whom: read from the sources, so that the map in `lib.rs` stays true.
+//! Which module may use which, read from the sources, so that the map in `lib.rs` stays true.
+
+mod files;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::harness::tests;
+use files::Files;
 
-tests!["layering": modules_know_only_what_is_below_them, no_module_is_without_a_rule];
+tests!["layering":
+    modules_know_only_what_is_below_them,
+    no_module_is_without_a_rule,
+    no_files_use_each_other,
+    circles_are_found,
+];
 
 /// A module of the crate; the modules of the crate that it may name; outside crates that it must not.
-const RULES: [(&str, &[&str], &[&str]); 11] = [
+const RULES: [(&str, &[&str], &[&str]); 12] = [
     ("domain", &[], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"]),
-    ("store", &["domain"], &["axum", "utoipa", "tower", "tower_http", "hyper", "clap"]),
+    ("metric", &[], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"]),
+    ("store", &["domain", "metric"], &["axum", "utoipa", "tower", "tower_http", "hyper", "clap"]),
     ("embedded", &[], &["axum", "utoipa", "tower", "tower_http", "hyper", "clap"]),
     ("ingest", &["domain", "store"], &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "clap"]),
     (
@@ -24,9 +33,9 @@ const RULES: [(&str, &[&str], &[&str]); 11] = [
         &["domain", "format"],
         &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"],
     ),
-    ("http", &["domain", "export", "ingest", "store"], &["mongodb", "clap"]),
+    ("http", &["domain", "export", "ingest", "metric", "store"], &["mongodb", "clap"]),
     ("config", &[], &["mongodb", "axum", "utoipa"]),
-    ("telemetry", &["config"], &["mongodb", "axum", "utoipa"]),
+    ("telemetry", &["config", "metric"], &["mongodb", "axum", "utoipa"]),
     ("server", &["config", "domain", "http", "store", "telemetry"], &["mongodb", "clap", "utoipa"]),
 ];
 
@@ -101,4 +110,32 @@ async fn no_module_is_without_a_rule() {
     assert!(named("// crate::http", "crate::").is_empty());
     assert!(!named("    mongodb::Client::new()", "mongodb::").is_empty());
     assert!(named("use mymongodb::x;", "mongodb::").is_empty());
+}
+
+/// A file that two others cannot do without, and that cannot do without them, is found in three places.
+async fn no_files_use_each_other() {
+    let circles = Files::read(&api()).circles();
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+async fn circles_are_found() {
+    let circle = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let through_a_name = Files::of(&[
+        ("room", "mod one; mod two; pub use one::One;"),
+        ("room::one", "use super::two::Two; pub struct One(Two);"),
+        ("room::two", "pub struct Two; impl Two { fn one() { super::One::new() } }"),
+        ("other", "use crate::room::One;"),
+    ]);
+    assert_eq!(through_a_name.circles(), [circle(&["room::one", "room::two"])]);
+    let through_a_definition = Files::of(&[
+        ("room", "mod one; pub struct Room; fn one(one: one::One) {}"),
+        ("room::one", "use super::Room; pub struct One;"),
+    ]);
+    assert_eq!(through_a_definition.circles(), [circle(&["room", "room::one"])]);
+    let none = Files::of(&[
+        ("room", "mod one; mod two; pub use two::Two; use one::One;"),
+        ("room::one", "use super::Two; #[cfg(test)] mod tests { use super::super::two::helper; }"),
+        ("room::two", "pub struct Two; #[cfg(test)] mod tests { use crate::room::one::One; }"),
+    ]);
+    assert!(none.circles().is_empty());
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pagebucket::metric::{ALL, Metric};
+
 use crate::commands::program::{PATIENCE, Place};
 use crate::harness::{Service, eventually, tests, trade};
 use crate::uploads::wire::Upload;
@@ -48,9 +50,16 @@ async fn what_is_measured_is_documented() {
         assert!(names.contains(name), "{name} is not measured: {names:?}");
     }
     for name in names {
-        assert!(documented.contains(&format!("`{name}`")), "docs/metrics.md does not name {name}");
+        assert!(ALL.iter().any(|metric| metric.name == name), "{name} is not in the table");
         assert!(exposition.contains(&format!("# HELP {name} ")), "{name} has no help");
     }
+    let row = |Metric { name, kind, labels, help }: &Metric| {
+        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let cells = ["", &format!("`{name}`"), kind.name(), &labels.join(", "), help, ""];
+        cells.join(" | ").trim().replace("|  |", "| |")
+    };
+    let rows: Vec<_> = documented.lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
+    assert_eq!(rows, ALL.iter().map(row).collect::<Vec<_>>(), "docs/metrics.md");
 }
 
 async fn routes_not_addresses_are_counted() {

@@ -7,7 +7,7 @@ use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
 use pagebucket::domain::Clock;
-use pagebucket::store::history::Capacity;
+use pagebucket::store::Capacity;
 use pagebucket::store::{ConnectError, Connection, Migration, MigrationError, Store};
 
 use crate::harness::{Setup, eventually, migrations, shared, tests};

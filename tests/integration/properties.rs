@@ -5,7 +5,7 @@ use std::cell::Cell;
 use futures_util::future::join_all;
 use mongodb::Database;
 use pagebucket::domain::{CustomerId, Instant, Quantity, Side, Ticker, Trade};
-use pagebucket::store::history::Capacity;
+use pagebucket::store::Capacity;
 use pagebucket::store::{COMMAND, Deadline, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -2,7 +2,8 @@ use mongodb::bson::{Document, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::{Client, Database};
 
-use super::{ConnectError, Connection, describe, host_list};
+use super::address::{Connection, host_list};
+use super::error::{ConnectError, describe};
 use crate::store::deadline::{COMMAND, Deadline};
 use crate::store::error::code;
 

@@ -43,70 +43,74 @@ const MOST_KEYS: usize = 1_000;
 /// many, few enough that none waits long behind others.
 const ENOUGH: usize = 10_000;
 
-/// What one committer remembers, and what it makes of requests.
-pub(in crate::store) trait BatchPolicy: Send + Sized + 'static {
+/// What a committer of one kind is told.
+pub(in crate::store) trait Messages: 'static {
     /// Whose requests are committed together, in order, one commit after the other.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
     /// What a client wants.
     type Request: Send + 'static;
-    /// One key's part of a commit.
-    type Batch: Send + 'static;
-    /// What became of it.
+    /// What became of one key's part of a commit.
     type Settled: Send + 'static;
     /// What else a policy is told.
     type Message: Send + 'static;
+}
 
-    fn key(request: &Self::Request) -> Self::Key;
+/// What one committer remembers, and what it makes of requests.
+pub(in crate::store) trait BatchPolicy<M: Messages>: Send + 'static {
+    /// One key's part of a commit.
+    type Batch: Send + 'static;
+
+    fn key(request: &M::Request) -> M::Key;
 
     /// How often a request was refused.
-    fn refusals(request: &Self::Request) -> u32;
+    fn refusals(request: &M::Request) -> u32;
 
     /// Takes the first of a key's requests, as many as go into one commit, at least one of them; the last
     /// part is how much that weighs. `None` where none of those is to be committed: its client was told that
     /// it waited too long, or is told here that too little time is left.
     fn next_batch(
         &mut self,
-        key: &Self::Key,
-        waiting: &mut VecDeque<Self::Request>,
+        key: &M::Key,
+        waiting: &mut VecDeque<M::Request>,
     ) -> Option<(Self::Batch, usize)>;
 
     /// Commits batches, at least one, and tells the committer of each as soon as it is settled.
     fn commit(
         &self,
         batches: Vec<Self::Batch>,
-        committer: Handle<Self>,
+        committer: Handle<M>,
     ) -> impl Future<Output = ()> + Send + 'static;
 
     /// Learns what became of a batch. Returns whose it was, and the requests to be committed anew, before
     /// any other of the key.
-    fn settle(&mut self, settled: Self::Settled) -> (Self::Key, Vec<Self::Request>);
+    fn settle(&mut self, settled: M::Settled) -> (M::Key, Vec<M::Request>);
 
     /// A commit has ended without a word of this key.
-    fn lost(&mut self, key: &Self::Key);
+    fn lost(&mut self, key: &M::Key);
 
     /// Is told something else.
-    fn receive(&mut self, message: Self::Message, busy: &Busy<Self::Key>);
+    fn receive(&mut self, message: M::Message, busy: &Busy<M::Key>);
 
     /// Work besides the commits, if there is any now: one after the other, unless one takes long.
-    fn background_task(&mut self, committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>>;
+    fn background_task(&mut self, committer: &Handle<M>) -> Option<BoxFuture<'static, ()>>;
 }
 
 /// Keys with a commit under way, by the number of that commit.
 pub(in crate::store) type Busy<K> = HashMap<K, u64>;
 
-enum Event<L: BatchPolicy> {
+enum Event<M: Messages> {
     /// A new request.
-    Request(L::Request),
+    Request(M::Request),
     /// One that a commit has taken, and that was not committed.
-    PutBack(L::Request),
+    PutBack(M::Request),
     /// For the policy.
-    Message(L::Message),
+    Message(M::Message),
     /// What became of one key's part of a commit.
-    Settled(L::Settled),
+    Settled(M::Settled),
     /// A commit has ended; its keys are free, settled or not.
-    Ended { number: u64, keys: Vec<L::Key> },
+    Ended { number: u64, keys: Vec<M::Key> },
     /// A key has paused for long enough after a refusal.
-    Paused(L::Key),
+    Paused(M::Key),
     /// The next may begin: one has ended, or takes long.
     Free(Lane),
 }
@@ -119,71 +123,71 @@ enum Lane {
 }
 
 /// Where a committer gets its messages. It lives as long as somebody has its address.
-pub(in crate::store) struct Handle<L: BatchPolicy>(UnboundedSender<Event<L>>);
+pub(in crate::store) struct Handle<M: Messages>(UnboundedSender<Event<M>>);
 
-impl<L: BatchPolicy> Handle<L> {
+impl<M: Messages> Handle<M> {
     /// A new request. False, and lost, if the committer has ended: by a panic.
     #[must_use]
-    pub(in crate::store) fn request(&self, request: L::Request) -> bool {
+    pub(in crate::store) fn request(&self, request: M::Request) -> bool {
         self.0.send(Event::Request(request)).is_ok()
     }
 
     /// A request that a commit has taken and was settled without. It is committed before those that wait.
-    pub(in crate::store) fn put_back(&self, request: L::Request) {
+    pub(in crate::store) fn put_back(&self, request: M::Request) {
         // The committer outlives its commits: they hold its address.
         let _ = self.0.send(Event::PutBack(request));
     }
 
     /// Something for the policy. False, and lost, if the committer has ended: by a panic.
-    pub(in crate::store) fn send(&self, message: L::Message) -> bool {
+    pub(in crate::store) fn send(&self, message: M::Message) -> bool {
         self.0.send(Event::Message(message)).is_ok()
     }
 
     /// What became of a batch.
-    pub(in crate::store) fn settled(&self, settled: L::Settled) {
+    pub(in crate::store) fn settled(&self, settled: M::Settled) {
         // The committer outlives its commits: they hold its address.
         let _ = self.0.send(Event::Settled(settled));
     }
 }
 
-impl<L: BatchPolicy> Clone for Handle<L> {
+impl<M: Messages> Clone for Handle<M> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
 /// The committers of one kind.
-pub(in crate::store) struct Committers<L: BatchPolicy>([Handle<L>; COMMITTERS]);
+pub(in crate::store) struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
 
-impl<L: BatchPolicy> Committers<L> {
+impl<M: Messages> Committers<M> {
     /// How many there are.
     pub(in crate::store) const COUNT: usize = COMMITTERS;
 
     /// Starts them, each with a policy of its own. They end when this is dropped, and what they do is done.
-    pub(in crate::store) fn start(policy: impl Fn(usize) -> L) -> Self {
+    pub(in crate::store) fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
         Self(std::array::from_fn(|number| start(policy(number))))
     }
 
     /// The committer of a key with this hash, always the same.
-    pub(in crate::store) fn by_hash(&self, hash: u64) -> &Handle<L> {
+    pub(in crate::store) fn by_hash(&self, hash: u64) -> &Handle<M> {
         &self.0[hash as usize % COMMITTERS]
     }
 }
 
-impl<L: BatchPolicy> std::fmt::Debug for Committers<L> {
+impl<M: Messages> std::fmt::Debug for Committers<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Committers")
     }
 }
 
-struct Committer<L: BatchPolicy> {
-    policy: L,
+struct Committer<M: Messages, P: BatchPolicy<M>> {
+    policy: P,
     /// Its own address, which does not keep it alive.
-    own: WeakUnboundedSender<Event<L>>,
-    waiting: HashMap<L::Key, VecDeque<L::Request>>,
+    own: WeakUnboundedSender<Event<M>>,
+    waiting: HashMap<M::Key, VecDeque<M::Request>>,
     /// Keys with waiting requests and no commit under way, in order of arrival.
-    ready: VecDeque<L::Key>,
-    busy: Busy<L::Key>,
+    ready: VecDeque<M::Key>,
+    busy: Busy<M::Key>,
     commits: u64,
     /// Commits under way that are not parked: none or one.
     committing: usize,
@@ -192,7 +196,7 @@ struct Committer<L: BatchPolicy> {
 }
 
 /// Starts a committer. It ends when every address of it is dropped.
-fn start<L: BatchPolicy>(policy: L) -> Handle<L> {
+fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
     let (address, inbox) = unbounded_channel();
     let committer = Committer {
         policy,
@@ -208,8 +212,8 @@ fn start<L: BatchPolicy>(policy: L) -> Handle<L> {
     Handle(address)
 }
 
-impl<L: BatchPolicy> Committer<L> {
-    async fn run(mut self, mut inbox: UnboundedReceiver<Event<L>>) {
+impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
+    async fn run(mut self, mut inbox: UnboundedReceiver<Event<M>>) {
         while let Some(message) = inbox.recv().await {
             self.receive(message);
             while let Ok(message) = inbox.try_recv() {
@@ -224,14 +228,14 @@ impl<L: BatchPolicy> Committer<L> {
         }
     }
 
-    fn receive(&mut self, message: Event<L>) {
+    fn receive(&mut self, message: Event<M>) {
         match message {
             Event::Request(request) => self.queue(request, VecDeque::push_back),
             Event::PutBack(request) => self.queue(request, VecDeque::push_front),
             Event::Message(message) => self.policy.receive(message, &self.busy),
             Event::Settled(settled) => {
                 let (key, again) = self.policy.settle(settled);
-                let refusals = again.iter().map(L::refusals).max().unwrap_or(0);
+                let refusals = again.iter().map(P::refusals).max().unwrap_or(0);
                 if !again.is_empty() {
                     let waiting = self.waiting.entry(key.clone()).or_default();
                     again.into_iter().rev().for_each(|request| waiting.push_front(request));
@@ -255,8 +259,8 @@ impl<L: BatchPolicy> Committer<L> {
         }
     }
 
-    fn queue(&mut self, request: L::Request, push: impl FnOnce(&mut VecDeque<L::Request>, L::Request)) {
-        let key = L::key(&request);
+    fn queue(&mut self, request: M::Request, push: impl FnOnce(&mut VecDeque<M::Request>, M::Request)) {
+        let key = P::key(&request);
         // Room for one: most keys have no second request waiting.
         let waiting = self.waiting.entry(key.clone()).or_insert_with(|| VecDeque::with_capacity(1));
         push(waiting, request);
@@ -265,7 +269,7 @@ impl<L: BatchPolicy> Committer<L> {
         }
     }
 
-    fn release(&mut self, key: L::Key) {
+    fn release(&mut self, key: M::Key) {
         self.busy.remove(&key);
         if self.waiting.contains_key(&key) {
             self.ready.push_back(key);
@@ -273,7 +277,7 @@ impl<L: BatchPolicy> Committer<L> {
     }
 
     /// Releases a key after a random time.
-    fn pause(&mut self, key: L::Key, refusals: u32) {
+    fn pause(&mut self, key: M::Key, refusals: u32) {
         let Some(own) = self.own.upgrade() else { return };
         // Busy under a number of its own: the end of the commit that was refused does not release it.
         self.commits += 1;
@@ -319,7 +323,7 @@ impl<L: BatchPolicy> Committer<L> {
     }
 
     /// The first of a key's requests for which somebody waits.
-    fn next_batch(&mut self, key: &L::Key) -> Option<(L::Batch, usize)> {
+    fn next_batch(&mut self, key: &M::Key) -> Option<(P::Batch, usize)> {
         let waiting = self.waiting.get_mut(key)?;
         let mut batch = None;
         while batch.is_none() && !waiting.is_empty() {
@@ -347,7 +351,7 @@ fn pause(refusals: u32) -> Duration {
 }
 
 /// Runs `work` to its end, and gives up its turn when it takes long.
-async fn patiently<L: BatchPolicy>(turn: Turn<L>, work: impl Future<Output = ()>) {
+async fn patiently<M: Messages>(turn: Turn<M>, work: impl Future<Output = ()>) {
     let mut work = std::pin::pin!(work);
     if tokio::time::timeout(PATIENCE, &mut work).await.is_err() {
         drop(turn);
@@ -356,12 +360,12 @@ async fn patiently<L: BatchPolicy>(turn: Turn<L>, work: impl Future<Output = ()>
 }
 
 /// Tells the committer that the next may begin, also when this one panicked.
-struct Turn<L: BatchPolicy> {
+struct Turn<M: Messages> {
     lane: Lane,
-    address: Handle<L>,
+    address: Handle<M>,
 }
 
-impl<L: BatchPolicy> Drop for Turn<L> {
+impl<M: Messages> Drop for Turn<M> {
     fn drop(&mut self) {
         // The committer cannot be gone: we hold its address.
         let _ = self.address.0.send(Event::Free(self.lane));
@@ -369,13 +373,13 @@ impl<L: BatchPolicy> Drop for Turn<L> {
 }
 
 /// Tells the committer that a commit has ended, also when it panicked.
-struct Ending<L: BatchPolicy> {
+struct Ending<M: Messages> {
     number: u64,
-    keys: Vec<L::Key>,
-    address: Handle<L>,
+    keys: Vec<M::Key>,
+    address: Handle<M>,
 }
 
-impl<L: BatchPolicy> Drop for Ending<L> {
+impl<M: Messages> Drop for Ending<M> {
     fn drop(&mut self) {
         let keys = std::mem::take(&mut self.keys);
         let _ = self.address.0.send(Event::Ended { number: self.number, keys });

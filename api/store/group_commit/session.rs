@@ -17,7 +17,7 @@ use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 
 use super::reply::{self, Answer};
-use crate::store::measure::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
+use crate::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
 use crate::store::{Deadline, Error, Topology, error};
 
 /// Sessions at rest, for commands to take and give back.
@@ -151,7 +151,7 @@ impl Sessions {
         let Command { collection, count, ordered, .. } = command;
         let mut session = match self.take().await {
             Ok(session) => session,
-            Err(error) => return Outcome::NotSent(Error::of(&error)),
+            Err(error) => return Outcome::NotSent(error.into()),
         };
         let number = (self.topology == Topology::Replicated).then(|| {
             session.latest += 1;
@@ -176,7 +176,7 @@ impl Sessions {
                 }
                 Err(error) if attempt == 0 && ran_nowhere(error) => {
                     self.idle().push(session);
-                    return Outcome::NotSent(Error::of(error));
+                    return Outcome::NotSent(error.into());
                 }
                 Err(error) => error.to_string(),
             };

@@ -3,15 +3,16 @@
 
 use mongodb::bson::Timestamp;
 
-use super::COLLECTION;
-use super::append::{Cause, Request};
 use super::dedup::{NEAR, Run, Searches};
-use super::statement::{self, Item, Statement};
+use super::document::{COLLECTION, Item};
+use super::outcome::Cause;
+use super::request::Request;
+use super::statement::{self, Statement};
 use super::tail::Tail;
 use crate::domain::{CustomerId, Instant, SeqRange};
+use crate::metric::RETRIES;
 use crate::store::Error;
 use crate::store::group_commit::Verdict;
-use crate::store::measure::RETRIES;
 
 /// Refusals after which a request gives up. With `n` processes appending to one customer an attempt
 /// wins about once in `n` times, so that ten processes lose so often in a row once in 10^4 appends.

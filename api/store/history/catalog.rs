@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use super::BucketId;
+use super::bucket_id::BucketId;
 use super::tail::Tail;
 use crate::domain::{CustomerId, PageNumber};
 

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::append::Request;
-use super::commit::Connection;
+use super::connection::Connection;
 use super::dedup::{Goal, Searches, confirm, keep_looked, scan};
-use super::policy::AppendPolicy;
+use super::messages::Appends;
+use super::request::Request;
 use crate::domain::CustomerId;
 use crate::store::group_commit::Handle;
 use crate::store::{Deadline, Error};
@@ -21,7 +21,7 @@ pub(super) async fn catch_up(
     customer: CustomerId,
     mut requests: Vec<Request>,
     last: u64,
-    committer: Handle<AppendPolicy>,
+    committer: Handle<Appends>,
 ) {
     confirm_from(&connection, customer, &mut requests, last).await;
     while requests.iter().any(|request| request.is_behind(last)) {
@@ -58,7 +58,7 @@ async fn look_on(
 ) -> Result<(), Error> {
     let searches = requests.iter_mut().filter_map(Request::searching);
     let searches: Searches = searches.map(|(search, placed)| (search.clone(), placed.clone())).collect();
-    let found = scan(&connection.database, customer, searches, Goal::Through(last), deadline).await?;
+    let found = scan(&connection.reads, customer, searches, Goal::Through(last), deadline).await?;
     let ids: Vec<_> =
         requests.iter().filter_map(|request| request.keyed.as_ref()).map(|keyed| keyed.id).collect();
     let looked = ids.into_iter().zip(&found.searches).map(|(id, (search, placed))| (id, search, placed));

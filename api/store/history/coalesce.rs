@@ -5,14 +5,12 @@
 //! and under load a fraction of the work. Nobody is answered by a command sent before they asked.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::Trades;
 use super::document::Bucket;
-use super::find::Find;
-use super::reads::numbered;
+use super::find::{Find, numbered};
 use crate::domain::{CustomerId, PageNumber};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Deadline, Error};
@@ -24,9 +22,9 @@ const AT_ONCE: usize = 4;
 /// Most pages in one command.
 const MOST_READ: usize = 64;
 
-/// Who is reading what.
-#[derive(Debug, Default)]
-pub(super) struct Coalescer(Mutex<HashMap<CustomerId, Line>>);
+/// Who is reading what. Its clones are one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Coalescer(Arc<Mutex<HashMap<CustomerId, Line>>>);
 
 /// The readers of one history.
 #[derive(Debug, Default)]
@@ -42,29 +40,37 @@ struct Wanted {
     answer: oneshot::Sender<Result<Option<Bucket>, Error>>,
 }
 
-impl Trades {
+impl Coalescer {
     /// A page by its number in the index, by a command of its own or one with others.
     ///
     /// # Errors
     /// No database in time, or a corrupt bucket.
-    pub(super) async fn read_shared(
+    pub(super) async fn page(
         &self,
+        reads: &MonotonicReads,
         customer: CustomerId,
         page: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
         let (answer, answered) = oneshot::channel();
         let wanted = Wanted { page, deadline, answer };
-        if let Some(now) = self.0.readers.join(customer, wanted) {
-            tokio::spawn(read(self.clone(), customer, now));
+        if let Some(now) = self.join(customer, wanted) {
+            tokio::spawn(self.clone().read(reads.clone(), customer, now));
         }
         let answered = deadline.wait_for(answered).await;
         let no_answer = || Err(Error::Unavailable("no answer within the deadline".to_owned()));
         answered.and_then(Result::ok).unwrap_or_else(no_answer)
     }
-}
 
-impl Coalescer {
+    /// Reads pages, and those that are waiting then, until none are.
+    async fn read(self, reads: MonotonicReads, customer: CustomerId, mut wanted: Vec<Wanted>) {
+        let mut turn = Turn { readers: &self, customer, ended: false };
+        while !wanted.is_empty() {
+            find(&reads, customer, wanted).await;
+            wanted = turn.next();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<CustomerId, Line>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,15 +85,6 @@ impl Coalescer {
         }
         line.waiting.push(wanted);
         None
-    }
-}
-
-/// Reads pages, and those that are waiting then, until none are.
-async fn read(trades: Trades, customer: CustomerId, mut wanted: Vec<Wanted>) {
-    let mut turn = Turn { readers: &trades.0.readers, customer, ended: false };
-    while !wanted.is_empty() {
-        find(&trades.0.reads, customer, wanted).await;
-        wanted = turn.next();
     }
 }
 

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use mongodb::Database;
+use mongodb::bson::Bson;
 
-use super::append::Request;
 use super::batch::{Batch, Known, Settled};
 use super::catch_up::catch_up;
-use super::dedup::{Goal, ServerTime, scan};
-use super::measure::COMMIT_TRADES;
-use super::policy::AppendPolicy;
+use super::connection::Connection;
+use super::dedup::{Goal, scan};
+use super::document::COLLECTION;
+use super::messages::Appends;
+use super::request::Request;
+use super::statement::upsert;
 use super::tail::Tail;
-use super::{statement, tails};
-use crate::domain::Clock;
-use crate::store::group_commit::{Answer, Handle, Outcome, Sessions, Verdict};
-use crate::store::majority::MonotonicReads;
+use super::tails;
+use crate::metric::COMMIT_TRADES;
+use crate::store::group_commit::{Answer, Command, Handle, Outcome, Verdict, durable};
 use crate::store::{Deadline, Error};
 
 /// Statements in one command.
@@ -27,20 +28,9 @@ const MOST_BYTES: usize = 12 * 1024 * 1024;
 // A statement has some 300 bytes around its at most ten trades, and a trade at most 150.
 const _: () = assert!(MOST_STATEMENTS * (300 + 10 * 150) < MOST_BYTES);
 
-/// What committers share.
-#[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) database: Database,
-    pub(super) reads: MonotonicReads,
-    pub(super) sessions: Arc<Sessions>,
-    pub(super) clock: Clock,
-    /// For records of keys.
-    pub(super) server_time: ServerTime,
-}
-
 /// Commits these customers' requests, at least one, and tells the committer of each customer as soon
 /// as it is settled.
-pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, committer: &Handle<AppendPolicy>) {
+pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, committer: &Handle<Appends>) {
     let tell = |mut settled: Settled| {
         let done = std::mem::take(&mut settled.done);
         committer.settled(settled);
@@ -62,7 +52,7 @@ pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, commi
 async fn plan(
     connection: &Arc<Connection>,
     batches: Vec<Batch>,
-    committer: &Handle<AppendPolicy>,
+    committer: &Handle<Appends>,
     tell: &impl Fn(Settled),
 ) -> Vec<Batch> {
     let cold = batches.iter().filter_map(|batch| match batch.tail {
@@ -112,7 +102,7 @@ async fn plan(
 async fn search(
     connection: &Arc<Connection>,
     batches: Vec<(Batch, Option<Tail>)>,
-    committer: &Handle<AppendPolicy>,
+    committer: &Handle<Appends>,
 ) -> Vec<(Batch, Option<Tail>)> {
     let work = batches.into_iter().map(async |(mut batch, tail)| {
         let last = Tail::totals(tail).trades();
@@ -124,7 +114,7 @@ async fn search(
         let searches = batch.searches_behind(last);
         if !searches.is_empty() {
             let (goal, deadline) = (Goal::Through(last), deadline([&batch]));
-            let found = scan(&connection.database, batch.customer, searches, goal, deadline).await;
+            let found = scan(&connection.reads, batch.customer, searches, goal, deadline).await;
             batch.found(last, found.map(|found| found.searches));
         }
         (batch, tail)
@@ -136,7 +126,7 @@ async fn search(
 async fn send(connection: &Connection, batches: Vec<Batch>, tell: &impl Fn(Settled)) {
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
-    let command = statement::command(&batches, ordered, deadline);
+    let command = command(&batches, ordered, deadline);
     let trades: usize =
         batches.iter().flat_map(|batch| &batch.requests).map(|request| request.rest().len()).sum();
     metrics::histogram!(COMMIT_TRADES).record(trades as f64);
@@ -167,4 +157,15 @@ async fn send(connection: &Connection, batches: Vec<Batch>, tell: &impl Fn(Settl
 fn deadline<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Deadline {
     let requests = batches.into_iter().flat_map(|batch| &batch.requests);
     Deadline::latest(requests.map(Request::deadline))
+}
+
+/// The command that commits the statements of these batches: in order, so that the first that fails
+/// is the last that runs, or each for itself.
+fn command(batches: &[Batch], ordered: bool, deadline: Deadline) -> Command {
+    // One after the other, because as documents they take much memory.
+    let updates = batches.iter().flat_map(|batch| {
+        let trades: Vec<_> = batch.items().collect();
+        batch.statements.iter().map(move |statement| Bson::from(upsert(statement, &trades)))
+    });
+    Command::update(COLLECTION, updates, ordered, durable(deadline))
 }

@@ -11,8 +11,10 @@
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 
+use super::document::COLLECTION;
+use super::engine::Trades;
 use super::tail::Tail;
-use super::{COLLECTION, Trades, tails};
+use super::tails;
 use crate::domain::{CustomerId, Limit, Totals};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 

@@ -12,8 +12,7 @@
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
 
-use super::COLLECTION;
-use super::document::Bucket;
+use super::document::{Bucket, COLLECTION};
 use super::reads::History;
 use super::tail::Tail;
 use crate::domain::{Cursor, CustomerId, DateRange, PAGE_SIZE, PageNumber, Position, Seq, Trade};

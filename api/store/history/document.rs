@@ -4,13 +4,24 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{DateTime, Document, doc};
 
-use super::statement::Item;
+use super::bucket_id::BucketId;
+use super::decimal;
+use super::dedup::TradeKey;
 use super::tail::Tail;
-use super::{BucketId, decimal};
 use crate::domain::{
     CustomerId, Instant, PAGE_SIZE, PageNumber, Price, Quantity, Seq, Side, Ticker, Totals, Trade,
 };
 use crate::store::Corruption;
+
+/// Name of the collection.
+pub const COLLECTION: &str = "trades";
+
+/// A trade to be stored, with what it is known by, where it has a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item<'a> {
+    pub(super) trade: &'a Trade,
+    pub(super) key: Option<TradeKey>,
+}
 
 /// One page of a history, 1 to 10 trades in order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,14 +126,15 @@ fn price(item: &RawDocument) -> Result<Option<Price>, Fault> {
 
 /// A trade as an item of `history`.
 pub(super) fn of_trade(Item { trade, key }: &Item<'_>) -> Document {
+    let Trade { side, ticker, qty, price, date } = trade;
     let mut document = doc! {
-        "type": trade.side.name(),
-        "ticker": trade.ticker.as_str(),
-        "qty": trade.qty.get() as i64,
-        "date": DateTime::from_millis(trade.date.millis()),
+        "type": side.name(),
+        "ticker": ticker.as_str(),
+        "qty": qty.get() as i64,
+        "date": DateTime::from_millis(date.millis()),
     };
-    if let Some(price) = trade.price {
-        document.insert("price", decimal::encode(price));
+    if let Some(price) = price {
+        document.insert("price", decimal::encode(*price));
     }
     if let Some(key) = key {
         document.insert("key", key.to_bson());

@@ -7,10 +7,10 @@
 
 use std::collections::VecDeque;
 
-use super::date_scan::DateScan;
+use super::date_scan::{self, DateScan};
 use super::document::Bucket;
+use super::engine::Trades;
 use super::reads::History;
-use super::{Trades, date_scan};
 use crate::domain::{CustomerId, DateRange, PageNumber, Position, Seq, Totals, Trade};
 use crate::store::{COMMAND, Deadline, Error};
 

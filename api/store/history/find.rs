@@ -4,12 +4,12 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 use mongodb::options::SelectionCriteria;
 
-use super::document::Bucket;
+use super::bucket_id::BucketId;
+use super::document::{Bucket, COLLECTION};
 use super::tail::Tail;
-use super::{BucketId, COLLECTION};
 use crate::domain::{CustomerId, PageNumber};
 use crate::store::majority::MonotonicReads;
-use crate::store::{Deadline, Error};
+use crate::store::{Corruption, Deadline, Error};
 
 /// Pages from either end that are reached by skipping over those before them. A skipped bucket is one
 /// more document examined, half a microsecond; a seek by page number is an index key, a look-up, and 20
@@ -136,4 +136,16 @@ impl Find {
         }
         command
     }
+}
+
+/// A bucket that was found by its place in the order of `_id`, which must be its number (invariant 3).
+pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
+    if bucket.page == page {
+        return Ok(bucket);
+    }
+    Err(Error::from(Corruption {
+        id: bucket.id.to_string(),
+        field: "page".to_owned(),
+        detail: format!("is {}, though it is number {page} in the order of _id", bucket.page),
+    }))
 }

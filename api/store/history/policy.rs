@@ -10,14 +10,16 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::append::{Cause, Request};
 use super::batch::{Batch, Known, MOST_TRADES, Settled};
 use super::catalog::Catalog;
-use super::commit::{self, Connection};
-use super::dedup::{self, MOST_REGISTRATIONS, Recent, Registration, Search};
-use super::measure::{CATALOG, LOOKUPS};
-use super::tail::Tail;
+use super::commit;
+use super::connection::Connection;
+use super::dedup::{MOST_REGISTRATIONS, Recent, Registration, Search, register};
+use super::messages::{Appends, Message};
+use super::outcome::Cause;
+use super::request::Request;
 use crate::domain::CustomerId;
+use crate::metric::{CATALOG_CUSTOMERS, CATALOG_LOOKUPS};
 use crate::store::group_commit::{BatchPolicy, Busy, Handle};
 
 /// What one committer of trades remembers.
@@ -30,29 +32,16 @@ pub(super) struct AppendPolicy {
     keys: Vec<Registration>,
 }
 
-/// What it is told besides requests and what became of them.
-#[derive(Debug)]
-pub(super) enum Message {
-    /// A new request with a key: that comes first.
-    Register(Registration),
-    /// Tails that were read for keys.
-    Found(Vec<Tail>),
-}
-
 impl AppendPolicy {
     /// `number` tells it from the others.
     pub(super) fn new(connection: Arc<Connection>, catalog: Catalog, number: usize) -> Self {
-        let remembered = metrics::gauge!(CATALOG, "committer" => number.to_string());
+        let remembered = metrics::gauge!(CATALOG_CUSTOMERS, "committer" => number.to_string());
         Self { connection, catalog, recent: Recent::default(), remembered, keys: Vec::new() }
     }
 }
 
-impl BatchPolicy for AppendPolicy {
-    type Key = CustomerId;
-    type Request = Request;
+impl BatchPolicy<Appends> for AppendPolicy {
     type Batch = Batch;
-    type Settled = Settled;
-    type Message = Message;
 
     fn key(request: &Request) -> CustomerId {
         request.customer
@@ -76,12 +65,12 @@ impl BatchPolicy for AppendPolicy {
         let refused_at = requests.iter().filter_map(|request| request.refused_at).max();
         let tail = match self.catalog.get(customer) {
             Some(tail) => {
-                metrics::counter!(LOOKUPS, "result" => "hit").increment(1);
+                metrics::counter!(CATALOG_LOOKUPS, "result" => "hit").increment(1);
                 Known::Tail(Some(tail))
             }
             None if requests.iter().all(Request::begins) => Known::Tail(None),
             None => {
-                metrics::counter!(LOOKUPS, "result" => "miss").increment(1);
+                metrics::counter!(CATALOG_LOOKUPS, "result" => "miss").increment(1);
                 Known::Nothing(refused_at)
             }
         };
@@ -100,7 +89,7 @@ impl BatchPolicy for AppendPolicy {
     fn commit(
         &self,
         batches: Vec<Batch>,
-        committer: Handle<Self>,
+        committer: Handle<Appends>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let connection = Arc::clone(&self.connection);
         async move { commit::run(&connection, batches, &committer).await }
@@ -140,7 +129,7 @@ impl BatchPolicy for AppendPolicy {
     }
 
     /// Registers the keys that wait, as many as go into one command.
-    fn background_task(&mut self, committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>> {
+    fn background_task(&mut self, committer: &Handle<Appends>) -> Option<BoxFuture<'static, ()>> {
         if self.keys.is_empty() {
             return None;
         }
@@ -152,7 +141,7 @@ impl BatchPolicy for AppendPolicy {
         };
         let keys = keys.into_iter().map(with_tail).collect();
         let (connection, committer) = (Arc::clone(&self.connection), committer.clone());
-        Some(async move { dedup::register(&connection, keys, &committer).await }.boxed())
+        Some(async move { register(&connection, keys, &committer).await }.boxed())
     }
 }
 
@@ -191,10 +180,10 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
 mod tests {
     use super::*;
     use crate::domain::{IdempotencyKey, Instant, Quantity, Seq, SeqRange, Side, Ticker, Trade};
+    use crate::metric::QUEUED_TRADES;
     use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
-    use crate::store::history::append::{Answered, Keyed};
     use crate::store::history::dedup::{Placed, RecordId, RequestSearch, TradeKey};
-    use crate::store::history::measure::QUEUED;
+    use crate::store::history::request::{Answered, Keyed};
     use crate::store::{COMMAND, COMMIT, Deadline};
     use std::time::Duration;
 
@@ -229,7 +218,7 @@ mod tests {
     /// A client that was told that it waited too long sends its request again, with the same key.
     #[tokio::test]
     async fn one_that_was_withdrawn_does_not_stand_in_the_way_of_its_repeat() {
-        let queue = Queue::new(10, Duration::ZERO, QUEUED);
+        let queue = Queue::new(10, Duration::ZERO, QUEUED_TRADES);
         let (first, told) = keyed(&queue, Duration::ZERO);
         let (again, _waits) = keyed(&queue, COMMAND);
         let (third, _waits) = keyed(&queue, COMMAND);
@@ -241,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_with_too_little_time_left_is_not_merged_and_told_what_is_stored_of_it() {
-        let queue = Queue::new(10, COMMIT, QUEUED);
+        let queue = Queue::new(10, COMMIT, QUEUED_TRADES);
         let (first, _waits) = plain(&queue, 1, COMMAND);
         let (mut late, told) = plain(&queue, 2, COMMIT - Duration::from_secs(1));
         let (third, _waits) = plain(&queue, 1, COMMAND);

@@ -4,9 +4,9 @@
 //! acknowledged is missing from a later read, whichever server is primary then ([`MonotonicReads`]). Full
 //! pages may be read from other servers than the primary ([`super::secondaries`]).
 
-use super::Trades;
 use super::document::Bucket;
-use super::find::Find;
+use super::engine::Trades;
+use super::find::{Find, numbered};
 use super::tail::Tail;
 use crate::domain::{CustomerId, PageNumber, Seq, Totals};
 use crate::store::majority::MonotonicReads;
@@ -69,7 +69,7 @@ impl Trades {
         }
         let (this, deadline) = (self.clone(), deadline.or_within(COMMAND));
         if !Find::skips_to(page) {
-            return this.read_shared(customer, page, deadline).await;
+            return this.0.readers.page(&this.0.reads, customer, page, deadline).await;
         }
         let read = async move {
             let found = Find::page(customer, page, None).find(&this.0.reads, deadline).await?;
@@ -212,16 +212,4 @@ impl FullPages {
         let (pages, deadline) = (first.up_to(last).collect::<Vec<_>>(), deadline.or_within(COMMAND));
         deadline.read(async move { trades.read_full(customer, &pages, tail, deadline).await }).await
     }
-}
-
-/// A bucket that was found by its place in the order of `_id`, which must be its number (invariant 3).
-pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
-    if bucket.page == page {
-        return Ok(bucket);
-    }
-    Err(Error::from(Corruption {
-        id: bucket.id.to_string(),
-        field: "page".to_owned(),
-        detail: format!("is {}, though it is number {page} in the order of _id", bucket.page),
-    }))
 }

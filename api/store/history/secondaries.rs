@@ -8,11 +8,11 @@
 //! Pages are reached from the beginning or by their number, never from the end: where a server that lags
 //! sees the end, another page would be so many places before it.
 
-use super::Trades;
 use super::document::Bucket;
+use super::engine::Trades;
 use super::find::Find;
 use crate::domain::{CustomerId, PageNumber};
-use crate::store::measure::PREFERRED;
+use crate::metric::PREFERRED_READS;
 use crate::store::read_preference::SOON;
 use crate::store::{Deadline, Error, ReadPreference};
 
@@ -53,7 +53,7 @@ impl Trades {
                 "failed"
             }
         };
-        metrics::counter!(PREFERRED, "result" => result).increment(1);
+        metrics::counter!(PREFERRED_READS, "result" => result).increment(1);
         found.ok().filter(|_| result == "full")
     }
 }

@@ -4,20 +4,10 @@ use std::ops::Range;
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
-use super::batch::Batch;
-use super::dedup::TradeKey;
+use super::bucket_id::BucketId;
+use super::document::{self, Item};
 use super::tail::Tail;
-use super::{BucketId, COLLECTION, document};
-use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, SeqRange, Trade};
-use crate::store::Deadline;
-use crate::store::group_commit::{Command, durable};
-
-/// A trade to be stored, with what it is known by, where it has a key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Item<'a> {
-    pub(super) trade: &'a Trade,
-    pub(super) key: Option<TradeKey>,
-}
+use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, SeqRange};
 
 /// One conditional upsert: these trades into that bucket, if it holds `expects` trades.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,21 +80,11 @@ pub(super) fn plan(
     Ok(statements)
 }
 
-/// The command that commits the statements of these batches: in order, so that the first that fails
-/// is the last that runs, or each for itself.
+/// The statement as a part of an `update` command; `trades` are all of the append.
 ///
 /// The types of `customerId` (int64) and `count` (int32) in the stored bucket are those of `q` here: on
 /// insert the server copies them.
-pub(super) fn command(batches: &[Batch], ordered: bool, deadline: Deadline) -> Command {
-    // One after the other, because as documents they take much memory.
-    let updates = batches.iter().flat_map(|batch| {
-        let trades: Vec<_> = batch.items().collect();
-        batch.statements.iter().map(move |statement| Bson::from(upsert(statement, &trades)))
-    });
-    Command::update(COLLECTION, updates, ordered, durable(deadline))
-}
-
-fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
+pub(super) fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
     let trades = &trades[statement.trades.clone()];
     let dates = || trades.iter().map(|item| item.trade.date);
     let millis = |date: Option<Instant>| DateTime::from_millis(date.map_or(0, Instant::millis));
@@ -133,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Quantity, Side, Ticker};
+    use crate::domain::{Quantity, Side, Ticker, Trade};
 
     fn trade(millis: i64) -> Trade {
         Trade {

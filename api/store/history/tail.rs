@@ -1,4 +1,4 @@
-use super::BucketId;
+use super::bucket_id::BucketId;
 use crate::domain::{PAGE_SIZE, PageNumber, Seq, Totals};
 
 /// Where a history ends: its last bucket.

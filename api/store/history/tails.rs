@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, Timestamp, doc};
 
+use super::bucket_id::BucketId;
+use super::document::COLLECTION;
 use super::tail::Tail;
-use super::{BucketId, COLLECTION};
 use crate::domain::{CustomerId, PAGE_SIZE, PageNumber};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};

@@ -15,11 +15,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::Trades;
-use super::append::{AppendError, Appended, Cause, Request};
-use crate::domain::{CustomerId, Trade};
-use crate::store::group_commit::{Full, Room, Ticket};
-use crate::store::{COMMAND, Deadline, Error};
+use super::outcome::Cause;
+use crate::domain::CustomerId;
+use crate::store::Error;
+use crate::store::group_commit::{Full, Queue, Room};
 
 /// How long an upload waits for room: longer than it takes to commit what as many uploads as there may be
 /// have waiting.
@@ -48,33 +47,19 @@ pub struct Waiting {
     pub waited: Duration,
 }
 
-impl Trades {
+impl UploadQuota {
     /// The most trades of an upload in one append: half of what a customer may have in the queue.
-    pub fn most_of_an_upload(&self) -> usize {
-        (self.0.queue.most_of_a_key() / 2).max(1)
+    pub(super) fn most_at_once(queue: &Queue) -> usize {
+        (queue.most_of_a_key() / 2).max(1)
     }
 
-    /// As [`Trades::append`], but waits for room, and has a command's time from then on. At most
-    /// [`Trades::most_of_an_upload`].
+    /// Waits for room in the queue; at most [`UploadQuota::most_at_once`] trades.
     ///
     /// # Errors
-    /// See [`AppendError`].
-    pub async fn append_part(
+    /// There was no room for too long, or the upload was stopped.
+    pub(super) async fn room(
         &self,
-        customer: CustomerId,
-        trades: Vec<Trade>,
-        waiting: &mut Waiting,
-    ) -> Result<Appended, AppendError> {
-        let room = self.room_of_an_upload(customer, trades.len(), waiting).await;
-        let room = room.map_err(|cause| AppendError { ranges: Vec::new(), unknown: 0, cause })?;
-        let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
-        self.enqueue(Request::new(customer, trades, ticket), pending).await.whole()
-    }
-
-    /// # Errors
-    /// There is none for too long, or it is over.
-    pub(super) async fn room_of_an_upload(
-        &self,
+        queue: &Queue,
         customer: CustomerId,
         trades: usize,
         waiting: &mut Waiting,
@@ -83,7 +68,7 @@ impl Trades {
         let room = tokio::select! {
             biased;
             () = waiting.stop.cancelled() => Err(stopped().into()),
-            room = self.wait_for_room(customer, trades, began + LONGEST) => room,
+            room = self.wait_for_room(queue, customer, trades, began + LONGEST) => room,
         };
         waiting.waited += began.elapsed();
         room
@@ -91,6 +76,7 @@ impl Trades {
 
     async fn wait_for_room(
         &self,
+        queue: &Queue,
         customer: CustomerId,
         trades: usize,
         until: Instant,
@@ -101,12 +87,12 @@ impl Trades {
             let part: OwnedSemaphorePermit = match kept.take() {
                 Some(part) => part,
                 None => {
-                    let part = Arc::clone(&self.0.upload_quota.0).acquire_many_owned(permits);
+                    let part = Arc::clone(&self.0).acquire_many_owned(permits);
                     let Ok(Ok(part)) = timeout_at(until, part).await else { return Err(Cause::Overloaded) };
                     part
                 }
             };
-            match self.0.queue.room(customer.get(), trades, self.most_of_an_upload()) {
+            match queue.room(customer.get(), trades, Self::most_at_once(queue)) {
                 Ok(room) => return Ok(room.with(part)),
                 Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
                 // It keeps its turn.

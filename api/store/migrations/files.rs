@@ -2,7 +2,7 @@ use mongodb::bson::Document;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::MigrationError;
+use super::error::MigrationError;
 
 /// The files, by number. A test compares this list with the directory.
 const FILES: [(&str, &str); 6] = [

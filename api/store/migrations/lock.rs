@@ -14,8 +14,11 @@ use mongodb::{Collection, Database};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::{COLLECTION, MigrationError};
+use super::error::MigrationError;
 use crate::store::Error;
+
+/// Records of applied migrations, and the lock.
+pub(in crate::store) const COLLECTION: &str = "migrations";
 
 /// The lease. Renewed three times within it, so that an index build may take as long as it likes.
 const LEASE: Duration = Duration::from_secs(15);
@@ -70,13 +73,13 @@ async fn try_take(collection: &Collection<Document>, owner: ObjectId) -> Result<
         Err(error) => match error.kind.as_ref() {
             // Somebody has it: the insert found the `_id` taken.
             ErrorKind::Write(WriteFailure::WriteError(error)) if error.code == DUPLICATE_KEY => {}
-            _ => return Err(Error::of(&error).into()),
+            _ => return Err(Error::from(error).into()),
         },
     }
     let ended = doc! { "_id": ID, "$expr": { "$lt": ["$until", "$$NOW"] } };
     let stolen =
         collection.update_one(ended, vec![claim(owner)]).write_concern(WriteConcern::majority()).await;
-    Ok(stolen.map_err(|error| Error::of(&error))?.matched_count == 1)
+    Ok(stolen.map_err(Error::from)?.matched_count == 1)
 }
 
 fn claim(owner: ObjectId) -> Document {

@@ -1,7 +1,8 @@
 use mongodb::bson::doc;
 
+use super::document::{self, COLLECTION, MinuteBucket};
+use super::engine::PageViews;
 use super::query::Work;
-use super::{COLLECTION, MinuteBucket, PageViews, document};
 use crate::domain::{Minute, PagePath};
 use crate::store::{Deadline, Error};
 

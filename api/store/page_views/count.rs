@@ -5,48 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use futures_util::future::join_all;
 
-use super::PageViews;
-use super::policy::{Counted, Name, Request};
+use super::engine::PageViews;
+use super::outcome::{CountCause, CountError, Counted};
+use super::policy::{Name, Request};
 use crate::domain::{Minute, PageView};
+use crate::store::Deadline;
 use crate::store::group_commit::{NoAnswer, Pending, Ticket};
-use crate::store::{Deadline, Error};
-
-/// What a count that failed has counted.
-#[derive(Debug, thiserror::Error)]
-#[error("{cause}")]
-pub struct CountError {
-    /// So many views are counted.
-    pub counted: u64,
-    /// So many may or may not be counted.
-    pub unknown: u64,
-    /// Which of those it was given are not counted, by their place, ascending.
-    pub not_counted: Vec<usize>,
-    /// Why it went no further.
-    #[source]
-    pub cause: CountCause,
-}
-
-/// Why views are not counted, or may not be.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum CountCause {
-    /// The database gave no answer to trust before the deadline.
-    #[error("the outcome of a command is unknown")]
-    OutcomeUnknown,
-    /// More counters, of a page and second each, than may wait at once: it never fits.
-    #[error("{counters} counters, and at most {most} may wait")]
-    TooManyCounters {
-        /// How many the request adds to.
-        counters: usize,
-        /// How many the queue holds.
-        most: usize,
-    },
-    /// Too much is waiting to be counted, in all or in one page's minute, or this has waited for too long.
-    #[error("too many views are waiting to be counted")]
-    Overloaded,
-    /// The database failed before anything more was sent to it, or refused it for good.
-    #[error(transparent)]
-    Database(#[from] Error),
-}
 
 /// What a request adds to one bucket.
 #[derive(Debug, Default)]

@@ -9,6 +9,9 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use crate::domain::{Instant, Minute, PagePath};
 use crate::store::Corruption;
 
+/// Name of the collection.
+pub const COLLECTION: &str = "page_views";
+
 /// The views of one page in one minute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MinuteBucket {

@@ -11,14 +11,15 @@ use futures_util::future::{BoxFuture, join_all};
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
-use super::count::CountCause;
-use super::measure::COMMIT_VIEWS;
-use super::{COLLECTION, document};
+use super::document::{self, COLLECTION};
+use super::outcome::{CountCause, Counted};
 use crate::domain::{Minute, PagePath};
+use crate::metric::COMMIT_VIEWS;
+use crate::metric::RETRIES;
 use crate::store::group_commit::{
-    Answer, BatchPolicy, Busy, Command, Handle, Outcome, Sessions, Ticket, Verdict,
+    Answer, BatchPolicy, Busy, Command, Handle, Messages, Outcome, Sessions, Ticket, Verdict,
 };
-use crate::store::measure::RETRIES;
+use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
 
 /// Refusals after which a request gives up. Of two upserts that insert one bucket at once the other is refused,
@@ -27,9 +28,6 @@ const MOST_ATTEMPTS: u32 = 10;
 
 /// Statements in one command. One has at most 512 bytes of path and 60 seconds of some 30 bytes.
 const MOST_STATEMENTS: usize = 1_000;
-
-/// What became of a request.
-pub(super) type Counted = Result<(), CountCause>;
 
 /// What a bucket is found by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,6 +55,7 @@ impl Request {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) database: Database,
+    pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
     /// When a command counts as acknowledged.
     pub(super) concern: fn(Deadline) -> Document,
@@ -78,12 +77,15 @@ pub(super) struct Settled {
     again: Vec<Request>,
 }
 
-impl BatchPolicy for Counters {
+impl Messages for Counters {
     type Key = Name;
     type Request = Request;
-    type Batch = Batch;
     type Settled = Settled;
     type Message = Infallible;
+}
+
+impl BatchPolicy<Self> for Counters {
+    type Batch = Batch;
 
     fn key(request: &Request) -> Name {
         request.name.clone()
@@ -141,7 +143,11 @@ async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<C
     let updates = batches.iter().map(|batch| Bson::from(batch.statement()));
     let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
     match connection.sessions.commit(&connection.database, command, deadline).await {
-        Outcome::Answered(Answer::Known { verdicts, .. }) => {
+        Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
+            // Where all were refused it is the time of whatever the server did last.
+            if verdicts.contains(&Verdict::Stored) {
+                connection.reads.learn(at);
+            }
             for (batch, verdict) in batches.into_iter().zip(verdicts) {
                 batch.settle(verdict, committer);
             }

@@ -2,8 +2,10 @@
 
 use mongodb::bson::Document;
 
+use super::document::{self, COLLECTION};
+use super::engine::PageViews;
+use super::outcome::CountCause;
 use super::policy::Connection;
-use super::{COLLECTION, CountCause, PageViews, document};
 use crate::domain::Preallocation;
 use crate::store::group_commit::{Answer, Command, Outcome, Verdict, durable};
 use crate::store::{COMMAND, Deadline, Error};
@@ -37,9 +39,14 @@ impl PageViews {
         let minutes = (0..MINUTES).filter_map(|minute| wanted.hour.plus(minute).ok());
         let documents: Vec<Document> = minutes.map(|minute| document::zeros(&wanted.path, minute)).collect();
         let command = Command::insert(COLLECTION, documents, durable(deadline));
-        let Connection { database, sessions, .. } = &*self.counting.connection;
+        let Connection { database, reads, sessions, .. } = &*self.counting.connection;
         match sessions.commit(database, command, deadline).await {
-            Outcome::Answered(Answer::Known { verdicts, .. }) => judge(verdicts),
+            Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
+                if verdicts.contains(&Verdict::Stored) {
+                    reads.learn(at);
+                }
+                judge(verdicts)
+            }
             Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => Err(CountCause::OutcomeUnknown),
             Outcome::NotSent(error) => Err(error.into()),
         }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::options::SelectionCriteria;
 
-use super::PageViews;
-use crate::store::majority::Patient;
-use crate::store::measure::PREFERRED;
+use super::engine::PageViews;
+use crate::metric::PREFERRED_READS;
+use crate::store::majority::MonotonicReads;
 use crate::store::read_preference::SOON;
 use crate::store::{COMMAND, Deadline, Error};
 
@@ -42,8 +42,8 @@ impl PageViews {
         if let Some(found) = self.preferred(&command, work, deadline).await {
             return Ok(found);
         }
-        let this = self.clone();
-        deadline.read(async move { this.run_patiently(None, command, deadline).await }).await
+        let reads = self.reads.clone();
+        deadline.read(async move { run(&reads, None, &command, deadline).await }).await
     }
 
     /// The same of a server other than the primary, if one is preferred and answers. `None` says no more than
@@ -55,52 +55,24 @@ impl PageViews {
         deadline: Deadline,
     ) -> Option<Vec<RawDocumentBuf>> {
         let criteria = self.preference.criteria()?;
-        let (this, command) = (self.clone(), command.clone());
+        let (reads, command) = (self.reads.clone(), command.clone());
         let deadline = deadline.or_within(if work == Work::Much { LATER } else { SOON });
-        let read = async move { this.run_patiently(Some(criteria), command, deadline).await };
+        let read = async move { run(&reads, Some(&criteria), &command, deadline).await };
         let found = deadline.read(read).await;
         let found = found.inspect_err(|error| {
             tracing::debug!(%error, "the preferred server did not show page views; the primary is asked");
         });
         let result = if found.is_ok() { "views" } else { "failed" };
-        metrics::counter!(PREFERRED, "result" => result).increment(1);
+        metrics::counter!(PREFERRED_READS, "result" => result).increment(1);
         found.ok()
     }
+}
 
-    async fn run_patiently(
-        &self,
-        server: Option<SelectionCriteria>,
-        mut command: Document,
-        deadline: Deadline,
-    ) -> Result<Vec<RawDocumentBuf>, Error> {
-        let mut patient = Patient::new(None, deadline);
-        loop {
-            let (concern, limit) = patient.terms();
-            command.insert("readConcern", concern);
-            command.insert("maxTimeMS", limit);
-            match self.run(server.clone(), command.clone()).await {
-                Err(error) => patient.after(error).await?,
-                found => return found,
-            }
-        }
-    }
-
-    async fn run(
-        &self,
-        server: Option<SelectionCriteria>,
-        command: Document,
-    ) -> Result<Vec<RawDocumentBuf>, Error> {
-        let error = |error: mongodb::error::Error| Error::of(&error);
-        let run = self.database.run_cursor_command(command);
-        let run = match server {
-            Some(server) => run.selection_criteria(server),
-            None => run,
-        };
-        let mut cursor = run.await.map_err(error)?;
-        let mut found = Vec::new();
-        while cursor.advance().await.map_err(error)? {
-            found.push(cursor.current().to_owned());
-        }
-        Ok(found)
-    }
+async fn run(
+    reads: &MonotonicReads,
+    server: Option<&SelectionCriteria>,
+    command: &Document,
+    deadline: Deadline,
+) -> Result<Vec<RawDocumentBuf>, Error> {
+    reads.find(server, command, None, deadline, |found| Ok(found.to_owned())).await
 }

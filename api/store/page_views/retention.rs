@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mongodb::Database;
 
-use super::COLLECTION;
+use super::document::COLLECTION;
 use crate::store::Error;
 use crate::store::ttl_index::TtlIndex;
 

@@ -7,8 +7,9 @@
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, doc};
 
+use super::document::{self, COLLECTION, MinuteBucket};
+use super::engine::PageViews;
 use super::query::Work;
-use super::{COLLECTION, MinuteBucket, PageViews, document};
 use crate::domain::{Instant, PagePath, Resolution, SeriesSpan};
 use crate::store::{Corruption, Deadline, Error};
 

@@ -7,8 +7,10 @@
 
 use mongodb::bson::doc;
 
+use super::document::{self, COLLECTION};
+use super::engine::PageViews;
 use super::query::Work;
-use super::{COLLECTION, PageViews, document, series};
+use super::series;
 use crate::domain::{Instant, Limit, PagePath};
 use crate::store::{Deadline, Error};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket::domain::Clock;
-use pagebucket::store::history::Capacity;
+use pagebucket::store::Capacity;
 use pagebucket::store::{Connection, Store};
 use tokio::task::JoinSet;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pagebucket::config::{CorsOrigin, ServerArgs};
 use pagebucket::domain::Clock;
 use pagebucket::server::Server;
-use pagebucket::store::history::Capacity;
+use pagebucket::store::Capacity;
 use pagebucket::store::{CommandObserver, Connection, ReadPreference, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
 use pagebucket::domain::{Clock, CustomerId, IdempotencyKey, parse_drafts};
-use pagebucket::store::history::{Capacity, UploadedSoFar, Waiting};
+use pagebucket::store::Capacity;
+use pagebucket::store::history::{UploadedSoFar, Waiting};
 use pagebucket::store::{Deadline, Store};
 use tokio_util::sync::CancellationToken;
 

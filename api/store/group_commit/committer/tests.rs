@@ -37,12 +37,15 @@ enum Event {
 
 struct Scripted(mpsc::UnboundedSender<Event>);
 
-impl BatchPolicy for Scripted {
+impl Messages for Scripted {
     type Key = u64;
     type Request = Request;
-    type Batch = (u64, Vec<Request>);
     type Settled = (u64, Vec<Request>);
     type Message = Infallible;
+}
+
+impl BatchPolicy<Self> for Scripted {
+    type Batch = (u64, Vec<Request>);
 
     fn key(request: &Request) -> u64 {
         request.key
@@ -84,7 +87,7 @@ impl BatchPolicy for Scripted {
         }
     }
 
-    fn settle(&mut self, settled: Self::Settled) -> (u64, Vec<Request>) {
+    fn settle(&mut self, settled: (u64, Vec<Request>)) -> (u64, Vec<Request>) {
         settled
     }
 

@@ -26,7 +26,7 @@ impl RecordId {
 }
 
 impl TradeKey {
-    pub(super) const LEN: usize = 12;
+    pub(in crate::store::history) const LEN: usize = 12;
 
     pub(in crate::store::history) fn new(customer: CustomerId, key: &IdempotencyKey, index: usize) -> Self {
         let mut first = [0; Self::LEN];
@@ -35,7 +35,7 @@ impl TradeKey {
     }
 
     /// From a stored trade's `key`.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(in crate::store::history) fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
@@ -57,7 +57,7 @@ fn digest(
 
 impl Fingerprint {
     /// That of all uploads.
-    pub(super) fn of_upload() -> Self {
+    pub(in crate::store::history) fn of_upload() -> Self {
         Self(Sha256::digest(b"an upload").into())
     }
 
@@ -66,11 +66,12 @@ impl Fingerprint {
     pub(in crate::store::history) fn of(drafts: &[TradeDraft]) -> Self {
         let mut sha = Sha256::new();
         for draft in drafts {
+            let TradeDraft { side, ticker, qty, price, date } = draft;
             // Each field ends with what cannot be in it.
-            sha.update(format!("{}|{}|{}|", draft.side.name(), draft.ticker.as_str(), draft.qty.get()));
-            sha.update(draft.price.map(|price| price.to_string()).unwrap_or_default());
+            sha.update(format!("{}|{}|{}|", side.name(), ticker.as_str(), qty.get()));
+            sha.update(price.map(|price| price.to_string()).unwrap_or_default());
             sha.update("|");
-            sha.update(draft.date.map(|date| date.millis().to_string()).unwrap_or_default());
+            sha.update(date.map(|date| date.millis().to_string()).unwrap_or_default());
             sha.update("\n");
         }
         Self(sha.finalize().into())

@@ -17,19 +17,19 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::TradeKey;
+use super::identity::TradeKey;
 use super::request::{LineRefusal, Placed};
 use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Trade};
 
 /// An upload's name among the trades of one customer: the first 8 bytes of SHA-256 of customer and key.
 /// 64 bits: with 10^9 keyed trades of one customer, one of another request has it with a chance of 10^-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tag([u8; Tag::LEN]);
+pub(in crate::store::history) struct Tag([u8; Tag::LEN]);
 
 impl Tag {
     const LEN: usize = 8;
 
-    pub(super) fn new(customer: CustomerId, key: &IdempotencyKey) -> Self {
+    pub(in crate::store::history) fn new(customer: CustomerId, key: &IdempotencyKey) -> Self {
         let sha = Sha256::new().chain_update(b"upload").chain_update(customer.get().to_be_bytes());
         let digest = sha.chain_update(key.as_str()).finalize();
         let mut first = [0; Self::LEN];
@@ -38,7 +38,7 @@ impl Tag {
     }
 
     /// The key of a line.
-    pub(super) fn key(self, number: u32) -> TradeKey {
+    pub(in crate::store::history) fn key(self, number: u32) -> TradeKey {
         let mut key = [0; TradeKey::LEN];
         key[..Self::LEN].copy_from_slice(&self.0);
         key[Self::LEN..].copy_from_slice(&number.to_be_bytes());
@@ -54,9 +54,9 @@ impl Tag {
 
 /// A line that is a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NumberedTrade {
-    pub(super) number: u32,
-    pub(super) trade: Trade,
+pub(in crate::store::history) struct NumberedTrade {
+    pub(in crate::store::history) number: u32,
+    pub(in crate::store::history) trade: Trade,
 }
 
 /// The search for some lines of an upload, in order of their numbers: none of them is at or before where
@@ -69,27 +69,27 @@ pub(in crate::store::history) struct LineSearch {
 }
 
 impl LineSearch {
-    pub(super) fn new(tag: Tag, lines: Arc<[NumberedTrade]>, looked: u64) -> Self {
+    pub(in crate::store::history) fn new(tag: Tag, lines: Arc<[NumberedTrade]>, looked: u64) -> Self {
         Self { tag, lines, looked }
     }
 
-    pub(super) fn key(&self, index: usize) -> TradeKey {
+    pub(in crate::store::history) fn key(&self, index: usize) -> TradeKey {
         self.tag.key(self.lines[index].number)
     }
 
     /// The last `seq` looked at. When the search is over, lines behind those at hand are not before it.
-    pub(super) fn looked(&self) -> u64 {
+    pub(in crate::store::history) fn looked(&self) -> u64 {
         self.looked
     }
 
     /// Whether all lines are dealt with.
-    pub(super) fn is_over(&self, placed: &Placed) -> bool {
+    pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
         placed.count == self.lines.len()
     }
 
     /// Looks at the next trade, which stands right behind `looked`; `same` says whether it is this trade
     /// under this key. Goes no further when the search is over.
-    pub(super) fn look(
+    pub(in crate::store::history) fn look(
         &mut self,
         placed: &mut Placed,
         key: Option<TradeKey>,
@@ -117,11 +117,11 @@ impl LineSearch {
         self.looked += 1;
     }
 
-    pub(super) fn covers(&self, last: u64) -> bool {
+    pub(in crate::store::history) fn covers(&self, last: u64) -> bool {
         self.looked >= last
     }
 
-    pub(super) fn known_through(&mut self, last: u64) {
+    pub(in crate::store::history) fn known_through(&mut self, last: u64) {
         self.looked = self.looked.max(last);
     }
 }

@@ -32,7 +32,6 @@ mod explore;
 mod state;
 mod steps;
 
-use super::{Placed, RequestSearch, TradeKey};
 use explore::{Explored, explore};
 use steps::{Besides, Relaxed};
 

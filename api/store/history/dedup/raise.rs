@@ -4,13 +4,15 @@
 
 use mongodb::bson::{Bson, Document, doc};
 
+use super::identity::RecordId;
 use super::record::{self, COLLECTION};
 use super::register::ATTEMPT;
-use super::{Placed, RecordId, Search};
+use super::request::Placed;
+use super::search::Search;
 use crate::domain::CustomerId;
 use crate::store::Deadline;
 use crate::store::group_commit::{Answer, Verdict, durable, judge};
-use crate::store::history::commit::Connection;
+use crate::store::history::connection::Connection;
 
 /// Raises `from` of records to `last`, the total of a known tail, where no other attempt has found them since they
 /// were inserted. Each is named with the time of its insert. Whether all are raised: then none of the requests'

@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Placed, RequestSearch, TradeKey};
+use super::identity::TradeKey;
+use super::request::{Placed, RequestSearch};
 use crate::domain::CustomerId;
 
 /// Trades remembered of one customer: some commits' worth.

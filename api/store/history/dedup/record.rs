@@ -4,30 +4,30 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 
-use super::{Fingerprint, RecordId};
+use super::identity::{Fingerprint, RecordId};
 use crate::domain::{CustomerId, Instant, Seq, SeqRange};
 use crate::store::Error;
 
 /// Name of the collection.
-pub(super) const COLLECTION: &str = "idempotency_keys";
+pub(in crate::store::history) const COLLECTION: &str = "idempotency_keys";
 
 /// What is kept of the first request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store::history) struct Record {
     /// How many trades the history held, at majority, before the record was there: none of the
     /// request's trades is among them.
-    pub(super) from: u64,
+    pub(in crate::store::history) from: u64,
     /// What the request asked for.
-    pub(super) fingerprint: Fingerprint,
+    pub(in crate::store::history) fingerprint: Fingerprint,
     /// The date of its trades that have none of their own, and of its answer.
-    pub(super) date: Instant,
+    pub(in crate::store::history) date: Instant,
     /// Where its trades are, once that was told to somebody who asked again.
-    pub(super) outcome: Option<Vec<SeqRange>>,
+    pub(in crate::store::history) outcome: Option<Vec<SeqRange>>,
 }
 
 /// Makes a record where there is none, and touches it either way: it is kept for the retention after its
 /// last use. From then on it counts as found by another attempt: see [`confirm`].
-pub(super) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Document {
+pub(in crate::store::history) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Document {
     doc! {
         "q": { "_id": binary(id.0), "customerId": customer.get() as i64 },
         "u": {
@@ -48,13 +48,18 @@ pub(super) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Doc
 /// was inserted. Then no other attempt has sent a trade, so that none of the request's is at or before
 /// `last`. `inserted` is what the insert set as `touched`: it tells also when an earlier version, which
 /// does not set `found`, has touched the record.
-pub(super) fn confirm(id: RecordId, customer: CustomerId, inserted: i64, last: u64) -> Document {
+pub(in crate::store::history) fn confirm(
+    id: RecordId,
+    customer: CustomerId,
+    inserted: i64,
+    last: u64,
+) -> Document {
     let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
     raise(id, customer, untouched, last)
 }
 
 /// Raises `from` to `last`: none of the request's trades is at or before it.
-pub(super) fn keep_looked(id: RecordId, customer: CustomerId, last: u64) -> Document {
+pub(in crate::store::history) fn keep_looked(id: RecordId, customer: CustomerId, last: u64) -> Document {
     raise(id, customer, Document::new(), last)
 }
 
@@ -65,7 +70,12 @@ fn raise(id: RecordId, customer: CustomerId, condition: Document, last: u64) -> 
 }
 
 /// A record as a document, touched at this time, in milliseconds since 1970.
-pub(super) fn document(id: RecordId, customer: CustomerId, record: &Record, touched: i64) -> Document {
+pub(in crate::store::history) fn document(
+    id: RecordId,
+    customer: CustomerId,
+    record: &Record,
+    touched: i64,
+) -> Document {
     doc! {
         "_id": binary(id.0),
         "customerId": customer.get() as i64,
@@ -77,7 +87,11 @@ pub(super) fn document(id: RecordId, customer: CustomerId, record: &Record, touc
 }
 
 /// Keeps where the trades are. Whoever finds out finds the same.
-pub(super) fn set_outcome(id: RecordId, customer: CustomerId, ranges: &[SeqRange]) -> Document {
+pub(in crate::store::history) fn set_outcome(
+    id: RecordId,
+    customer: CustomerId,
+    ranges: &[SeqRange],
+) -> Document {
     let range = |range: &SeqRange| {
         Bson::from(doc! { "first": range.first.get() as i64, "last": range.last.get() as i64 })
     };
@@ -90,7 +104,7 @@ pub(super) fn set_outcome(id: RecordId, customer: CustomerId, ranges: &[SeqRange
 }
 
 /// Reads many at majority.
-pub(super) fn find(ids: &[RecordId], customers: &[CustomerId]) -> Document {
+pub(in crate::store::history) fn find(ids: &[RecordId], customers: &[CustomerId]) -> Document {
     let customers: Vec<Bson> = customers.iter().map(|customer| Bson::Int64(customer.get() as i64)).collect();
     doc! {
         "find": COLLECTION,
@@ -106,7 +120,7 @@ pub(super) fn find(ids: &[RecordId], customers: &[CustomerId]) -> Document {
 
 /// # Errors
 /// It is not what the validator says.
-pub(super) fn read(document: &RawDocument) -> Result<(RecordId, Record), Error> {
+pub(in crate::store::history) fn read(document: &RawDocument) -> Result<(RecordId, Record), Error> {
     parse(document)
         .ok_or_else(|| Error::Internal(format!("the record of an idempotency key is damaged: {document:?}")))
 }

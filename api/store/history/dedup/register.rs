@@ -7,15 +7,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use mongodb::bson::{Bson, doc};
-use tokio::sync::oneshot;
 
-use super::RecordId;
-use super::record::{self, COLLECTION, Record};
+use super::record::{self, COLLECTION};
+use super::registration::{Registered, Registration};
 use super::server_time::was_born_old;
-use crate::domain::CustomerId;
 use crate::store::group_commit::{Answer, Command, Handle, Outcome, Verdict, durable, judge};
-use crate::store::history::commit::Connection;
-use crate::store::history::policy::{AppendPolicy, Message};
+use crate::store::history::connection::Connection;
+use crate::store::history::messages::{Appends, Message};
 use crate::store::history::tail::Tail;
 use crate::store::history::tails;
 use crate::store::{Deadline, Error};
@@ -31,36 +29,13 @@ pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 /// wrong.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// A key on its way to its record.
-#[derive(Debug)]
-pub(in crate::store::history) struct Registration {
-    pub(in crate::store::history) customer: CustomerId,
-    pub(super) id: RecordId,
-    /// What it will be if it is the first. Its `from` is set when it is registered, unless it `keeps`.
-    pub(super) proposed: Record,
-    /// Whether it keeps the record of an upload that is under way: `from` is what the first registration read.
-    pub(super) keeps: bool,
-    pub(super) deadline: Deadline,
-    pub(super) attempts: u32,
-    pub(super) answer: oneshot::Sender<Result<Registered, Error>>,
-}
-
-/// What a key's record is, durably.
-#[derive(Debug)]
-pub(super) enum Registered {
-    /// It was not there before. `inserted` is its `touched`, in milliseconds since 1970, where an insert made it.
-    New { record: Record, inserted: Option<i64> },
-    /// An earlier request has made it.
-    Found(Record),
-}
-
 /// Registers these keys, each with the known tail of its customer, if the catalog has one. Tells the
 /// committer of tails that it had to read, before any append can ask for them, and of keys to be
 /// registered anew.
-pub(in crate::store::history) async fn run(
+pub(in crate::store::history) async fn register(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
-    committer: &Handle<AppendPolicy>,
+    committer: &Handle<Appends>,
 ) {
     let (kept, first) = registrations.into_iter().partition(|(registration, _)| registration.keeps);
     let kept: Vec<(Registration, Option<Tail>)> = kept;
@@ -104,7 +79,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
                     Answer::Known { verdicts, at, .. } => return Ok((verdicts, at)),
                     Answer::Unknown(why) => why,
                 },
-                Some(Err(error)) => match Error::of(&error) {
+                Some(Err(error)) => match error.into() {
                     Error::Unavailable(why) => why,
                     error => return Err(error),
                 },
@@ -191,7 +166,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
 async fn with_tails(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
-    committer: &Handle<AppendPolicy>,
+    committer: &Handle<Appends>,
 ) -> Vec<Registration> {
     let cold = registrations.iter().filter(|(_, tail)| tail.is_none());
     let mut cold: Vec<_> = cold.map(|(registration, _)| registration.customer).collect();
@@ -260,21 +235,10 @@ fn command(registrations: &[Registration], deadline: Deadline) -> Command {
 }
 
 /// Updates of records, each for itself, durably.
-pub(super) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
+pub(in crate::store::history) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
     Command::update(COLLECTION, updates, false, durable(deadline))
 }
 
 fn fail(registrations: Vec<Registration>, error: impl Fn() -> Error) {
     registrations.into_iter().for_each(|registration| registration.fail(error()));
-}
-
-impl Registration {
-    // A client that has hung up is not there to be told.
-    fn succeed(self, registered: impl FnOnce(Record) -> Registered) {
-        let _ = self.answer.send(Ok(registered(self.proposed)));
-    }
-
-    fn fail(self, error: Error) {
-        let _ = self.answer.send(Err(error));
-    }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::TradeKey;
+use super::identity::TradeKey;
 use crate::domain::{Seq, SeqRange};
 
 /// Why a line of an upload is not stored, and will not be under this key.
@@ -39,13 +39,13 @@ impl Placed {
     }
 
     /// The next trade is not stored, and will not be.
-    pub(super) fn refuse(&mut self, why: LineRefusal) {
+    pub(in crate::store::history) fn refuse(&mut self, why: LineRefusal) {
         self.refused.push((self.count, why));
         self.count += 1;
     }
 
     /// What became of each, with the addresses of those that are stored.
-    pub(super) fn ends(
+    pub(in crate::store::history) fn ends(
         &self,
         mut seqs: impl Iterator<Item = Seq>,
     ) -> impl Iterator<Item = Result<Seq, LineRefusal>> {

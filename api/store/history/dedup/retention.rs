@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mongodb::Database;
 
-use super::COLLECTION;
+use super::record::COLLECTION;
 use crate::store::Error;
 use crate::store::ttl_index::TtlIndex;
 

@@ -3,14 +3,15 @@
 //! A look-up reads a bounded number of pages, and says whether it has come to its goal. What takes more of them
 //! is for the caller to continue: never inside of a commit.
 
-use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 
-use super::{Placed, Search, TradeKey};
+use super::identity::TradeKey;
+use super::request::Placed;
+use super::search::Search;
 use crate::domain::{CustomerId, PAGE_SIZE};
-use crate::store::history::COLLECTION;
-use crate::store::majority::Patient;
+use crate::store::history::document::COLLECTION;
+use crate::store::majority::{MonotonicReads, Patient};
 use crate::store::{Corruption, Deadline, Error};
 
 /// Pages of the first read to the end of a history: those that a part of an upload may be on. Most repeats find
@@ -56,14 +57,14 @@ pub(in crate::store::history) struct LookedUp {
 /// # Errors
 /// No database in time; the end of the known tail did not show in time; or a page is missing.
 pub(in crate::store::history) async fn scan(
-    database: &Database,
+    reads: &MonotonicReads,
     customer: CustomerId,
     searches: Searches,
     goal: Goal,
     deadline: Deadline,
 ) -> Result<LookedUp, Error> {
-    let database = database.clone();
-    deadline.read(async move { Scan::new(customer, searches).run(&database, goal, deadline).await }).await
+    let reads = reads.clone();
+    deadline.read(async move { Scan::new(customer, searches).run(&reads, goal, deadline).await }).await
 }
 
 struct Scan {
@@ -87,37 +88,40 @@ impl Scan {
         Self { customer, searches, looked }
     }
 
-    async fn run(mut self, database: &Database, goal: Goal, deadline: Deadline) -> Result<LookedUp, Error> {
+    async fn run(
+        mut self,
+        reads: &MonotonicReads,
+        goal: Goal,
+        deadline: Deadline,
+    ) -> Result<LookedUp, Error> {
         let mut patient = Patient::new(None, deadline);
         let (mut most, last) = match goal {
             Goal::Through(last) => (MOST, last),
             Goal::End { after } => (FEWEST, after),
         };
-        let mut reads = 0;
-        while !self.is_done(goal) && reads < READS {
+        let mut read = 0;
+        while !self.is_done(goal) && read < READS {
             let pages = match goal {
                 // One more tells whether the last of them is full.
                 Goal::Through(last) => most.min(last.div_ceil(PAGE_SIZE as u64) + 2 - self.first_page()),
                 Goal::End { .. } => most,
             };
-            let (concern, limit) = patient.terms();
             let before = self.looked;
-            match self.read(database, pages, concern, limit).await {
-                Ok(End::More) if self.looked == before => return Err(self.ragged().into()),
-                Ok(End::More) => {
-                    reads += 1;
+            match self.read(reads, pages, deadline).await? {
+                End::More if self.looked == before => return Err(self.ragged().into()),
+                End::More => {
+                    read += 1;
                     most = MOST.min(2 * most);
                 }
-                Ok(End::Reached) if self.looked >= last => {
+                End::Reached if self.looked >= last => {
                     return Ok(LookedUp { searches: self.searches, is_done: true });
                 }
                 // A new primary's majority may be behind what an old one has shown.
-                Ok(End::Reached) => {
+                End::Reached => {
                     let shown =
                         format!("customer {} is shown up to {}, not {last}", self.customer, self.looked);
                     patient.after(Error::Unavailable(shown)).await?;
                 }
-                Err(error) => patient.after(error).await?,
             }
         }
         Ok(LookedUp { is_done: self.is_done(goal), searches: self.searches })
@@ -134,25 +138,16 @@ impl Scan {
         self.looked / PAGE_SIZE as u64 + 1
     }
 
-    async fn read(
-        &mut self,
-        database: &Database,
-        most: u64,
-        concern: Document,
-        limit: i64,
-    ) -> Result<End, Error> {
-        let error = |error: mongodb::error::Error| Error::of(&error);
+    async fn read(&mut self, reads: &MonotonicReads, most: u64, deadline: Deadline) -> Result<End, Error> {
         let whole = self.searches.iter().any(|(search, _)| search.compares());
-        let query = query(self.customer, self.first_page(), most, whole, concern, limit);
-        let mut cursor = database.run_cursor_command(query).await.map_err(error)?;
-        let mut pages = 0;
-        while cursor.advance().await.map_err(error)? {
-            if !self.look_at(cursor.current())? {
+        let query = query(self.customer, self.first_page(), most, whole);
+        let found = reads.find(None, &query, None, deadline, |bucket| Ok(bucket.to_owned())).await?;
+        for bucket in &found {
+            if !self.look_at(bucket)? {
                 return Ok(End::More);
             }
-            pages += 1;
         }
-        Ok(if pages == most { End::More } else { End::Reached })
+        Ok(if found.len() as u64 == most { End::More } else { End::Reached })
     }
 
     /// Looks at a page; false when one before it has grown since it was read.
@@ -198,15 +193,8 @@ impl Scan {
     }
 }
 
-/// So many pages at most with their trades' keys, or with the whole trades.
-fn query(
-    customer: CustomerId,
-    first_page: u64,
-    most: u64,
-    whole: bool,
-    concern: Document,
-    limit: i64,
-) -> Document {
+/// At most `most` pages, with their trades' keys or with the `whole` trades.
+fn query(customer: CustomerId, first_page: u64, most: u64, whole: bool) -> Document {
     let trades = if whole { "history" } else { "history.key" };
     doc! {
         "find": COLLECTION,
@@ -218,7 +206,5 @@ fn query(
         // All at once: the server's own first batch is of 101 documents.
         "batchSize": most as i64,
         "singleBatch": true,
-        "readConcern": concern,
-        "maxTimeMS": limit,
     }
 }

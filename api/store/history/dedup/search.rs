@@ -3,11 +3,11 @@
 use mongodb::bson::RawDocumentBuf;
 use mongodb::bson::raw::RawDocument;
 
+use super::identity::TradeKey;
 use super::lines::LineSearch;
-use super::{Placed, RequestSearch, TradeKey};
+use super::request::{Placed, RequestSearch};
 use crate::domain::Trade;
-use crate::store::history::document;
-use crate::store::history::statement::Item;
+use crate::store::history::document::{self, Item};
 
 /// A search for the trades of one request, or for lines of an upload.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Search {
     }
 
     /// See [`RequestSearch::none_through`]. Nothing for lines: a part of an upload does not know where the others are.
-    pub(super) fn none_through(&self, placed: &Placed) -> Option<u64> {
+    pub(in crate::store::history) fn none_through(&self, placed: &Placed) -> Option<u64> {
         match self {
             Self::Request(search) => Some(search.none_through(placed)),
             Self::Lines(_) => None,
@@ -68,12 +68,17 @@ impl Search {
     }
 
     /// Whether it looks at more of a trade than its key.
-    pub(super) fn compares(&self) -> bool {
+    pub(in crate::store::history) fn compares(&self) -> bool {
         matches!(self, Self::Lines(_))
     }
 
     /// Looks at the next trade, which stands right behind what was looked at.
-    pub(super) fn look(&mut self, placed: &mut Placed, key: Option<TradeKey>, stored: &RawDocument) {
+    pub(in crate::store::history) fn look(
+        &mut self,
+        placed: &mut Placed,
+        key: Option<TradeKey>,
+        stored: &RawDocument,
+    ) {
         match self {
             Self::Request(search) => search.look(placed, key),
             Self::Lines(search) => search.look(placed, key, |trade, key| is(stored, trade, key)),

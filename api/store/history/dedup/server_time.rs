@@ -18,7 +18,7 @@ const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// Whether a record that was inserted as touched at `touched`, in milliseconds since 1970, was too old when
 /// its insert was answered at this time of the cluster.
-pub(super) fn was_born_old(answered: Option<Timestamp>, touched: i64) -> bool {
+pub(in crate::store::history) fn was_born_old(answered: Option<Timestamp>, touched: i64) -> bool {
     answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
 }
 
@@ -31,7 +31,7 @@ pub(in crate::store::history) struct ServerTime {
 impl ServerTime {
     /// Milliseconds since 1970; nothing before the first answer. It never goes back. Early by the time that
     /// this machine has slept since the last answer, and by up to a second more.
-    pub(super) fn now(&self) -> Option<i64> {
+    pub(in crate::store::history) fn now(&self) -> Option<i64> {
         self.at(Instant::now())
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::database::{Command, Contents, Stored, Write};
-use super::{Placed, RequestSearch, TradeKey};
 use crate::domain::SeqRange;
+use crate::store::history::dedup::{Placed, RequestSearch, TradeKey};
 
 /// Trades of the request.
 pub(super) const TRADES: u8 = 3;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::database::{Command, RETENTION, Record, Write};
 use super::state::{Stage, State, keys};
-use super::{Placed, RequestSearch};
+use crate::store::history::dedup::{Placed, RequestSearch};
 
 /// A rule that is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Uploads with a key: any number of lines, in parts of so many; see [`super::lines`].
+//! Keyed uploads: any number of lines, appended in parts; [`super::dedup`] says why each line is stored once.
 //!
 //! The record is that of any keyed request, with one fingerprint for all uploads: what an upload asks for
 //! is not known before its end. It is touched now and then while the upload goes on, and made again from what the
@@ -13,17 +13,16 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::identity::Fingerprint;
-use super::lines::{LineSearch, NumberedTrade, Tag};
-use super::record::Record;
-use super::register::Registered;
-use super::request::{LineRefusal, Placed};
-use super::{RecordId, Search, register_key};
+use super::append_once::register_key;
+use super::dedup::{
+    Fingerprint, LineRefusal, LineSearch, NumberedTrade, Placed, Record, RecordId, Registered, Search, Tag,
+};
+use super::engine::Trades;
+use super::outcome::Cause;
+use super::request::{Answered, Keyed, Request};
+use super::upload_quota::{Waiting, stopped};
 use crate::domain::{CustomerId, IdempotencyKey, Instant, Seq, Totals, TradeDraft};
 use crate::store::group_commit::Ticket;
-use crate::store::history::Trades;
-use crate::store::history::append::{Answered, Cause, Keyed, Request};
-use crate::store::history::upload_quota::{Waiting, stopped};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// The record is touched this often: far more often than it could expire.

@@ -1,0 +1,120 @@
+//! What is measured: the name, kind, labels and meaning of each metric, once.
+//!
+//! Code that measures uses the constants. [`describe`] registers the texts, so that `GET /metrics` shows them as `HELP`; a
+//! test compares the table of `docs/metrics.md` with [`ALL`].
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+
+/// One metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Its name, by Prometheus' conventions: base units, `_total` for counters.
+    pub name: &'static str,
+    /// What kind of number it is.
+    pub kind: Kind,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it means, in Markdown.
+    pub help: &'static str,
+}
+
+/// Kinds of metrics, as Prometheus has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It rises and falls.
+    Gauge,
+    /// How many samples lay below each of some bounds.
+    Histogram,
+}
+
+macro_rules! metrics {
+    ($($constant:ident: $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: &str = $name;
+        )*
+
+        /// All of them, in the order of `docs/metrics.md`.
+        pub const ALL: &[Metric] = &[
+            $(Metric { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help },)*
+        ];
+    };
+}
+
+metrics! {
+    REQUESTS: Counter "pagebucket_http_requests_total" ["method", "route", "status"]
+        "requests answered; `route` is the path with its parameters' names, `none` where nothing is served";
+    REQUEST_SECONDS: Histogram "pagebucket_http_request_duration_seconds" ["method", "route"]
+        "time until the head of the answer";
+    QUEUED_TRADES: Gauge "pagebucket_append_queue_trades" []
+        "trades that wait for a commit or are being committed; `--max-queue` bounds it";
+    RETRIES: Counter "pagebucket_commit_retries_total" ["collection", "cause"]
+        "`stale_tail`: requests placed again, because another instance had appended; `refused`: page views sent again, because another request had made their minute at the same time; `unknown_outcome`: commands replayed under their number, because no trustworthy answer had come";
+    COMMIT_SECONDS: Histogram "pagebucket_commit_duration_seconds" ["collection"]
+        "time of one `update` command, replays included";
+    COMMIT_STATEMENTS: Histogram "pagebucket_commit_statements" ["collection"]
+        "documents that one command writes";
+    COMMIT_TRADES: Histogram "pagebucket_commit_trades" []
+        "trades that one command carries, stored or refused: how many share a journal flush";
+    COMMIT_VIEWS: Histogram "pagebucket_commit_views" []
+        "page views that one command carries: how many share a journal flush";
+    QUEUED_COUNTERS: Gauge "pagebucket_page_view_queue" []
+        "counters, one for each page and second of a request, that wait to be added to or are being added to; `--max-queue` bounds it, apart from trades";
+    KEYED_APPENDS: Counter "pagebucket_keyed_appends_total" ["result"]
+        "requests with an `Idempotency-Key`, without uploads: `stored`; `replayed`: an earlier request had stored all of it; `reused`: the key belongs to another request; `failed`: the client may send it again";
+    CATALOG_LOOKUPS: Counter "pagebucket_catalog_lookups_total" ["result"]
+        "`hit`: the customer's tail was remembered; `miss`: it was read first";
+    CATALOG_CUSTOMERS: Gauge "pagebucket_catalog_customers" ["committer"]
+        "customers whose tails are remembered; `--catalog-size` bounds their sum";
+    PAGE_LOOKUPS: Counter "pagebucket_page_cache_lookups_total" ["result"]
+        "full pages looked for in the page cache: `hit`: it was there; `miss`: it was read from the database, perhaps together with other requests for it. A page that turns out not to be full is a miss, too";
+    PAGE_BYTES: Gauge "pagebucket_page_cache_bytes" []
+        "memory of the pages in the cache; `--page-cache` bounds it";
+    PAGES_CACHED: Gauge "pagebucket_page_cache_pages" []
+        "pages in the cache";
+    EXPORTS: Counter "pagebucket_exports_total" ["result"]
+        "exports over HTTP that have ended: `finished`; `failed`: the database did not come back in time, and the client saw an error; `abandoned`: the client hung up, or was cut off because it read too slowly";
+    EXPORTED_TRADES: Counter "pagebucket_exported_trades_total" []
+        "trades in them";
+    UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []
+        "uploads that have begun and have not ended";
+    UPLOAD_BYTES: Gauge "pagebucket_upload_held_bytes" []
+        "memory of the lines that uploads have read and not stored, and of outcomes that clients have not taken. Near 12 MiB and more, uploads read no faster than lines are stored";
+    UPLOADS: Counter "pagebucket_uploads_total" ["result"]
+        "uploads that have ended: `finished`: every line of the body is stored or refused; `failed`: the database failed; `abandoned`: the body was cut or came too slowly, or the client did not take its answer; `stopped`: the service stopped";
+    LINES_READ: Counter "pagebucket_upload_lines_read_total" []
+        "lines read of uploads, without blank ones";
+    UPLOADED_LINES: Counter "pagebucket_upload_lines_total" ["result"]
+        "the same lines: `stored`, also where an earlier upload with the same key had stored it; `refused`, for a reason of the line's own; `unknown`; `not_stored`, because the upload had ended. Lines that were read and have no result yet are under way";
+    PREFERRED_READS: Counter "pagebucket_preferred_reads_total" ["result"]
+        "reads of full pages and page views that `--read-preference` sent to another server than the primary: `full`; `behind`: the server did not have all of them yet, or a page is not full; `views`: page views, as that server has them; `failed`: it did not answer in time. After `behind` and `failed` the primary was asked";
+}
+
+/// Registers what each metric means, and its unit, which its name tells.
+pub fn describe() {
+    for Metric { name, kind, help, .. } in ALL.iter().copied() {
+        let unit = match name {
+            name if name.ends_with("_seconds") => Unit::Seconds,
+            name if name.ends_with("_bytes") => Unit::Bytes,
+            _ => Unit::Count,
+        };
+        match kind {
+            Kind::Counter => describe_counter!(name, unit, help),
+            Kind::Gauge => describe_gauge!(name, unit, help),
+            Kind::Histogram => describe_histogram!(name, unit, help),
+        }
+    }
+}
+
+impl Kind {
+    /// Its name in the text format.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The connection string, and what it makes of the driver's options.
+
+use std::time::Duration;
+
+use mongodb::bson::Document;
+use mongodb::error::{Error as DriverError, ErrorKind};
+use mongodb::event::EventHandler;
+use mongodb::event::command::CommandEvent;
+use mongodb::options::ClientOptions;
+
+use super::error::{ConnectError, describe};
+use super::redaction;
+use crate::store::deadline::NO_PRIMARY;
+
+/// How often a server reports that it is alive, unless the connection string says so.
+///
+/// A server that falls silent without closing its connections is given up after this time and
+/// [`CONNECT`] together: the driver then breaks off the commands that wait for it, and they are sent
+/// again. That is less than a replica set takes to elect another primary.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How long a new connection may take, unless the connection string says so.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// Which database to use, and how.
+#[derive(Clone)]
+pub struct Connection {
+    /// A MongoDB connection string. May hold a password.
+    pub uri: String,
+    /// Name of the database.
+    pub database: String,
+    /// Most connections to each server.
+    pub pool_size: u32,
+    /// Watches every command, for tests and measurements.
+    pub observer: Option<CommandObserver>,
+}
+
+/// Calls a function with the name and the body of each command as it is sent.
+#[derive(Clone)]
+pub struct CommandObserver(pub(super) EventHandler<CommandEvent>);
+
+impl CommandObserver {
+    /// The function must be quick: it runs on the command's own path.
+    pub fn new(observe: impl Fn(&str, &Document) + Send + Sync + 'static) -> Self {
+        Self(EventHandler::callback(move |event| {
+            if let CommandEvent::Started(started) = event {
+                observe(&started.command_name, &started.command);
+            }
+        }))
+    }
+}
+
+impl Connection {
+    /// The servers' addresses, fit for a log: without user, password or options.
+    pub fn shown(&self) -> String {
+        redaction::shown(&self.uri)
+    }
+
+    pub(super) async fn options(&self) -> Result<ClientOptions, ConnectError> {
+        let parsed = ClientOptions::parse(&self.uri).await;
+        let mut options = parsed.map_err(|error| self.invalid(&error))?;
+        options.app_name.get_or_insert_with(|| "pagebucket".to_owned());
+        options.max_pool_size = Some(self.pool_size);
+        options.server_selection_timeout.get_or_insert(NO_PRIMARY);
+        options.heartbeat_freq.get_or_insert(HEARTBEAT);
+        options.connect_timeout.get_or_insert(CONNECT);
+        Ok(options)
+    }
+
+    /// What the driver has against the connection string, in its own words where they cannot quote
+    /// a password.
+    pub(super) fn invalid(&self, error: &DriverError) -> ConnectError {
+        let said = match error.kind.as_ref() {
+            ErrorKind::DnsResolve { .. } => return describe(error, "the host of the connection string"),
+            ErrorKind::InvalidArgument { message, .. } => message.clone(),
+            other => other.to_string(),
+        };
+        ConnectError::InvalidUri(if !redaction::has_scheme(&self.uri) {
+            "it must begin with mongodb:// or mongodb+srv://".to_owned()
+        } else if redaction::may_hold_a_secret(&self.uri) {
+            WITHOUT_A_QUOTE.to_owned()
+        } else {
+            said
+        })
+    }
+}
+
+const WITHOUT_A_QUOTE: &str = "look at its hosts, ports and options, and percent-encode each of : / ? # [ ] @ % in its \
+                               user and password (what is wrong is not quoted, because it may be the password)";
+
+/// The hosts of a connection string, as a message names them.
+pub(super) fn host_list(options: &ClientOptions) -> String {
+    options.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,200 @@
+//! A keyed append, from its request to its answer; [`dedup`](super::dedup) says why it is stored once.
+
+use std::time::Duration;
+
+use mongodb::bson::Bson;
+use tokio::sync::oneshot;
+
+use super::dedup::{
+    Fingerprint, Goal, Placed, Record, RecordId, Registered, Registration, RequestSearch, Search, TradeKey,
+    keep_looked, scan, set_outcome, updates,
+};
+use super::engine::Trades;
+use super::messages::Message;
+use super::outcome::{AppendError, Appended, Cause};
+use super::request::{Keyed, Request};
+use crate::domain::{CustomerId, IdempotencyKey, Instant, SeqRange, Totals, TradeDraft};
+use crate::metric::KEYED_APPENDS;
+use crate::store::group_commit::{Answer, Outcome, Ticket};
+use crate::store::{Deadline, Error};
+
+/// How long a key may take to be registered: what is left then is enough for a commit.
+const REGISTER: Duration = Duration::from_secs(10);
+
+/// What a keyed append has stored, now or earlier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppendedOnce {
+    /// Where all of it is.
+    pub appended: Appended,
+    /// When the first request with the key came: the date of its trades that have none.
+    pub date: Instant,
+}
+
+/// One attempt.
+struct Attempt {
+    trades: Trades,
+    customer: CustomerId,
+    key: IdempotencyKey,
+    drafts: Vec<TradeDraft>,
+    deadline: Deadline,
+}
+
+impl Trades {
+    /// Stores trades at the end of a history, at least one, unless a request with the same key has
+    /// stored them already. `now` is when the request came.
+    ///
+    /// It goes on to its end when the caller stops waiting.
+    ///
+    /// # Errors
+    /// See [`AppendError`]. The same request with the same key may be sent again after any of them but
+    /// [`Cause::KeyReused`], and is still stored once.
+    pub async fn append_once(
+        &self,
+        customer: CustomerId,
+        key: IdempotencyKey,
+        drafts: Vec<TradeDraft>,
+        now: Instant,
+        deadline: Deadline,
+    ) -> Result<AppendedOnce, AppendError> {
+        let count = drafts.len();
+        let attempt = Attempt { trades: self.clone(), customer, key, drafts, deadline };
+        // Each of its steps keeps the deadline. In a task of its own, because a client that hangs up
+        // would cut it off between two steps.
+        let outcome = match tokio::spawn(attempt.run(now)).await {
+            Ok(outcome) => outcome,
+            Err(_panicked) => {
+                Err(AppendError { ranges: Vec::new(), unknown: count, cause: Cause::OutcomeUnknown })
+            }
+        };
+        let result = match &outcome {
+            Ok(once) if once.appended.replayed => "replayed",
+            Ok(_) => "stored",
+            Err(AppendError { cause: Cause::KeyReused, .. }) => "reused",
+            Err(_) => "failed",
+        };
+        metrics::counter!(KEYED_APPENDS, "result" => result).increment(1);
+        outcome
+    }
+}
+
+impl Attempt {
+    async fn run(self, now: Instant) -> Result<AppendedOnce, AppendError> {
+        let room = self.trades.room(self.customer, self.drafts.len())?;
+        let id = RecordId::new(self.customer, &self.key);
+        let fingerprint = Fingerprint::of(&self.drafts);
+        let proposed = Record { from: 0, fingerprint, date: now, outcome: None };
+        let registered = register_key(&self.trades, self.customer, id, proposed, false, self.deadline).await;
+        let keys = || (0..self.drafts.len()).map(|index| TradeKey::new(self.customer, &self.key, index));
+        let nothing = |cause: Cause| AppendError { ranges: Vec::new(), unknown: 0, cause };
+        let mut placed = Placed::default();
+        let registered = registered.map_err(|error| nothing(error.into()))?;
+        let begins = matches!(&registered, Registered::New { record, .. } if record.from == 0);
+        let (record, inserted, search) = match registered {
+            Registered::New { record, inserted } => {
+                let search = Search::Request(RequestSearch::new(keys().collect(), record.from));
+                (record, inserted, search)
+            }
+            Registered::Found(record) if record.fingerprint != fingerprint => {
+                return Err(nothing(Cause::KeyReused));
+            }
+            Registered::Found(Record { outcome: Some(ranges), date, .. }) => {
+                return Ok(replayed(ranges, date));
+            }
+            Registered::Found(record) => {
+                let search = Search::Request(RequestSearch::new(keys().collect(), record.from));
+                let found = self.trades.find(self.customer, id, search, self.deadline).await;
+                let found = found.map_err(|error| nothing(error.into()))?;
+                let search = found.0;
+                placed = found.1;
+                if search.is_over(&placed) {
+                    return self.tell(id, placed.ranges, record.date).await;
+                }
+                (record, None, search)
+            }
+        };
+        let date = record.date;
+        let trades = self.drafts.iter().cloned().map(|draft| draft.dated(date)).collect();
+        let keyed = Keyed { id, search, stored: false, begins, inserted };
+        let (ticket, pending) = Ticket::new(self.deadline, room);
+        let request = Request::keyed(self.customer, trades, placed, keyed, ticket);
+        let appended = self.trades.enqueue(request, pending).await.whole()?;
+        match appended.replayed {
+            true => self.tell(id, appended.ranges, date).await,
+            false => Ok(AppendedOnce { appended, date }),
+        }
+    }
+
+    /// Answers what an earlier request has stored, once that is in the record, durably.
+    async fn tell(
+        &self,
+        id: RecordId,
+        ranges: Vec<SeqRange>,
+        date: Instant,
+    ) -> Result<AppendedOnce, AppendError> {
+        let inner = &self.trades.0;
+        let update = Bson::from(set_outcome(id, self.customer, &ranges));
+        let command = updates(vec![update], self.deadline);
+        let told = inner.connection.sessions.commit(&inner.database, command, self.deadline).await;
+        let error = match told {
+            Outcome::Answered(Answer::Known { at, .. }) => {
+                inner.reads.learn(at);
+                return Ok(replayed(ranges, date));
+            }
+            Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
+                Error::Unavailable("it is not known whether an outcome is in its record".to_owned())
+            }
+            Outcome::NotSent(error) => error,
+        };
+        Err(AppendError { ranges: Vec::new(), unknown: 0, cause: error.into() })
+    }
+}
+
+/// Registers a key with its record, where none is there; or `keeps` the record of a request that is under way.
+pub(super) async fn register_key(
+    trades: &Trades,
+    customer: CustomerId,
+    id: RecordId,
+    proposed: Record,
+    keeps: bool,
+    deadline: Deadline,
+) -> Result<Registered, Error> {
+    let deadline = deadline.or_within(REGISTER);
+    let (answer, answered) = oneshot::channel();
+    let registration = Registration { customer, id, proposed, keeps, deadline, attempts: 0, answer };
+    if !trades.committer(customer).send(Message::Register(registration)) {
+        return Err(Error::Internal("a committer has ended".to_owned()));
+    }
+    let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
+    let answered = tokio::time::timeout(deadline.remaining(), answered).await;
+    answered.map_err(|_elapsed| unavailable())?.map_err(|_lost| unavailable())?
+}
+
+impl Trades {
+    /// Looks for trades in all that there is, which may be long, in no committer's way. A repeat that fails
+    /// before its end goes on where this one has come to.
+    pub(super) async fn find(
+        &self,
+        customer: CustomerId,
+        id: RecordId,
+        search: Search,
+        deadline: Deadline,
+    ) -> Result<(Search, Placed), Error> {
+        let goal = Goal::End { after: search.looked() };
+        let mut searches = vec![(search, Placed::default())];
+        loop {
+            let looked = scan(&self.0.reads, customer, searches, goal, deadline).await?;
+            searches = looked.searches;
+            if looked.is_done {
+                return searches.pop().ok_or_else(|| Error::Internal("a search was lost".to_owned()));
+            }
+            let looked = searches.iter().map(|(search, placed)| (id, search, placed));
+            keep_looked(&self.0.connection, customer, looked, deadline).await;
+        }
+    }
+}
+
+fn replayed(ranges: Vec<SeqRange>, date: Instant) -> AppendedOnce {
+    let totals = Totals::ending_with(ranges.last().map(|range| range.last));
+    let appended = Appended { ranges, totals, replayed: true };
+    AppendedOnce { appended, date }
+}

@@ -1,0 +1,19 @@
+use std::sync::Arc;
+
+use mongodb::Database;
+
+use super::dedup::ServerTime;
+use crate::domain::Clock;
+use crate::store::group_commit::Sessions;
+use crate::store::majority::MonotonicReads;
+
+/// What committers share.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) database: Database,
+    pub(super) reads: MonotonicReads,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) clock: Clock,
+    /// For records of keys.
+    pub(super) server_time: ServerTime,
+}

@@ -1,0 +1,60 @@
+use std::sync::Arc;
+
+use mongodb::Database;
+use mongodb::bson::doc;
+
+use super::policy::{Connection, Counters};
+use crate::metric::QUEUED_COUNTERS;
+use crate::store::group_commit::{Committers, Queue, Sessions, durable};
+use crate::store::majority::MonotonicReads;
+use crate::store::{Capacity, ReadPreference};
+
+/// The views of all pages. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct PageViews {
+    pub(super) reads: MonotonicReads,
+    pub(super) preference: ReadPreference,
+    pub(super) counting: Arc<Counting>,
+}
+
+/// What takes views to the database. Its committers end with it.
+#[derive(Debug)]
+pub(super) struct Counting {
+    pub(super) connection: Arc<Connection>,
+    /// In counters to be added to: those of each request, by page and second.
+    pub(super) queue: Queue,
+    pub(super) committers: Committers<Counters>,
+}
+
+impl Counting {
+    fn start(connection: Connection, capacity: Capacity) -> Arc<Self> {
+        let connection = Arc::new(connection);
+        let committers = Committers::start(|_number| Counters(Arc::clone(&connection)));
+        let queue = Queue::new(capacity.queued_trades, capacity.commit_time, QUEUED_COUNTERS);
+        Arc::new(Self { connection, queue, committers })
+    }
+}
+
+impl PageViews {
+    pub(in crate::store) fn new(database: Database, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
+        let reads = MonotonicReads::of(database.clone());
+        let connection = Connection { database, reads: reads.clone(), sessions, concern: durable };
+        let counting = Counting::start(connection, capacity);
+        Self { reads, preference: ReadPreference::Primary, counting }
+    }
+
+    /// The same views, counted as soon as one server has them in memory: what a failover or a crash takes
+    /// away was acknowledged. For benchmarks, beside others that do so.
+    pub(in crate::store) fn counting_at_w1(self, capacity: Capacity) -> Self {
+        let Connection { database, reads, sessions, .. } = &*self.counting.connection;
+        let (database, reads, sessions) = (database.clone(), reads.clone(), Arc::clone(sessions));
+        let connection = Connection { database, reads, sessions, concern: |_| doc! { "w": 1 } };
+        Self { counting: Counting::start(connection, capacity), ..self }
+    }
+
+    /// The same views, read by preference. They are counted at the primary in any case.
+    #[must_use]
+    pub(in crate::store) fn preferring(&self, preference: ReadPreference) -> Self {
+        Self { preference, ..self.clone() }
+    }
+}

@@ -1,0 +1,176 @@
+//! Which file of the crate uses which, read from the sources.
+//!
+//! A file uses another when one of its `use` declarations or paths names an item that is defined there. A re-export is
+//! followed to the definition, so that a parent that only gathers its children's names defines nothing. Code for tests
+//! does not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, ItemUse, UseTree, Visibility};
+
+/// The path of a module, such as `store::history`; the crate itself is the empty one.
+pub type Module = Vec<String>;
+
+/// The files of the crate, by the modules that they are.
+pub struct Files(BTreeMap<Module, Names>);
+
+/// The paths that one file names.
+#[derive(Default)]
+struct Names {
+    used: Vec<Module>,
+    /// What a name that is re-exported here stands for.
+    exported: BTreeMap<String, Module>,
+}
+
+impl Files {
+    /// Reads all below this directory.
+    pub fn read(root: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        let mut directories = vec![root.to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).expect("a directory") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    directories.push(path);
+                    continue;
+                }
+                let module = path.strip_prefix(root).expect("below the root").with_extension("");
+                let mut module: Module =
+                    module.iter().map(|part| part.to_str().expect("a name").to_owned()).collect();
+                if module == ["lib"] {
+                    module.clear();
+                }
+                files.insert(module, Names::of(&std::fs::read_to_string(path).expect("a source")));
+            }
+        }
+        Self(files)
+    }
+
+    /// From the text of each module.
+    pub fn of(texts: &[(&str, &str)]) -> Self {
+        let parts = |module: &str| module.split("::").map(str::to_owned).collect();
+        Self(texts.iter().map(|(module, text)| (parts(module), Names::of(text))).collect())
+    }
+
+    /// Groups of files of which each uses every other, directly or through others.
+    pub fn circles(&self) -> Vec<BTreeSet<String>> {
+        let uses: BTreeMap<&Module, BTreeSet<&Module>> =
+            self.0.keys().map(|module| (module, self.used_by(module))).collect();
+        let reached = |from: &Module| {
+            let mut reached = BTreeSet::new();
+            let mut next: Vec<_> = uses[from].iter().copied().collect();
+            while let Some(module) = next.pop() {
+                if reached.insert(module) {
+                    next.extend(&uses[module]);
+                }
+            }
+            reached
+        };
+        let reached: BTreeMap<&Module, BTreeSet<&Module>> =
+            self.0.keys().map(|module| (module, reached(module))).collect();
+        let circles = self.0.keys().filter(|module| reached[module].contains(module)).map(|module| {
+            let mutual = reached[module].iter().filter(|other| reached[*other].contains(module));
+            mutual.map(|module| module.join("::")).collect()
+        });
+        circles.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn used_by(&self, module: &Module) -> BTreeSet<&Module> {
+        let used = self.0[module].used.iter().filter_map(|path| self.definition(module, path));
+        used.filter(|used| *used != module).collect()
+    }
+
+    /// The file that defines what `path` names in `module`, if it is one of these.
+    fn definition(&self, module: &Module, path: &[String]) -> Option<&Module> {
+        let (mut at, mut rest) = match path.first()?.as_str() {
+            "crate" => (Module::new(), &path[1..]),
+            "self" => (module.clone(), &path[1..]),
+            "super" => {
+                let up = path.iter().take_while(|part| *part == "super").count();
+                (module[..module.len().checked_sub(up)?].to_vec(), &path[up..])
+            }
+            first => {
+                let child = [module.as_slice(), &[first.to_owned()]].concat();
+                (self.0.contains_key(&child).then(|| module.clone())?, path)
+            }
+        };
+        while let Some(next) = rest.first() {
+            let child = [at.as_slice(), std::slice::from_ref(next)].concat();
+            if !self.0.contains_key(&child) {
+                break;
+            }
+            (at, rest) = (child, &rest[1..]);
+        }
+        let (found, names) = self.0.get_key_value(&at)?;
+        let exported = rest.first().and_then(|name| names.exported.get(name));
+        exported.and_then(|path| self.definition(&at, path)).or(Some(found))
+    }
+}
+
+impl Names {
+    fn of(text: &str) -> Self {
+        let mut names = Self::default();
+        names.visit_file(&syn::parse_file(text).expect("a source that compiles"));
+        names
+    }
+
+    fn add(&mut self, tree: &UseTree, mut path: Module, exported: bool) {
+        let name = match tree {
+            UseTree::Path(tree) => {
+                path.push(tree.ident.to_string());
+                return self.add(&tree.tree, path, exported);
+            }
+            UseTree::Group(group) => {
+                return group.items.iter().for_each(|tree| self.add(tree, path.clone(), exported));
+            }
+            UseTree::Glob(_) => return self.used.push(path),
+            UseTree::Name(tree) => {
+                if tree.ident != "self" {
+                    path.push(tree.ident.to_string());
+                }
+                tree.ident.to_string()
+            }
+            UseTree::Rename(tree) => {
+                path.push(tree.ident.to_string());
+                tree.rename.to_string()
+            }
+        };
+        if exported {
+            self.exported.insert(name, path.clone());
+        }
+        self.used.push(path);
+    }
+}
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let attributes = match item {
+            Item::Mod(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            Item::Impl(item) => &item.attrs,
+            Item::Use(item) => &item.attrs,
+            _ => return visit::visit_item(self, item),
+        };
+        if !attributes.iter().any(is_for_tests) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        self.add(&item.tree, Module::new(), !matches!(item.vis, Visibility::Inherited));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        if path.segments.len() > 1 {
+            self.used.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        }
+        visit::visit_path(self, path);
+    }
+}
+
+fn is_for_tests(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg")
+        && attribute.parse_args::<syn::Path>().is_ok_and(|condition| condition.is_ident("test"))
+}
