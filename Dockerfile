@@ -1,4 +1,4 @@
-# The API in a small image. Both base images can be replaced, where no image registry is reached:
+# The API in a small image. Without access to an image registry, both base images can be replaced:
 # see scripts/local-base-images.
 ARG RUST_IMAGE=rust:1.95-bookworm
 ARG RUNTIME_IMAGE=debian:bookworm-slim
@@ -6,7 +6,7 @@ ARG RUNTIME_IMAGE=debian:bookworm-slim
 FROM ${RUST_IMAGE} AS build
 WORKDIR /src
 
-# The dependencies, alone with empty sources: a layer that only Cargo.toml and Cargo.lock can outdate.
+# Builds the dependencies with empty sources. Only a change of Cargo.toml or Cargo.lock makes this layer out of date.
 COPY Cargo.toml Cargo.lock ./
 RUN mkdir api \
  && touch api/lib.rs \
@@ -14,7 +14,7 @@ RUN mkdir api \
  && cargo build --release --locked --bin pagebucket \
  && rm -r api
 
-# The sources may be older than what was just built from the empty ones, and cargo goes by time.
+# cargo compares times, and the real sources may be older than the build from the empty ones.
 COPY api api
 COPY migrations migrations
 COPY openapi openapi
@@ -22,7 +22,7 @@ COPY web web
 RUN touch api/lib.rs api/main.rs \
  && cargo build --release --locked --bin pagebucket
 
-# The binary needs the C library alone: TLS is rustls, with root certificates of its own.
+# The binary needs only the C library: TLS is rustls, with its own root certificates.
 FROM ${RUNTIME_IMAGE}
 COPY --from=build /src/target/release/pagebucket /usr/local/bin/pagebucket
 USER 65532:65532

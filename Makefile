@@ -1,34 +1,34 @@
-# `make` alone lists the targets. Needed beforehand: Rust, make and Python 3 (3.11 for the tests).
+# `make` without a target lists the targets. It needs Rust, make and Python 3 (3.11 for the tests).
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help run test bench check openapi audit
 
-# dev is compiled in half the time and serves well enough to try; `make run PROFILE=release` for speed.
+# The dev profile compiles in half the time and is fast enough to try the service; `make run PROFILE=release` for speed.
 PROFILE ?= dev
 
-# One set of features for everything that checks or tests: --all-targets, --tests, and --examples for cargo doc (there are
-# none), make cargo count the tests' own dependencies in, so that no dependency is compiled twice for want of a feature.
-# The program that writes the OpenAPI document is for that reason the one that the tests use, not that of `cargo run`.
+# All commands that check or test use one set of features, so that no dependency is compiled twice. For this, cargo must
+# include the tests' own dependencies: by --all-targets, by --tests, and for cargo doc by --examples (there are no examples).
+# For the same reason the tests' build of the program writes the OpenAPI document, not that of `cargo run`.
 openapi = cargo build --quiet --locked --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
 
 BENCH ?= appends reads streams views
-# Two peers of the benchmark of reads are libraries from npm; without Node.js it goes without them, and says so.
+# Two peers of the benchmark of reads are libraries from npm. Without Node.js the benchmark leaves them out, and says so.
 npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf 'make %-8s %s\n' "$$target" "$$what"; done
 
-run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS: more for `pagebucket serve`)
+run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS: more flags for `pagebucket serve`)
 	[ -n "$${MONGODB_URI:-}" ] || { MONGOD=$$(scripts/fetch-mongod); export MONGOD; }; exec cargo run --profile $(PROFILE) --locked -- serve $(ARGS)
 
-test: ## set up what the tests need, and run them all (ARGS: more for `cargo test`)
+test: ## set up what the tests need, and run them all (ARGS: more arguments for `cargo test`)
 	scripts/test $(ARGS)
 
-bench: ## measure appends, reads, streams and page views beside other ways, into benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
+bench: ## compare appends, reads, streams and page views with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --bench main -- $(BENCH)
 
-check: ## formatting, lints, documentation, licences, the OpenAPI document
+check: ## check format, lints, documentation, licences and the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
 	cargo fmt --check
 	scripts/licences
@@ -36,11 +36,11 @@ check: ## formatting, lints, documentation, licences, the OpenAPI document
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --lib --examples --no-deps --locked --document-private-items
 	diff -u openapi/openapi.json <($(openapi)) || { echo 'openapi/openapi.json is out of date: run make openapi' >&2; exit 1; }
 
-openapi: ## write openapi/openapi.json anew
+openapi: ## write openapi/openapi.json again
 	$(openapi) > openapi/openapi.json.new
 	mv openapi/openapi.json.new openapi/openapi.json
 
-audit: ## ask the advisory database about every dependency (needs a network)
+audit: ## look up every dependency in the advisory database (needs a network)
 	@command -v cargo-deny >/dev/null || { echo 'make audit needs cargo-deny: cargo install --locked cargo-deny' >&2; exit 1; }
 	cargo deny --locked check
 	if command -v cargo-audit >/dev/null; then cargo audit; fi

@@ -45,51 +45,51 @@ macro_rules! metrics {
 
 metrics! {
     REQUESTS: Counter "pagebucket_http_requests_total" ["method", "route", "status"]
-        "requests answered; `route` is the path with its parameters' names, `none` where nothing is served";
+        "answered requests. `route` is the path with its parameters' names, or `none` where nothing is served";
     REQUEST_SECONDS: Histogram "pagebucket_http_request_duration_seconds" ["method", "route"]
         "time until the head of the answer";
     QUEUED_TRADES: Gauge "pagebucket_append_queue_trades" []
-        "trades that wait for a commit or are being committed; `--max-queue` bounds it";
+        "trades that wait to be committed, or are being committed; bounded by `--max-queue`";
     RETRIES: Counter "pagebucket_commit_retries_total" ["collection", "cause"]
-        "`stale_tail`: requests placed again, because another instance had appended; `refused`: page views sent again, because another request had made their minute at the same time; `unknown_outcome`: commands replayed under their number, because no trustworthy answer had come";
+        "`stale_tail`: requests placed again, because another instance had appended; `refused`: page views sent again, because another writer had created their minute at the same time; `unknown_outcome`: commands replayed under their number, because no trustworthy answer came";
     COMMIT_SECONDS: Histogram "pagebucket_commit_duration_seconds" ["collection"]
         "time of one `update` command, replays included";
     COMMIT_STATEMENTS: Histogram "pagebucket_commit_statements" ["collection"]
-        "documents that one command writes";
+        "documents that one command is to write";
     COMMIT_TRADES: Histogram "pagebucket_commit_trades" []
-        "trades that one command carries, stored or refused: how many share a journal flush";
+        "trades in one command, stored or refused. They share one journal flush";
     COMMIT_VIEWS: Histogram "pagebucket_commit_views" []
-        "page views that one command carries: how many share a journal flush";
+        "page views in one command. They share one journal flush";
     QUEUED_COUNTERS: Gauge "pagebucket_page_view_queue" []
-        "counters, one for each page and second of a request, that wait to be added to or are being added to; `--max-queue` bounds it, apart from trades";
+        "counters that wait for their commit, or are being committed, as clients sent them. Each counter is for one page and second; bounded by `--max-queue`, apart from trades";
     KEYED_APPENDS: Counter "pagebucket_keyed_appends_total" ["result"]
-        "requests with an `Idempotency-Key`, without uploads: `stored`; `replayed`: an earlier request had stored all of it; `reused`: the key belongs to another request; `failed`: the client may send it again";
+        "requests with an `Idempotency-Key`, not counting uploads. `stored`; `replayed`: an earlier request had stored all of it; `reused`: another request has the key; `failed`: to be sent again";
     CATALOG_LOOKUPS: Counter "pagebucket_catalog_lookups_total" ["result"]
         "`hit`: the customer's tail was remembered; `miss`: it was read first";
     CATALOG_CUSTOMERS: Gauge "pagebucket_catalog_customers" ["committer"]
         "customers whose tails are remembered; `--catalog-size` bounds their sum";
     PAGE_LOOKUPS: Counter "pagebucket_page_cache_lookups_total" ["result"]
-        "full pages looked for in the page cache: `hit`: it was there; `miss`: it was read from the database, perhaps together with other requests for it. A page that turns out not to be full is a miss, too";
+        "lookups of full pages in the page cache. `hit`: the page was there; `miss`: it was read from the database, perhaps together with other requests that missed it at the same time. A page that is found not to be full is also a miss";
     PAGE_BYTES: Gauge "pagebucket_page_cache_bytes" []
-        "memory of the pages in the cache; `--page-cache` bounds it";
+        "bytes of the remembered pages; bounded by `--page-cache`";
     PAGES_CACHED: Gauge "pagebucket_page_cache_pages" []
-        "pages in the cache";
+        "number of remembered pages";
     EXPORTS: Counter "pagebucket_exports_total" ["result"]
-        "exports over HTTP that have ended: `finished`; `failed`: the database did not come back in time, and the client saw an error; `abandoned`: the client hung up, or was cut off because it read too slowly";
+        "ended exports over HTTP. `finished`; `failed`: the database did not come back in time, and the client saw an error; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
     EXPORTED_TRADES: Counter "pagebucket_exported_trades_total" []
-        "trades in them";
+        "trades in these exports";
     UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []
-        "uploads that have begun and have not ended";
+        "uploads that have begun and not ended";
     UPLOAD_BYTES: Gauge "pagebucket_upload_held_bytes" []
-        "memory of the lines that uploads have read and not stored, and of outcomes that clients have not taken. Near 12 MiB and more, uploads read no faster than lines are stored";
+        "memory of lines that uploads have read and not stored, and of outcomes that clients have not taken. From about 12 MiB on, uploads read no faster than lines are stored";
     UPLOADS: Counter "pagebucket_uploads_total" ["result"]
-        "uploads that have ended: `finished`: every line of the body is stored or refused; `failed`: the database failed; `abandoned`: the body was cut or came too slowly, or the client did not take its answer; `stopped`: the service stopped";
+        "ended uploads. `finished`: every line of the body is stored or refused; `failed`: because of the database; `abandoned`: the body was cut or came too slowly, or the client did not take its answer; `stopped`: the service was stopped";
     LINES_READ: Counter "pagebucket_upload_lines_read_total" []
-        "lines read of uploads, without blank ones";
+        "lines of uploads that were read, not counting blank lines";
     UPLOADED_LINES: Counter "pagebucket_upload_lines_total" ["result"]
-        "the same lines: `stored`, also where an earlier upload with the same key had stored it; `refused`, for a reason of the line's own; `unknown`; `not_stored`, because the upload had ended. Lines that were read and have no result yet are under way";
+        "the same lines by result. `stored`, now or by an earlier upload with the same key; `refused`, for a reason of their own; `unknown`; `not_stored`, because the upload had ended. A line that was read and has no result yet is under way";
     PREFERRED_READS: Counter "pagebucket_preferred_reads_total" ["result"]
-        "reads of full pages and page views that `--read-preference` sent to another server than the primary: `full`; `behind`: the server did not have all of them yet, or a page is not full; `views`: page views, as that server has them; `failed`: it did not answer in time. After `behind` and `failed` the primary was asked";
+        "reads of full pages and page views that `--read-preference` sent to another server than the primary. `full`; `behind`: the server did not have all of them yet, or a page is not full; `views`: page views, as that server has them; `failed`: the server did not answer in time. After `behind` and `failed` the primary was asked";
 }
 
 /// Registers what each metric means, and its unit, which its name tells.
