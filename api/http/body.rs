@@ -1,66 +1,38 @@
-//! The body of an append: bounded, timed, JSON, and parsed with all its faults.
-
-use std::sync::Arc;
+//! The body of a request: its media type, and its bytes within their limits.
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+use super::api::Limits;
 use super::problem::{Kind, Problem};
-use super::{Api, Limits, uploads};
-use crate::domain::{DraftError, TradeDraft, parse_drafts};
 
-/// The most trades in one request.
-pub(super) const MOST_TRADES: usize = 1000;
+/// The media type of JSON (RFC 8259).
+pub const JSON: &str = "application/json";
 
-/// What is appended.
-pub enum TradesBody {
-    /// One trade, or an array of 1 to 1,000.
-    Whole(Vec<TradeDraft>),
-    /// A trade a line, still to be read.
-    Lines(Body),
+/// The media type of one JSON text a line. (<https://github.com/ndjson/ndjson-spec>)
+pub const NDJSON: &str = "application/x-ndjson";
+
+/// Whether the body is a JSON text a line.
+pub fn is_lines(headers: &HeaderMap) -> bool {
+    content_type(headers).0.eq_ignore_ascii_case(NDJSON)
 }
 
-/// A trade a line, still to be read.
-pub struct LinesBody(pub Body);
-
-impl FromRequest<Arc<Api>> for LinesBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _: &Arc<Api>) -> Result<Self, Problem> {
-        expect(request.headers(), &[uploads::MEDIA_TYPE])?;
-        Ok(Self(request.into_body()))
-    }
+/// The media type of the body and its parameters; empty where the header is missing or is no text.
+fn content_type(headers: &HeaderMap) -> (&str, &str) {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (media_type, parameters) = given.split_once(';').unwrap_or((given, ""));
+    (media_type.trim(), parameters)
 }
-
-impl FromRequest<Arc<Api>> for TradesBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        if expect(request.headers(), &[JSON, uploads::MEDIA_TYPE])? == uploads::MEDIA_TYPE {
-            return Ok(Self::Lines(request.into_body()));
-        }
-        let bytes = read(request.into_body(), api.limits).await?;
-        match parse_drafts(&bytes, MOST_TRADES) {
-            Ok(drafts) => Ok(Self::Whole(drafts)),
-            Err(DraftError::NotJson(error)) => {
-                Err(Problem::new(Kind::MalformedJson, format!("Not JSON: {error}.")))
-            }
-            Err(DraftError::Invalid(faults)) => Err(Problem::invalid_trades(&faults)),
-        }
-    }
-}
-
-pub(super) const JSON: &str = "application/json";
 
 /// Which of these media types the body is.
-pub(super) fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static str, Problem> {
+///
+/// # Errors
+/// It is none of them, or it is compressed or not in UTF-8.
+pub fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static str, Problem> {
     let refuse = |detail: &str| Err(Problem::new(Kind::UnsupportedMediaType, detail));
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (essence, parameters) = given.split_once(';').unwrap_or((given, ""));
-    let Some(media_type) = types.iter().find(|media_type| essence.trim().eq_ignore_ascii_case(media_type))
-    else {
+    let (given, parameters) = content_type(headers);
+    let Some(media_type) = types.iter().find(|media_type| given.eq_ignore_ascii_case(media_type)) else {
         return refuse(&format!("The `Content-Type` must be `{}`.", types.join("` or `")));
     };
     let charset = parameters.split(';').find_map(|parameter| {
@@ -80,7 +52,10 @@ pub(super) fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'st
 }
 
 /// Reads all of a body, within its limits.
-pub(super) async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
+///
+/// # Errors
+/// The body is too long or too slow, or breaks off.
+pub async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
     let too_large = || {
         let most = format!("The body must have at most {} bytes.", limits.body);
         Err(Problem::new(Kind::BodyTooLarge, most))

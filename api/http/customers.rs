@@ -1,20 +1,59 @@
 //! A history as a whole, and which there are.
 
+mod views;
+
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
 
-use super::Api;
-use super::caching::Caching;
+use super::api::Api;
+use super::cache::control::Caching;
+use super::cache::reading::Reading;
 use super::links::Links;
-use super::params::{CustomerParams, CustomersParams};
+use super::params::{CustomerParams, Reader, in_query};
 use super::problem::{Problem, ReadProblems};
-use super::reading::Reading;
-use super::views::{CustomerTotalsView, CustomerView, CustomersView};
-use crate::domain::{Seq, SeqRange};
+use super::schemas::{ordinal, whole};
+use crate::domain::{CustomerId, Limit, Seq, SeqRange};
+use views::{CustomerTotalsView, CustomerView, CustomersView};
+
+/// `/customers?…`
+pub struct CustomersParams {
+    pub after: Option<CustomerId>,
+    pub limit: Limit,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for CustomersParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        let after = reader.query("after", CustomerId::from_str);
+        let limit = reader.query("limit", Limit::from_str);
+        reader.finish()?;
+        Ok(Self { after, limit: limit.unwrap_or(Limit::CUSTOMERS) })
+    }
+}
+
+impl IntoParams for CustomersParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::CUSTOMERS.get().into()));
+        vec![
+            in_query(
+                "after",
+                "The customers with greater ids than this one, which need not be there. Default: from the least.",
+                ordinal(),
+            ),
+            in_query("limit", "How many customers at most.", limit),
+        ]
+    }
+}
 
 /// List customers
 ///
@@ -91,7 +130,8 @@ pub async fn summary(
     let mut ends = [None, None];
     for (end, seq) in ends.iter_mut().zip([totals.last_seq().map(|_| Seq::FIRST), totals.last_seq()]) {
         let range = seq.map(|seq| SeqRange { first: seq, last: seq });
-        *end = api.pages.trades(&history, range, &mut reading).await?.pop();
+        let found = api.pages.trades(&history, range, reading.epoch, reading.deadline).await?;
+        *end = reading.looked_up(found).pop();
     }
     let [first, last] = ends;
     let view = CustomerView {

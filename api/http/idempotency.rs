@@ -4,13 +4,13 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
 use axum::http::request::Parts;
 
-use super::problem::{ParameterFault, Problem};
 use crate::domain::IdempotencyKey;
+use crate::http::problem::{ParameterFault, Problem};
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
-pub(super) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// On an answer whose trades an earlier request with the key has stored.
-pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The header `Idempotency-Key`, if there is one.
 pub struct Key(pub Option<IdempotencyKey>);

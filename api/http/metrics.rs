@@ -1,24 +1,5 @@
-//! What is measured of requests, and the answer to `GET /metrics`.
-
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
-
-use ::metrics::{Counter, Histogram};
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, Method, StatusCode, header};
-
-use super::Api;
-use super::problem::ProbeProblems;
-pub use crate::metric::{
-    EXPORTED_TRADES as EXPORTED, EXPORTS, LINES_READ, PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED, UPLOADED_LINES,
-    UPLOADS, UPLOADS_UNDER_WAY,
-};
-use crate::metric::{REQUEST_SECONDS, REQUESTS, UPLOAD_BYTES};
-
-/// The media type of Prometheus' text format, version 0.0.4.
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+use std::sync::Arc;
 
 /// Renders all that this process has measured, in Prometheus' text format.
 #[derive(Clone)]
@@ -29,109 +10,15 @@ impl Metrics {
     pub fn new(render: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self(Arc::new(render))
     }
+
+    /// All that has been measured, as text.
+    pub fn render(&self) -> String {
+        (self.0)()
+    }
 }
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Metrics")
-    }
-}
-
-/// What has been measured
-///
-/// In Prometheus' text format.
-#[utoipa::path(
-    get,
-    path = "/metrics",
-    operation_id = "getMetrics",
-    tag = "Probes",
-    responses(
-        (
-            status = 200, description = "The measurements.", body = String, content_type = "text/plain",
-            example = json!("pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n")
-        ),
-        ProbeProblems,
-    ),
-)]
-pub async fn expose(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
-    api.pages.measure().await;
-    metrics::gauge!(UPLOAD_BYTES).set(api.uploads.held() as f64);
-    ([(header::CONTENT_TYPE, TEXT)], (api.metrics.0)())
-}
-
-/// What is known of a request before its answer. Routes and methods are of a fixed number, whatever a
-/// client sends.
-pub(super) struct Measured {
-    method: &'static str,
-    route: Option<MatchedPath>,
-}
-
-impl Measured {
-    pub(super) fn of(request: &Request) -> Self {
-        let method = match *request.method() {
-            Method::GET => "GET",
-            Method::HEAD => "HEAD",
-            Method::POST => "POST",
-            Method::OPTIONS => "OPTIONS",
-            _ => "other",
-        };
-        Self { method, route: request.extensions().get().cloned() }
-    }
-
-    fn route(&self) -> &str {
-        self.route.as_ref().map_or("none", MatchedPath::as_str)
-    }
-}
-
-/// Where requests are counted: kept, because looking for it among all that is measured takes longer
-/// than counting.
-#[derive(Default)]
-pub(super) struct Meters(RwLock<HashMap<String, Vec<Meter>>>);
-
-/// That of a route's answers of one kind.
-struct Meter {
-    method: &'static str,
-    status: StatusCode,
-    requests: Counter,
-    seconds: Histogram,
-}
-
-impl Meters {
-    /// Counts a request.
-    pub(super) fn count(&self, request: &Measured, status: StatusCode, took: Duration) {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let meters = known.get(request.route()).map_or(&[][..], Vec::as_slice);
-        if let Some(meter) = meters.iter().find(|meter| meter.is_of(request, status)) {
-            return meter.count(took);
-        }
-        drop(known);
-        let meter = Meter::new(request, status);
-        meter.count(took);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let meters = known.entry(request.route().to_owned()).or_default();
-        // Two that came at once have the same.
-        if !meters.iter().any(|meter| meter.is_of(request, status)) {
-            meters.push(meter);
-        }
-    }
-}
-
-impl Meter {
-    fn new(request: &Measured, status: StatusCode) -> Self {
-        let (method, route) = (request.method, request.route().to_owned());
-        let seconds = metrics::histogram!(REQUEST_SECONDS, "method" => method, "route" => route.clone());
-        let status_text = status.as_u16().to_string();
-        let requests =
-            metrics::counter!(REQUESTS, "method" => method, "route" => route, "status" => status_text);
-        Self { method, status, requests, seconds }
-    }
-
-    fn is_of(&self, request: &Measured, status: StatusCode) -> bool {
-        self.method == request.method && self.status == status
-    }
-
-    fn count(&self, took: Duration) {
-        self.seconds.record(took.as_secs_f64());
-        self.requests.increment(1);
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document, collected from the routes.
+//! What the OpenAPI document says beside the routes.
 
 use utoipa::openapi::schema::ComponentsBuilder;
 use utoipa::openapi::tag::TagBuilder;
@@ -7,17 +7,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::problem::ProblemSchema;
 
-/// The document as JSON text, indented, with a line end.
-pub fn document() -> String {
-    let (_, document) = super::routes().merge(super::probes()).split_for_parts();
-    // Cannot fail: every key is text.
-    let mut text = document.to_pretty_json().unwrap_or_default();
-    text.push('\n');
-    text
-}
-
 /// What no single route knows.
-pub(super) fn preamble() -> OpenApi {
+pub fn preamble() -> OpenApi {
     let tag =
         |name: &str, description: &str| TagBuilder::new().name(name).description(Some(description)).build();
     let license =

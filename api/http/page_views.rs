@@ -2,9 +2,9 @@
 //!
 //! Here the name of a page is its `path`: a `page` is a number elsewhere in this API.
 
-mod body;
-pub(super) mod count;
+pub mod count;
 mod new_views;
-pub(super) mod preallocate;
-pub(super) mod reads;
+mod params;
+pub mod preallocate;
+pub mod reads;
 mod views;

@@ -1,5 +1,5 @@
-//! Paths and queries, parsed into the domain's types with all their faults, and documented where
-//! they are parsed.
+//! Paths and queries are parsed into the domain's types with all their faults, and documented where
+//! they are parsed. Here is what routes share of that.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -8,38 +8,16 @@ use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use utoipa::IntoParams;
-use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{RefOr, Required, Schema};
 
-mod customers;
-mod export;
-mod list;
-mod page_views;
-
-pub use customers::CustomersParams;
-pub use export::ExportParams;
-pub use list::{ListParams, Selection};
-pub use page_views::{BucketParams, CountParams, NoParams, SeriesParams, TopParams};
-
-use super::problem::{ParameterFault, Problem};
+use super::problem::{Kind, ParameterFault, Problem};
 use super::schemas::ordinal;
-use crate::domain::{CustomerId, Invalid, PageNumber, Seq};
+use crate::domain::{CustomerId, DateRange, Instant, Invalid};
 
 /// `/customers/{customerId}`
 pub struct CustomerParams {
     pub customer: CustomerId,
-}
-
-/// `/customers/{customerId}/trades/pages/{page}`
-pub struct PageParams {
-    pub customer: CustomerId,
-    pub page: PageNumber,
-}
-
-/// `/customers/{customerId}/trades/{seq}`
-pub struct TradeParams {
-    pub customer: CustomerId,
-    pub seq: Seq,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
@@ -53,39 +31,17 @@ impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for PageParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
-        let (customer, page) = (reader.path("customerId"), reader.path("page"));
-        reader.finish()?;
-        customer.zip(page).map(|(customer, page)| Self { customer, page }).ok_or_else(missing)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for TradeParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
-        let (customer, seq) = (reader.path("customerId"), reader.path("seq"));
-        reader.finish()?;
-        customer.zip(seq).map(|(customer, seq)| Self { customer, seq }).ok_or_else(missing)
-    }
-}
-
-/// A parameter that is not read above is a mistake of ours, and every one that is read and wrong
+/// A parameter that the route does not have is a mistake of ours, and every one that is read and wrong
 /// has its fault.
-fn missing() -> Problem {
-    Problem::new(super::problem::Kind::Internal, "A route and its parameters do not go together.")
+pub fn missing() -> Problem {
+    Problem::new(Kind::Internal, "A route and its parameters do not go together.")
 }
 
 /// Longer names of unknown parameters are cut before they are repeated.
 const LONGEST_NAME_REPEATED: usize = 64;
 
 /// Reads parameters one by one, and keeps what is wrong with them.
-struct Reader<'a> {
+pub struct Reader<'a> {
     /// As the route has them, `{name}`, and as the request has them, percent-encoded.
     path: Vec<(&'a str, &'a str)>,
     query: Vec<(String, String)>,
@@ -93,7 +49,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn of(parts: &'a Parts) -> Self {
+    pub fn of(parts: &'a Parts) -> Self {
         // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let path = route.split('/').zip(parts.uri.path().split('/')).collect();
@@ -102,7 +58,7 @@ impl<'a> Reader<'a> {
         Self { path, query: query.unwrap_or_default(), faults: Vec::new() }
     }
 
-    fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {
+    pub fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {
         let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
         let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
         let value = percent_decode_str(value).decode_utf8();
@@ -111,17 +67,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the query has it, well-formed or not.
-    fn gives(&self, name: &str) -> bool {
+    pub fn gives(&self, name: &str) -> bool {
         self.query.iter().any(|(given, _)| given == name)
     }
 
     /// A fault of its own, or of its company.
-    fn refuse(&mut self, name: &'static str, detail: impl Into<String>) {
+    pub fn refuse(&mut self, name: &'static str, detail: impl Into<String>) {
         self.faults.push(ParameterFault { parameter: name.into(), detail: detail.into() });
     }
 
     /// At most once in the query.
-    fn query<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+    pub fn query<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let mut values: Vec<_> =
             self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect();
         if values.len() > 1 {
@@ -131,7 +87,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Exactly once in the query.
-    fn required<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+    pub fn required<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl Fn(&str) -> Result<T, Invalid>,
+    ) -> Option<T> {
         if !self.gives(name) {
             return self.keep(name, Err(Invalid("is required".to_owned())));
         }
@@ -144,7 +104,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What is left of the query is unknown.
-    fn finish(mut self) -> Result<(), Problem> {
+    pub fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in self.query {
             let parameter = Cow::Owned(name.chars().take(LONGEST_NAME_REPEATED).collect());
             self.faults
@@ -154,7 +114,25 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn in_path(name: &str, description: &str, example: u64) -> Parameter {
+/// `from` and `to`, if either is given.
+pub fn dates(reader: &mut Reader<'_>) -> Option<DateRange> {
+    let from = reader.query("from", instant);
+    let to = reader.query("to", instant);
+    let dates = DateRange::new(from, to).map_err(|Invalid(detail)| reader.refuse("to", detail));
+    dates.ok().filter(|_| from.is_some() || to.is_some())
+}
+
+/// RFC 3339. A `+` that was not written as `%2B` has become a space, which stands nowhere else.
+pub fn instant(text: &str) -> Result<Instant, Invalid> {
+    match text.rfind(' ') {
+        Some(at) if at + "+00:00".len() == text.len() => {
+            Instant::parse_rfc3339(&format!("{}+{}", &text[..at], &text[at + 1..]))
+        }
+        _ => Instant::parse_rfc3339(text),
+    }
+}
+
+pub fn in_path(name: &str, description: &str, example: u64) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Path)
@@ -165,24 +143,21 @@ fn in_path(name: &str, description: &str, example: u64) -> Parameter {
         .build()
 }
 
-fn customer_parameter() -> Parameter {
+pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
+
+pub fn customer_parameter() -> Parameter {
     in_path("customerId", "Whose history: decimal digits, without a sign or a leading zero.", 7)
 }
 
 impl IntoParams for CustomerParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         vec![customer_parameter()]
-    }
-}
-
-impl IntoParams for PageParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![customer_parameter(), in_path("page", "Permanent ordinal of the page, from 1.", 1)]
-    }
-}
-
-impl IntoParams for TradeParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![customer_parameter(), in_path("seq", "Sequence number of the trade, from 1.", 1)]
     }
 }

@@ -7,7 +7,7 @@ use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use crate::domain::{MAX_SAFE_INTEGER, PagePath, Price, Resolution, Ticker};
 
 /// A whole number from 1 to 2^53 - 1.
-pub(super) fn ordinal() -> RefOr<Schema> {
+pub fn ordinal() -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::Integer))
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
@@ -17,7 +17,7 @@ pub(super) fn ordinal() -> RefOr<Schema> {
 }
 
 /// A whole number of this range.
-pub(super) fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
+pub fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::Integer))
         .minimum(Some(minimum))
@@ -28,21 +28,21 @@ fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
 }
 
-pub(super) fn side() -> RefOr<Schema> {
+pub fn side() -> RefOr<Schema> {
     text().enum_values(Some(["buy", "sell"])).into()
 }
 
-pub(super) fn order() -> RefOr<Schema> {
+pub fn order() -> RefOr<Schema> {
     text().enum_values(Some(["asc", "desc"])).into()
 }
 
-pub(super) fn ticker() -> RefOr<Schema> {
+pub fn ticker() -> RefOr<Schema> {
     text().min_length(Some(1)).max_length(Some(Ticker::MAX_LEN)).pattern(Some("^[A-Z0-9.-]{1,12}$")).into()
 }
 
 /// Exactly what `domain::Price` parses, in three shapes: 34 significant digits cannot be counted
 /// across a point by a regular expression, but a length beside it can.
-pub(super) fn price() -> RefOr<Schema> {
+pub fn price() -> RefOr<Schema> {
     let shape = |pattern: String, longest: usize| text().pattern(Some(pattern)).max_length(Some(longest));
     let (digits, scale) = (Price::MAX_DIGITS, usize::from(Price::MAX_SCALE));
     OneOfBuilder::new()
@@ -54,7 +54,7 @@ pub(super) fn price() -> RefOr<Schema> {
         .into()
 }
 
-pub(super) fn instant() -> RefOr<Schema> {
+pub fn instant() -> RefOr<Schema> {
     text()
         .description(Some("RFC 3339 in UTC, with exactly three fraction digits."))
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
@@ -62,13 +62,13 @@ pub(super) fn instant() -> RefOr<Schema> {
         .into()
 }
 
-pub(super) fn new_date() -> RefOr<Schema> {
+pub fn new_date() -> RefOr<Schema> {
     new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC. Default: when the request was received.")
         .examples([json!("2004-01-09T00:00:00.000Z")])
         .into()
 }
 
-pub(super) fn date_time() -> RefOr<Schema> {
+pub fn date_time() -> RefOr<Schema> {
     new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC.").into()
 }
 
@@ -84,7 +84,7 @@ fn new_instant(description: &str) -> ObjectBuilder {
 }
 
 /// JSON Schema counts characters, not bytes: that a path has at most 512 of these is in words alone.
-pub(super) fn page_path() -> RefOr<Schema> {
+pub fn page_path() -> RefOr<Schema> {
     text()
         .description(Some("The path of a page: at most 512 bytes of UTF-8 that begin with `/`, without control characters, a query or a fragment. Nothing in it is decoded or normalised."))
         .min_length(Some(1))
@@ -93,6 +93,6 @@ pub(super) fn page_path() -> RefOr<Schema> {
         .into()
 }
 
-pub(super) fn resolution() -> RefOr<Schema> {
+pub fn resolution() -> RefOr<Schema> {
     text().enum_values(Some(Resolution::ALL.map(Resolution::name))).into()
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use flate2::Compression;
@@ -18,9 +18,12 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
-use super::etag::{EntityTag, IfNoneMatch};
+use super::api::Api;
+use super::cache::etag::{EntityTag, IfNoneMatch};
+use super::middleware::accept;
+use super::middleware::compression::Whole;
 use super::problem::{Kind, Problem};
-use super::{Api, accept};
+use super::routes;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -57,16 +60,7 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
-/// Marks an answer that must not be compressed on its way out.
-#[derive(Clone, Copy)]
-pub(super) struct Whole;
-
-/// Whether an answer may be compressed.
-pub(super) fn may_be_compressed(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
-    extensions.get::<Whole>().is_none()
-}
-
-pub(super) fn router() -> Router<Arc<Api>> {
+pub fn router() -> Router<Arc<Api>> {
     let to_docs = get(async || Redirect::to("/docs/"));
     FILES.iter().fold(Router::new().route("/docs", to_docs), |router, file| {
         router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
@@ -80,7 +74,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         ("/site.css", CSS, include_str!("../../web/site.css").into()),
         ("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into()),
         ("/problems", HTML, problem_page().into()),
-        ("/openapi.json", "application/json", super::document().into()),
+        ("/openapi.json", "application/json", routes::document().into()),
     ];
     let own = own.into_iter().map(|(path, media_type, bytes)| File::new(path, media_type, bytes, false));
     // The validator is a service elsewhere.
@@ -159,7 +153,7 @@ fn gunzipped(bytes: &[u8]) -> std::io::Result<Bytes> {
     Ok(plain.into())
 }
 
-pub(super) async fn nothing_here() -> impl IntoResponse {
+pub async fn nothing_here() -> impl IntoResponse {
     Problem::new(
         Kind::NotFound,
         "Nothing is served at this address. The API begins at /v1, its documentation at /docs/.",

@@ -2,16 +2,37 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::State;
+use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 
-use super::body::ViewsBody;
-use super::new_views::{NewPageView, NewPageViews};
-use crate::http::Api;
-use crate::http::params::CountParams;
-use crate::http::problem::{CountProblems, Problem};
-use crate::store::Deadline;
+use super::new_views::{MOST_VIEWS, NewPageView, NewPageViews};
+use super::params::CountParams;
+use crate::domain::{PageView, parse_views, parse_views_by_line};
+use crate::http::api::Api;
+use crate::http::body::{JSON, NDJSON, expect, read};
+use crate::http::deadline::RequestDeadline;
+use crate::http::problem::{CountProblems, Kind, Problem};
+
+/// What is to be counted: at least one view.
+pub struct ViewsBody(pub Vec<PageView>);
+
+impl FromRequest<Arc<Api>> for ViewsBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let media_type = expect(request.headers(), &[JSON, NDJSON])?;
+        let bytes = read(request.into_body(), api.limits).await?;
+        // When all of it is here: a slow body is of the moment at which it ended.
+        let now = api.clock.now();
+        if media_type == NDJSON {
+            let views = parse_views_by_line(&bytes, now);
+            return views.map(Self).map_err(|faults| Problem::invalid_body(Kind::InvalidPageView, &faults));
+        }
+        parse_views(&bytes, MOST_VIEWS, now)
+            .map(Self)
+            .map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
+    }
+}
 
 /// Count page views
 ///
@@ -48,7 +69,7 @@ use crate::store::Deadline;
 pub async fn count(
     State(api): State<Arc<Api>>,
     CountParams: CountParams,
-    Extension(deadline): Extension<Deadline>,
+    RequestDeadline(deadline): RequestDeadline,
     ViewsBody(views): ViewsBody,
 ) -> Result<StatusCode, Problem> {
     let all = views.iter().map(|view| u64::from(view.views)).sum();

@@ -2,17 +2,32 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::Json;
+use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 
-use super::body::PreallocationBody;
 use super::new_views::NewPreallocation;
+use super::params::NoParams;
 use super::views::PreallocatedView;
-use crate::http::Api;
-use crate::http::params::NoParams;
-use crate::http::problem::{PreallocationProblems, Problem};
-use crate::store::Deadline;
+use crate::domain::{Preallocation, parse_preallocation};
+use crate::http::api::Api;
+use crate::http::body::{JSON, expect, read};
+use crate::http::deadline::RequestDeadline;
+use crate::http::problem::{Kind, PreallocationProblems, Problem};
+
+/// Which hour is to be made.
+pub struct PreallocationBody(pub Preallocation);
+
+impl FromRequest<Arc<Api>> for PreallocationBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        expect(request.headers(), &[JSON])?;
+        let bytes = read(request.into_body(), api.limits).await?;
+        let wanted = parse_preallocation(&bytes, api.clock.now());
+        wanted.map(Self).map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
+    }
+}
 
 /// Preallocate an hour of a page
 ///
@@ -43,7 +58,7 @@ use crate::store::Deadline;
 pub async fn preallocate(
     State(api): State<Arc<Api>>,
     _: NoParams,
-    Extension(deadline): Extension<Deadline>,
+    RequestDeadline(deadline): RequestDeadline,
     PreallocationBody(wanted): PreallocationBody,
 ) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
     let done = api.store.page_views().preallocate(&wanted, deadline).await;

@@ -6,11 +6,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 
+use super::params::{BucketParams, SeriesParams, TopParams};
 use super::views::{BucketView, SeriesView, TopView};
-use crate::http::params::{BucketParams, SeriesParams, TopParams};
+use crate::http::api::Api;
+use crate::http::cache::reading::Reading;
+use crate::http::places::Places;
 use crate::http::problem::{BucketProblems, Kind, Problem, ReadProblems};
-use crate::http::reading::Reading;
-use crate::http::{Api, Places};
 use crate::store;
 
 /// Show the views of a page over time

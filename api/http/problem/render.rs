@@ -14,9 +14,10 @@ use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::content::{Members, Problem};
 use super::kind::Kind;
-use super::{Members, Problem};
-use crate::http::request_id::RequestId;
+
+use crate::http::middleware::request_id::RequestId;
 
 /// The media type of RFC 9457.
 pub const MEDIA_TYPE: &str = "application/problem+json";

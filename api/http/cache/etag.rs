@@ -1,0 +1,186 @@
+//! Entity tags (RFC 9110, 8.8.3), and the condition `If-None-Match` on them (13.1.2).
+
+use std::fmt;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+/// A strong tag: equal tags of one address mean equal bytes, before compression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityTag(HeaderValue);
+
+impl EntityTag {
+    /// From what stands between the quotes: visible ASCII without a quote.
+    pub fn new(opaque: impl fmt::Display) -> Self {
+        // Cannot fail: visible ASCII.
+        let value = HeaderValue::try_from(format!("\"{opaque}\""));
+        Self(value.unwrap_or_else(|_| HeaderValue::from_static("W/\"\"")))
+    }
+
+    /// As the value of `ETag`.
+    pub fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+
+    /// What it takes in memory beside itself, in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What the client already has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IfNoneMatch {
+    /// Nothing; also when the header is malformed, since an answer too much does no harm.
+    Nothing,
+    /// `*`: anything at all of this address.
+    Anything,
+    /// These, with their quotes.
+    Tags(Vec<Known>),
+}
+
+/// One tag of a client's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    weak: bool,
+    quoted: Vec<u8>,
+}
+
+impl IfNoneMatch {
+    /// From all the lines of the header.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let lines: Vec<_> =
+            headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes).collect();
+        match lines.as_slice() {
+            [] => Self::Nothing,
+            [b"*"] => Self::Anything,
+            lines => tags(&lines.join(&b',')).map_or(Self::Nothing, Self::Tags),
+        }
+    }
+
+    /// The tag to answer 304 with, when the client has this one; by weak comparison. It is weak where
+    /// the client's is: its copy is a compressed one.
+    pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
+        let Self::Tags(tags) = self else { return None };
+        let mut same = tags.iter().filter(|known| known.quoted == tag.0.as_bytes()).peekable();
+        same.peek()?;
+        Some(if same.any(|known| known.weak) { weak(&tag.0) } else { tag.header() })
+    }
+
+    /// As [`IfNoneMatch::known`], of an address where there is something.
+    pub fn met_by(&self, tag: &EntityTag) -> Option<HeaderValue> {
+        if *self == Self::Anything { Some(tag.header()) } else { self.known(tag) }
+    }
+}
+
+/// `#entity-tag`; `None` when it is none. A comma may stand between quotes, too.
+fn tags(mut rest: &[u8]) -> Option<Vec<Known>> {
+    let mut tags = Vec::new();
+    loop {
+        rest = rest.trim_ascii_start();
+        match rest {
+            [] => return Some(tags).filter(|tags| !tags.is_empty()),
+            [b',', after @ ..] => {
+                rest = after;
+                continue;
+            }
+            _ => {}
+        }
+        let weak = rest.starts_with(b"W/");
+        let quoted = if weak { &rest[2..] } else { rest };
+        let inside = quoted.strip_prefix(b"\"")?;
+        let len = inside.iter().position(|&byte| byte == b'"')?;
+        // etagc: no controls, no space, no quote.
+        if !inside[..len].iter().all(|&byte| byte > b' ' && byte != 0x7f) {
+            return None;
+        }
+        let (quoted, after) = quoted.split_at(len + 2);
+        tags.push(Known { weak, quoted: quoted.to_vec() });
+        rest = after.trim_ascii_start();
+        if !rest.is_empty() && !rest.starts_with(b",") {
+            return None;
+        }
+    }
+}
+
+/// A compressed body is not the same bytes: its tag is weak.
+pub fn weaken(headers: &mut HeaderMap) {
+    if headers.contains_key(header::CONTENT_ENCODING)
+        && let Some(tag) = headers.get_mut(header::ETAG)
+    {
+        *tag = weak(tag);
+    }
+}
+
+fn weak(tag: &HeaderValue) -> HeaderValue {
+    if tag.as_bytes().starts_with(b"W/") {
+        return tag.clone();
+    }
+    // Cannot fail: two visible characters before what is a header's value already.
+    HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).unwrap_or_else(|_| tag.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(lines: &[&str]) -> IfNoneMatch {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::IF_NONE_MATCH, HeaderValue::from_bytes(line.as_bytes()).unwrap());
+        }
+        IfNoneMatch::of(&headers)
+    }
+
+    #[test]
+    fn a_tag_is_found_in_any_list() {
+        let tag = EntityTag::new("a.1,b");
+        for lines in [
+            &["\"a.1,b\""][..],
+            &["\"x\", \"a.1,b\""],
+            &["\"x\",\"a.1,b\" , \"y\""],
+            &[" ,, \"a.1,b\" ,"],
+            &["\"x\"", "\"a.1,b\""],
+            &["\"\", \"a.1,b\""],
+            &["\"ä\", \"a.1,b\""],
+        ] {
+            assert_eq!(given(lines).known(&tag).unwrap(), "\"a.1,b\"", "{lines:?}");
+        }
+        for lines in [&["W/\"a.1,b\""][..], &["\"a.1,b\", W/\"a.1,b\""], &["W/\"x\", W/\"a.1,b\""]] {
+            assert_eq!(given(lines).known(&tag).unwrap(), "W/\"a.1,b\"", "{lines:?}");
+        }
+        for lines in [&["\"a.1\""][..], &["\"x\", \"y\""], &["W/\"A.1,b\""]] {
+            assert_eq!(given(lines).known(&tag), None, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_ignored() {
+        for line in [
+            "",
+            " ",
+            ",",
+            "a",
+            "\"a",
+            "a\"",
+            "w/\"a\"",
+            "W/a",
+            "W/ \"a\"",
+            "\"a\" \"a\"",
+            "\"a\";x",
+            "\"a\", b",
+            "*, \"a\"",
+            "\"a\", *",
+            "\"a b\", \"a\"",
+            "'a'",
+        ] {
+            assert_eq!(given(&[line]), IfNoneMatch::Nothing, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_star_is_met_by_whatever_there_is() {
+        let tag = EntityTag::new("a");
+        assert_eq!((given(&["*"]).known(&tag), given(&["*"]).met_by(&tag)), (None, Some(tag.header())));
+        assert_eq!(given(&["*", "\"a\""]), IfNoneMatch::Nothing);
+    }
+}

@@ -1,0 +1,306 @@
+//! Full pages, remembered: each with its JSON, bounded in bytes, the least useful out first.
+//!
+//! Only what never changes is kept, so that nothing is ever taken out for being old, and an instance
+//! need not know of the others' appends. Of many that miss one page at once, one asks the database,
+//! and the others wait for it. What it finds is theirs only if it is a full page: a page that is not
+//! may have grown since before they asked, by an append of their own.
+
+use std::sync::Arc;
+
+use ::metrics::Counter;
+use axum::body::Bytes;
+use moka::future::Cache;
+
+use super::control::Caching;
+use super::timing::Timing;
+use crate::domain::{CustomerId, PageNumber, SeqRange, Trade};
+use crate::http::history::trade::{TradePage, TradeView, items};
+use crate::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
+use crate::store::history::{Bucket, FullPages, History};
+use crate::store::{Deadline, Epoch, Error, Store};
+
+/// What a page takes beside its trades, its JSON and its tag: the keys and links of the table, reference
+/// counts, and what allocators add.
+const OVERHEAD: usize = 384;
+
+/// Pages read beside those asked for, where somebody turns one after the other. Ten more buckets in a
+/// command cost less than half of what one more command does.
+const READ_AHEAD: u64 = 10;
+
+/// The pages of all customers.
+#[derive(Clone)]
+pub struct Pages {
+    store: Store,
+    hits: Counter,
+    misses: Counter,
+    /// `None` where nothing is to be kept.
+    kept: Option<Cache<(CustomerId, PageNumber), Arc<FullPage>>>,
+}
+
+/// A page that is final.
+#[derive(Debug)]
+pub struct FullPage {
+    /// Its trades.
+    pub bucket: Bucket,
+    /// Its JSON.
+    pub json: Bytes,
+    /// How that may be kept.
+    pub caching: Caching,
+}
+
+impl FullPage {
+    fn new(epoch: Epoch, customer: CustomerId, bucket: Bucket) -> Arc<Self> {
+        let json = TradePage::new(customer, &bucket).json();
+        let caching = Caching::of_full(epoch, customer, bucket.page);
+        Arc::new(Self { bucket, json, caching })
+    }
+
+    /// What it takes in memory, in bytes.
+    fn weight(&self) -> u32 {
+        let trades = self.bucket.trades.capacity() * size_of::<Trade>();
+        u32::try_from(OVERHEAD + trades + self.json.len() + self.caching.tag.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// What is found under a page's number.
+pub enum Found {
+    /// A page for ever.
+    Full(Arc<FullPage>),
+    /// The last page, as it is now.
+    Tail(Bucket),
+    /// No page, or not yet.
+    Nothing,
+}
+
+impl Found {
+    fn new(epoch: Epoch, customer: CustomerId, bucket: Option<Bucket>) -> Self {
+        match bucket {
+            Some(bucket) if bucket.full() => Self::Full(FullPage::new(epoch, customer, bucket)),
+            Some(bucket) => Self::Tail(bucket),
+            None => Self::Nothing,
+        }
+    }
+}
+
+impl Pages {
+    /// Keeps at most so many bytes; 0 keeps nothing.
+    pub fn new(store: Store, bytes: u64) -> Self {
+        let kept = (bytes > 0).then(|| {
+            Cache::builder()
+                .name("pages")
+                .max_capacity(bytes)
+                .weigher(|_, page: &Arc<FullPage>| page.weight())
+                .build()
+        });
+        let lookups = |result| metrics::counter!(PAGE_LOOKUPS, "result" => result);
+        Self { store, hits: lookups("hit"), misses: lookups("miss"), kept }
+    }
+
+    /// A page by its number.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn page(
+        &self,
+        customer: CustomerId,
+        page: PageNumber,
+        epoch: Epoch,
+        deadline: Deadline,
+    ) -> Result<(Found, Timing), Error> {
+        let fetch = || self.store.trades().page(customer, page, deadline);
+        self.find(customer, page, epoch, fetch).await
+    }
+
+    /// Trades of a history, which must have them, in order of their addresses; of no range, none.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn trades(
+        &self,
+        history: &History,
+        range: Option<SeqRange>,
+        epoch: Epoch,
+        deadline: Deadline,
+    ) -> Result<(Vec<TradeView>, Timing), Error> {
+        let (mut trades, timing) = self.settled(&history.full(), range, epoch, deadline).await?;
+        if let Some((range, tail)) = range.zip(history.last())
+            && tail.page <= range.last.page()
+        {
+            trades.extend(items(tail).filter(|trade| range.contains(trade.seq())));
+        }
+        Ok((trades, timing))
+    }
+
+    /// The same of full pages alone: those of the trades that are on these.
+    ///
+    /// # Errors
+    /// No database in time, or a corrupt bucket.
+    pub async fn settled(
+        &self,
+        full: &FullPages,
+        range: Option<SeqRange>,
+        epoch: Epoch,
+        deadline: Deadline,
+    ) -> Result<(Vec<TradeView>, Timing), Error> {
+        let Some(range) = range else { return Ok(Default::default()) };
+        let mut trades = Vec::with_capacity(range.count() as usize);
+        let (first, last) = (range.first.page(), range.last.page());
+        let (pages, timing) = self.full(full, first, last, epoch, deadline).await?;
+        for page in pages {
+            trades.extend(items(&page.bucket).filter(|trade| range.contains(trade.seq())));
+        }
+        Ok((trades, timing))
+    }
+
+    /// Of full pages those from `first` to `last`.
+    async fn full(
+        &self,
+        full: &FullPages,
+        first: PageNumber,
+        last: PageNumber,
+        epoch: Epoch,
+        deadline: Deadline,
+    ) -> Result<(Vec<Arc<FullPage>>, Timing), Error> {
+        let Some(last) = full.last().map(|end| end.min(last)).filter(|last| first <= *last) else {
+            return Ok(Default::default());
+        };
+        let customer = full.customer();
+        if first == last && (self.remembers(customer, first) || self.turning(full, first, last).is_none()) {
+            let fetch = || async { Ok(full.read(first, last, deadline).await?.pop()) };
+            let (found, timing) = self.find(customer, first, epoch, fetch).await?;
+            let pages = match found {
+                Found::Full(page) => vec![page],
+                // `FullPages::read` gives full pages alone.
+                Found::Tail(_) | Found::Nothing => Vec::new(),
+            };
+            return Ok((pages, timing));
+        }
+        let mut timing = Timing::default();
+        let mut pages = Vec::new();
+        let mut missing: Option<(PageNumber, PageNumber)> = None;
+        for page in first.up_to(last) {
+            let found = self.remembered(customer, page, &mut timing).await;
+            if found.is_none() {
+                missing = Some((missing.map_or(page, |(first, _)| first), page));
+            }
+            pages.push(found);
+        }
+        if let Some((from, to)) = missing {
+            // Those between that are there are read again: one command, whatever is missing.
+            let turning = self.turning(full, from, to);
+            let (low, high) = turning.unwrap_or((from, to));
+            let mut read = timing.database(full.read(low, high, deadline)).await;
+            if turning.is_some() && matches!(read, Err(Error::Corrupt(_))) {
+                // It may be one that nobody has asked for.
+                read = timing.database(full.read(from, to, deadline)).await;
+            }
+            for bucket in read? {
+                let place = bucket.page.get().checked_sub(first.get());
+                let place = place.and_then(|place| pages.get_mut(place as usize));
+                if place.as_ref().is_some_and(|place| place.is_some()) {
+                    continue;
+                }
+                let page = FullPage::new(epoch, customer, bucket);
+                self.remember(customer, &page).await;
+                if let Some(place) = place {
+                    *place = Some(page);
+                }
+            }
+        }
+        Ok((pages.into_iter().flatten().collect(), timing))
+    }
+
+    /// Where somebody is turning pages, one after the other, those to be read at once: the missing ones, and
+    /// a few that will be wanted next. The page on the other side, remembered, tells.
+    fn turning(
+        &self,
+        full: &FullPages,
+        from: PageNumber,
+        to: PageNumber,
+    ) -> Option<(PageNumber, PageNumber)> {
+        let remembered = |page| self.remembers(full.customer(), page);
+        if from.previous().is_some_and(remembered) {
+            let ahead = PageNumber::new(to.get() + READ_AHEAD).ok()?.min(full.last()?);
+            return Some((from, ahead)).filter(|_| ahead > to);
+        }
+        if remembered(to.next()) {
+            let ahead = from.get().saturating_sub(READ_AHEAD).max(1);
+            return Some((PageNumber::new(ahead).ok()?, to)).filter(|(ahead, _)| *ahead < from);
+        }
+        None
+    }
+
+    /// Without counting it as a use.
+    fn remembers(&self, customer: CustomerId, page: PageNumber) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.contains_key(&(customer, page)))
+    }
+
+    async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
+        &self,
+        customer: CustomerId,
+        page: PageNumber,
+        epoch: Epoch,
+        fetch: impl Fn() -> F,
+    ) -> Result<(Found, Timing), Error> {
+        let mut timing = Timing::default();
+        let found = |bucket| Found::new(epoch, customer, bucket);
+        let Some(kept) = &self.kept else {
+            let bucket = timing.database(fetch()).await?;
+            return Ok((found(bucket), timing));
+        };
+        if let Some(page) = self.remembered(customer, page, &mut timing).await {
+            return Ok((Found::Full(page), timing));
+        }
+        let mut asked = None;
+        let ask = async {
+            match fetch().await.map(found) {
+                Ok(Found::Full(page)) => Ok(page),
+                other => {
+                    asked = Some(other);
+                    Err(NotKept)
+                }
+            }
+        };
+        let found = match timing.database(kept.try_get_with((customer, page), ask)).await {
+            Ok(page) => Found::Full(page),
+            Err(_not_kept) => match asked {
+                Some(own) => own?,
+                // Another request asked, before this one did.
+                None => found(timing.database(fetch()).await?),
+            },
+        };
+        Ok((found, timing))
+    }
+
+    /// From memory alone.
+    async fn remembered(
+        &self,
+        customer: CustomerId,
+        page: PageNumber,
+        timing: &mut Timing,
+    ) -> Option<Arc<FullPage>> {
+        let found = self.kept.as_ref()?.get(&(customer, page)).await;
+        timing.cached(found.is_some());
+        if found.is_some() { &self.hits } else { &self.misses }.increment(1);
+        found
+    }
+
+    async fn remember(&self, customer: CustomerId, page: &Arc<FullPage>) {
+        if let Some(kept) = &self.kept {
+            kept.insert((customer, page.bucket.page), Arc::clone(page)).await;
+        }
+    }
+
+    /// Brings the gauges up to date.
+    pub async fn measure(&self) {
+        if let Some(kept) = &self.kept {
+            kept.run_pending_tasks().await;
+            metrics::gauge!(PAGE_BYTES).set(kept.weighted_size() as f64);
+            metrics::gauge!(PAGES_CACHED).set(kept.entry_count() as f64);
+        }
+    }
+}
+
+/// Found, but not to be kept; or not found at all.
+#[derive(Debug)]
+struct NotKept;

@@ -1,0 +1,63 @@
+//! What of a history is to be exported, and as what.
+
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+
+use crate::domain::{CustomerId, DateRange, Invalid, MAX_SAFE_INTEGER, Position};
+use crate::export::Format;
+use crate::http::params::{Reader, customer_parameter, dates, in_query, missing};
+use crate::http::problem::Problem;
+use crate::http::schemas::{date_time, whole};
+
+/// `/customers/{customerId}/trades/export?…`
+pub struct ExportParams {
+    pub customer: CustomerId,
+    /// As given.
+    pub format: Option<Format>,
+    pub after: Position,
+    pub dates: Option<DateRange>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ExportParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        let customer = reader.path("customerId");
+        let format = reader.query("format", |text| match text {
+            "ndjson" => Ok(Format::Ndjson),
+            "csv" => Ok(Format::Csv),
+            _ => Err(Invalid("must be \"ndjson\" or \"csv\"".to_owned())),
+        });
+        let after = reader.query("after", Position::from_str);
+        let dates = dates(&mut reader);
+        reader.finish()?;
+        let after = after.unwrap_or(Position::BEGINNING);
+        customer.map(|customer| Self { customer, format, after, dates }).ok_or_else(missing)
+    }
+}
+
+impl IntoParams for ExportParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let format = ObjectBuilder::new()
+            .schema_type(SchemaType::new(Type::String))
+            .enum_values(Some(["ndjson", "csv"]));
+        vec![
+            customer_parameter(),
+            in_query("format", "Instead of what `Accept` says.", format),
+            in_query(
+                "after",
+                "Only the trades behind this sequence number; 0 is the beginning. Where an export broke off, that of \
+                 its last whole row.",
+                whole(0, MAX_SAFE_INTEGER),
+            ),
+            in_query("from", "Only trades of this moment or later: RFC 3339 with an offset.", date_time()),
+            in_query("to", "Only trades before this moment, which must not be before `from`.", date_time()),
+        ]
+    }
+}

@@ -1,0 +1,150 @@
+//! Turning the pages of a history, and windows on it.
+
+mod params;
+mod snapshot;
+mod view;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
+
+use super::trade::TradeView;
+use crate::domain::{Cursor, DateRange, Order, PageNumber, Window};
+use crate::http::api::Api;
+use crate::http::cache::control::Caching;
+use crate::http::cache::reading::Reading;
+use crate::http::links::{Addresses, Links};
+use crate::http::problem::{Kind, PageProblems, Problem};
+use crate::store::history::History;
+use params::{ListParams, Selection};
+use snapshot::{Moment, Snapshot};
+use view::ListingView;
+
+/// List trades: a page, a window, or a span of time
+///
+/// Any page of a history; or, with `after`, `before` or `limit`, the trades nearest a cursor, whatever
+/// pages they are on: both with exact totals. The links to the next and previous windows name the moment of
+/// these totals (`asOf`): a walk along them is through the history as it was when it began, as far as
+/// pages were full by then, and such windows never change. With `from` or `to` only those of a span of time, and
+/// without totals. Always with links to what is around. An unknown customer has an empty first page.
+#[utoipa::path(
+    get,
+    path = "/v1/customers/{customerId}/trades",
+    operation_id = "listTrades",
+    tag = "Trades",
+    params(ListParams),
+    responses(
+        (
+            status = 200, description = "The page, or the window.", body = ListingView,
+            headers(
+                ("Link" = String, description = "The links of the body but `newer`, as RFC 8288 has it."),
+                ("ETag" = String, description = "Changes when the history grows; of a window in full pages with `asOf`, never."),
+                ("Cache-Control" = String, description = "Of a window in full pages with `asOf`, `immutable`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds at the database. `cache`: whether all full pages were in memory."),
+            ),
+            example = json!({
+                "customerId": 7, "order": "asc", "page": 1, "full": false, "totalTrades": 1, "totalPages": 1,
+                "items": [{ "seq": 1, "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54", "date": "2004-01-09T00:00:00.000Z" }],
+                "links": {
+                    "self": "/v1/customers/7/trades", "first": "/v1/customers/7/trades?page=1",
+                    "last": "/v1/customers/7/trades?page=1"
+                }
+            })
+        ),
+        (status = 304, description = "`If-None-Match` names what there is."),
+        PageProblems,
+    ),
+)]
+pub async fn list(
+    State(api): State<Arc<Api>>,
+    uri: Uri,
+    ListParams { customer, order: given, selection }: ListParams,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    let order = given.unwrap_or(Order::Ascending);
+    let mut addresses = Addresses { own: &uri, customer, order: given, dates: None };
+    let view = |items, links| ListingView::new(customer, order, items, links);
+    let snapshot = Snapshot::of(&selection);
+    // Whoever names a snapshot's tag has seen it: nothing need be looked for.
+    if let Some(snapshot) = snapshot
+        && let Some(unchanged) = reading.named(|epoch| snapshot.caching(epoch, customer))
+    {
+        return Ok(unchanged);
+    }
+    let history = match Moment::find(&api, customer, snapshot, &mut reading).await? {
+        Moment::Now(history) => history,
+        Moment::Then(then, full) => {
+            let caching = then.caching(reading.epoch, customer);
+            let found = api.pages.settled(&full, then.span().seqs(), reading.epoch, reading.deadline).await?;
+            let items = reading.looked_up(found);
+            let links = addresses.around_window(then.span(), then.limit(), then.totals());
+            return Ok(answer(reading, &caching, view(items, links).counting(then.totals())));
+        }
+    };
+    let totals = history.totals();
+    let last_page = totals.last_page().unwrap_or(PageNumber::FIRST);
+    if matches!(selection, Selection::Page(Some(page)) if page > last_page) {
+        return Err(Problem::new(Kind::PageNotFound, "The history has fewer pages."));
+    }
+    let caching = Caching::of_tail(reading.epoch, customer, totals);
+    if let Some(unchanged) = reading.unchanged(&caching) {
+        return Ok(unchanged);
+    }
+    let view = match selection {
+        Selection::Page(number) => {
+            let first = if order == Order::Descending { last_page } else { PageNumber::FIRST };
+            let number = number.unwrap_or(first);
+            let seqs = totals.on_page(number);
+            let found = api.pages.trades(&history, seqs, reading.epoch, reading.deadline).await?;
+            let items = reading.looked_up(found);
+            view(items, addresses.around_page(number, totals)).counting(totals).of_page(number)
+        }
+        Selection::Window(window, _) => {
+            let span = window.span(totals);
+            let found = api.pages.trades(&history, span.seqs(), reading.epoch, reading.deadline).await?;
+            let items = reading.looked_up(found);
+            view(items, addresses.around_window(span, window.limit, totals)).counting(totals)
+        }
+        Selection::Dates(dates, window) => {
+            addresses.dates = Some(dates);
+            let (items, links) = dated(&history, dates, window, &addresses, &mut reading).await?;
+            view(items, links)
+        }
+    };
+    Ok(answer(reading, &caching, view))
+}
+
+fn answer(reading: Reading, caching: &Caching, view: ListingView) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.extend(view.links.header().map(|links| (header::LINK, links)));
+    reading.answer(caching, (headers, Json(view)))
+}
+
+/// The trades of a span of time nearest a cursor. One more than asked for tells whether there are more.
+async fn dated(
+    history: &History,
+    dates: DateRange,
+    window: Window,
+    addresses: &Addresses<'_>,
+    reading: &mut Reading,
+) -> Result<(Vec<TradeView>, Links), Problem> {
+    let limit = window.limit.get();
+    let found = history.dated(dates, window.cursor, limit + 1, reading.deadline);
+    let mut found = reading.database(found).await?;
+    let filled_by = (found.len() > limit).then(|| match window.cursor {
+        Cursor::After(_) => {
+            found.truncate(limit);
+            found.last().map(|(seq, _)| *seq)
+        }
+        Cursor::Before(_) | Cursor::End => {
+            found.remove(0);
+            found.first().map(|(seq, _)| *seq)
+        }
+    });
+    let span = window.searched(history.totals(), filled_by.flatten());
+    let items = found.into_iter().map(|(seq, trade)| TradeView::new(seq, trade)).collect();
+    Ok((items, addresses.around_window(span, window.limit, history.totals())))
+}

@@ -1,0 +1,70 @@
+//! The JSON of a listing, and its documentation.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::{CustomerId, Order, PAGE_SIZE, PageNumber, Totals};
+use crate::http::history::trade::TradeView;
+use crate::http::links::Links;
+use crate::http::schemas::{order, ordinal};
+
+/// A page of a history, or a window, with the totals of the same moment and links to others.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TradeListing)]
+pub struct ListingView {
+    #[schema(schema_with = ordinal)]
+    customer_id: CustomerId,
+    #[serde(serialize_with = "order_name")]
+    #[schema(schema_with = order)]
+    order: Order,
+    /// Of a page: its permanent ordinal, whatever the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = ordinal, required = false)]
+    page: Option<PageNumber>,
+    /// Of a page: whether it is final. A full page never changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    full: Option<bool>,
+    /// How many trades the history holds, or of a walk held when it began. Absent where dates are asked for: what of them there is was not
+    /// counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    total_trades: Option<u64>,
+    /// On how many pages. Absent where `totalTrades` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    total_pages: Option<u64>,
+    /// In `order`: up to ten trades of a page, up to `limit` of a window.
+    #[schema(max_items = 100)]
+    items: Vec<TradeView>,
+    pub links: Links,
+}
+
+impl ListingView {
+    /// Of trades in order of their addresses.
+    pub fn new(customer_id: CustomerId, order: Order, mut items: Vec<TradeView>, links: Links) -> Self {
+        if order == Order::Descending {
+            items.reverse();
+        }
+        let (page, full, total_trades, total_pages) = Default::default();
+        Self { customer_id, order, page, full, total_trades, total_pages, items, links }
+    }
+
+    /// With totals.
+    pub fn counting(self, totals: Totals) -> Self {
+        Self { total_trades: Some(totals.trades()), total_pages: Some(totals.pages()), ..self }
+    }
+
+    /// Of this page.
+    pub fn of_page(self, page: PageNumber) -> Self {
+        Self { page: Some(page), full: Some(self.items.len() == PAGE_SIZE), ..self }
+    }
+}
+
+fn order_name<S: serde::Serializer>(order: &Order, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match order {
+        Order::Ascending => "asc",
+        Order::Descending => "desc",
+    })
+}

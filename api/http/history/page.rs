@@ -1,0 +1,94 @@
+//! A page by its number.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequestParts, State};
+use axum::http::header;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
+
+use super::trade::TradePage;
+use crate::domain::{CustomerId, PageNumber};
+use crate::http::api::Api;
+use crate::http::cache::control::Caching;
+use crate::http::cache::pages::Found;
+use crate::http::cache::reading::Reading;
+use crate::http::params::{Reader, customer_parameter, in_path, missing};
+use crate::http::problem::{Kind, PageProblems, Problem};
+
+/// `/customers/{customerId}/trades/pages/{page}`
+pub struct PageParams {
+    pub customer: CustomerId,
+    pub page: PageNumber,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PageParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        let (customer, page) = (reader.path("customerId"), reader.path("page"));
+        reader.finish()?;
+        customer.zip(page).map(|(customer, page)| Self { customer, page }).ok_or_else(missing)
+    }
+}
+
+impl IntoParams for PageParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![customer_parameter(), in_path("page", "Permanent ordinal of the page, from 1.", 1)]
+    }
+}
+
+/// Read a page as it is stored
+///
+/// The bucket itself: no totals, no links. `full` says that it is final: then it may be kept for ever, as
+/// `Cache-Control` says, too.
+#[utoipa::path(
+    get,
+    path = "/v1/customers/{customerId}/trades/pages/{page}",
+    operation_id = "getPage",
+    tag = "Trades",
+    params(PageParams),
+    responses(
+        (
+            status = 200, description = "The page.", body = TradePage,
+            headers(
+                ("ETag" = String, description = "Of a full page, the same for ever."),
+                ("Cache-Control" = String, description = "Of a full page, `immutable`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds at the database. `cache`: whether it was in memory."),
+            ),
+            example = json!({
+                "customerId": 7, "page": 1, "full": false, "firstSeq": 1, "count": 1,
+                "items": [{ "seq": 1, "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54", "date": "2004-01-09T00:00:00.000Z" }]
+            })
+        ),
+        (status = 304, description = "`If-None-Match` names what there is."),
+        PageProblems,
+    ),
+)]
+pub async fn page(
+    State(api): State<Arc<Api>>,
+    PageParams { customer, page }: PageParams,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    // Whoever names the tag of a full page has seen it full: nothing need be looked for.
+    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, customer, page)) {
+        return Ok(unchanged);
+    }
+    let found = api.pages.page(customer, page, reading.epoch, reading.deadline).await?;
+    match reading.looked_up(found) {
+        Found::Full(page) => Ok(reading.answer(&page.caching, json(page.json.clone()))),
+        Found::Tail(tail) => {
+            let caching = Caching::of_tail(reading.epoch, customer, tail.totals());
+            Ok(reading.answer(&caching, json(TradePage::new(customer, &tail).json())))
+        }
+        Found::Nothing => Err(Problem::new(Kind::PageNotFound, "The history has no such page.")),
+    }
+}
+
+fn json(bytes: Bytes) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], bytes)
+}

@@ -1,0 +1,245 @@
+//! Uploads: a trade a line, any number of lines, committed as they come.
+//!
+//! The body is read by a task of its own ([`read`]), which hands parsed lines to the engine
+//! ([`crate::ingest`]) no faster than it takes them, so that memory is bounded and a slow database slows
+//! the client. The engine goes on when the client has hung up, with what was read: a trade that was
+//! sent whole is stored or its outcome told to the log.
+//!
+//! An upload has no deadline as a whole. What bounds it: the body must come at a least pace ([`read`]), each
+//! piece of the answer must be taken in time, the database may be away for [`PATIENCE`], and when the
+//! service stops no more is read or sent, so that it ends before the drain does.
+//!
+//! Uploads have places of their own (`--max-uploads`), so that they never keep other requests out
+//! ([`crate::http::middleware::admission`]), and one budget for the memory that they hold together ([`quota`]).
+//!
+//! It ends with the truth. Every line is stored, refused, unknown or not stored, and the answer says
+//! which ([`ending`]): as one summary, or line by line ([`outcomes`]).
+
+mod ending;
+mod measured;
+mod outcomes;
+pub mod quota;
+mod read;
+mod summary;
+mod views;
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use futures_util::stream;
+use http_body_util::BodyExt;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::new_trade::NewTradeLine;
+use crate::domain::{CustomerId, IdempotencyKey};
+use crate::http::api::Api;
+use crate::http::body::{NDJSON, expect};
+use crate::http::deadline::REQUEST;
+use crate::http::idempotency::Key;
+use crate::http::middleware::accept;
+use crate::http::middleware::compression::Whole;
+use crate::http::middleware::drain_body::StillRead;
+use crate::http::places::LongPlace;
+use crate::http::problem::{Kind, ManyProblems, Problem};
+use crate::ingest::{self, Destination, Options, Report, Watch};
+use crate::store;
+use measured::Measured;
+use outcomes::Outcomes;
+use quota::WAITING_OF_MANY;
+use read::{BadLine, Reader};
+use summary::Summary;
+pub use views::{ManyUploadedView, OutcomeView, UploadedView};
+
+/// How long the database may be away, with nothing of a batch stored all the while: longer than an
+/// election takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// When an upload has ended before its body, the rest of the body is read and dropped for so long: many
+/// clients read no answer before they have sent all. A client has as long to take the end of its answer.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// When the service stops, what was read is sent for so long.
+const STOPPING: Duration = Duration::from_secs(1);
+
+// An upload that is stopped ends before the drain does, which is some seconds longer than a request: after its
+// last command, and a client that neither takes the answer nor ends its body.
+const _: () =
+    assert!(STOPPING.as_secs() + store::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2);
+
+/// Lines that wait, with one history: two batches, as only one can be under way.
+const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
+
+/// Customers told apart in a summary, at 15 bytes each.
+const MOST_CUSTOMERS: usize = 10_000;
+
+/// A trade a line, still to be read.
+pub struct LinesBody(Body);
+
+impl FromRequest<Arc<Api>> for LinesBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &Arc<Api>) -> Result<Self, Problem> {
+        expect(request.headers(), &[NDJSON])?;
+        Ok(Self(request.into_body()))
+    }
+}
+
+/// An upload that is about to begin.
+pub struct Upload {
+    pub api: Arc<Api>,
+    /// Whose history it is; `None` where each line says.
+    pub customer: Option<CustomerId>,
+    pub key: Option<IdempotencyKey>,
+    pub headers: HeaderMap,
+    /// Every upload has one.
+    pub place: Option<Extension<LongPlace>>,
+    pub body: Body,
+}
+
+/// Append trades of many customers
+///
+/// Takes a trade a line, each with its `customerId`, and stores each customer's at the end of that
+/// customer's history, in their order, as they come. As an upload to one history it has any length and no
+/// deadline, and is answered by one summary, or with `Accept: application/x-ndjson` by a line of outcome
+/// for each line. With an `Idempotency-Key` it may be sent again, whatever came of it, and continues: the
+/// key is each customer's own. The summary counts up to 10,000 customers; `moreCustomers` says that there are more.
+#[utoipa::path(
+    post,
+    path = "/v1/trades",
+    operation_id = "uploadTrades",
+    tag = "Trades",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "A new name for each new upload, 1 to 255 visible ASCII characters, such as a UUID; the same name for the same lines sent again.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
+    ),
+    request_body(
+        content = NewTradeLine, content_type = "application/x-ndjson",
+        description = "One JSON object a line, of at most 64 KiB. Blank lines are passed over.",
+        example = json!({ "customerId": 7, "type": "buy", "ticker": "MDB", "qty": 419 })
+    ),
+    responses(
+        (
+            status = 200,
+            description = "As JSON: all lines have come to an end; those that are not in `problems` are stored, durably. As NDJSON: a line of outcome for each line, in order, as it is stored; where the last has no `line`, it ended early, and that line says why.",
+            content(
+                (ManyUploadedView = "application/json", example = json!({ "stored": 2, "refused": 0, "problems": [], "customers": 2 })),
+                (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "customerId": 7, "seq": 1 }))
+            )
+        ),
+        ManyProblems,
+    ),
+)]
+pub async fn append_many(
+    State(api): State<Arc<Api>>,
+    Key(key): Key,
+    place: Option<Extension<LongPlace>>,
+    headers: HeaderMap,
+    LinesBody(body): LinesBody,
+) -> Response {
+    Upload { api, customer: None, key, headers, place, body }.answer().await
+}
+
+impl Upload {
+    /// Stores what comes, and answers.
+    pub async fn answer(self) -> Response {
+        if accept::takes_lines(&self.headers) {
+            return self.by_lines();
+        }
+        // A task, because a client that hangs up would cut it off.
+        let stored = tokio::spawn(async move {
+            let (customer, mut summary) = (self.customer, Summary::default());
+            let (report, rest) = self.store(&mut summary).await;
+            rest.linger().await;
+            ending::of(report, summary, customer)
+        });
+        match stored.await {
+            Ok(Ok(view)) => Json(view).into_response(),
+            Ok(Err(problem)) => problem.into_response(),
+            Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
+        }
+    }
+
+    /// Answers at once, and goes on.
+    fn by_lines(self) -> Response {
+        let (send, receive) = mpsc::channel::<Bytes>(1);
+        tokio::spawn(async move {
+            let (customer, limit) = (self.customer, self.api.limits.body_timeout);
+            let mut outcomes = Outcomes::new(send, customer.is_none(), limit);
+            let (report, rest) = self.store(&mut outcomes).await;
+            let ended = ending::of(report, Summary::default(), customer);
+            let whole = outcomes.finish(ended.err(), LINGER).await;
+            // The answer's end would end the connection.
+            rest.linger().await;
+            if whole {
+                outcomes.end().await;
+            }
+        });
+        let lines = stream::unfold(Some(receive), async |receive| {
+            let mut receive = receive?;
+            match receive.recv().await {
+                Some(lines) if lines == outcomes::END => None,
+                Some(lines) => Some((Ok(lines), Some(receive))),
+                None => Some((Err(std::io::Error::from(ErrorKind::UnexpectedEof)), None)),
+            }
+        });
+        let mut response = Body::from_stream(lines).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON));
+        response.extensions_mut().insert(StillRead);
+        // A compressor keeps lines back until it has enough of them.
+        response.extensions_mut().insert(Whole);
+        response
+    }
+
+    async fn store(self, watch: &mut (impl Watch<BadLine> + Send)) -> (Report, Rest) {
+        let Self { api, customer, key, headers: _, place, body } = self;
+        let began = api.clock.now();
+        // The record of a key gives one date to all lines without one, in every attempt.
+        let clock = key.is_none().then(|| api.clock.clone());
+        let to = Destination { trades: api.store.trades().clone(), key, began };
+        let many = customer.is_none();
+        let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
+        let options = Options { strict: false, many, waiting, patience: PATIENCE, customers: MOST_CUSTOMERS };
+        let (chunks, incoming) = mpsc::channel(1);
+        let reader = Reader::new(chunks, customer, clock, api.limits.body_timeout);
+        let reading = tokio::spawn(reader.run(body));
+        let (stop, mut stopped) = mpsc::channel(2);
+        let ready = api.ready.clone();
+        let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
+            ready.ended().await;
+            // No more is read; and soon no more is sent.
+            let _ = stop.send(()).await;
+            tokio::time::sleep(STOPPING).await;
+            let _ = stop.send(()).await;
+        }));
+        let mut measured = Measured::new(watch);
+        let report =
+            ingest::run(incoming, &to, options, api.uploads.budget(), &mut stopped, &mut measured).await;
+        measured.ended(&report);
+        (report, Rest { reading, _place: place })
+    }
+}
+
+/// What is left of a body.
+struct Rest {
+    reading: JoinHandle<Option<Body>>,
+    _place: Option<Extension<LongPlace>>,
+}
+
+impl Rest {
+    /// Reads and drops it, while there is time.
+    async fn linger(self) {
+        let rest = async {
+            if let Ok(Some(mut body)) = self.reading.await {
+                while !body.is_end_stream() && matches!(body.frame().await, Some(Ok(_))) {}
+            }
+        };
+        let _ = tokio::time::timeout(LINGER, rest).await;
+    }
+}

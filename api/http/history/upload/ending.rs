@@ -1,0 +1,89 @@
+//! How an upload ended: all of it, or what was in its way and which lines are where.
+
+use std::io::ErrorKind;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::summary::Summary;
+use super::views::{CountsView, LinesView, ManyUploadedView, UploadedView};
+use crate::domain::CustomerId;
+use crate::http::history::append::view::RangeView;
+use crate::http::problem::{self, Kind, Problem};
+use crate::ingest::{End, Report};
+use crate::store::history::Cause;
+
+/// The summary of either kind of upload.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum View {
+    One(UploadedView),
+    Many(ManyUploadedView),
+}
+
+/// The summary of an upload to one history, or to many; or the problem that ended it, with all that is
+/// known of its lines. Logged here, in other words than the client's.
+pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>) -> Result<View, Problem> {
+    let Report { stored, refused, ranges, customers, end, unknown_lines, left_lines, .. } = report;
+    let mut problems = summary.problems;
+    problems.sort_by_key(|problem| problem.line);
+    let problems_omitted = Some(summary.omitted).filter(|&omitted| omitted > 0);
+    let counts = CountsView { stored, refused, problems, problems_omitted };
+    let view = match customer {
+        Some(customer_id) => View::One(UploadedView {
+            customer_id,
+            ranges: ranges.kept().iter().map(RangeView::new).collect(),
+            ranges_omitted: Some(ranges.omitted()).filter(|&omitted| omitted > 0),
+            counts,
+        }),
+        None => View::Many(ManyUploadedView {
+            customers: customers.count(),
+            more_customers: customers.more(),
+            counts,
+        }),
+    };
+    let Some(end) = end else { return Ok(view) };
+    let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
+    let customer = customer.map(|customer| customer.get());
+    tracing::warn!(customer, stored, refused, unknown, ?end, "an upload ended early");
+    let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
+    let (kind, why) = match end {
+        End::Database(Cause::KeyReused) if stored == 0 => {
+            let (kind, why) = problem::why(Cause::KeyReused);
+            return Err(Problem::new(kind, format!("{why} This request stored nothing.")));
+        }
+        End::Database(cause) => {
+            let (kind, why) = problem::why(cause);
+            (kind, why.to_owned())
+        }
+        End::Interrupted => (Kind::ShuttingDown, "This instance is stopping.".to_owned()),
+        // The reader's own words.
+        End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => {
+            (Kind::BodyTimeout, error.to_string())
+        }
+        End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
+            (Kind::TimedOut, "The answer was not taken in time.".to_owned())
+        }
+        End::Unreadable(_) | End::BadRow | End::Server(_) => {
+            (Kind::MalformedJson, "The body ended before its end.".to_owned())
+        }
+    };
+    let mut members = match serde_json::to_value(view) {
+        Ok(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    members.remove("customerId");
+    let views = |lines: Vec<_>| json!(lines.into_iter().map(LinesView::from).collect::<Vec<_>>());
+    if !unknown_lines.is_empty() {
+        members.insert("unknownLines".to_owned(), views(unknown_lines));
+    }
+    members.insert("notStoredLines".to_owned(), views(left_lines));
+    let (kind, detail) = if is_unknown {
+        (Kind::OutcomeUnknown, format!("{why} Lines in `unknownLines` may or may not be stored."))
+    } else if stored > 0 {
+        (Kind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
+    } else {
+        (kind, format!("{why} Nothing was stored."))
+    };
+    Err(Problem::new(kind, detail).with(members))
+}

@@ -1,0 +1,89 @@
+//! What is measured of uploads, beside whatever else hears of them.
+
+use std::io;
+
+use ::metrics::{Counter, Gauge};
+
+use super::read::BadLine;
+use crate::ingest::{End, Report, Row, RowEnd, Sent, Watch};
+use crate::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
+
+/// Counts an upload, and its lines as they go by. Under way until it is dropped.
+pub(super) struct Measured<'a, W> {
+    inner: &'a mut W,
+    under_way: Gauge,
+    read: Counter,
+    stored: Counter,
+    refused: Counter,
+}
+
+impl<'a, W> Measured<'a, W> {
+    pub(super) fn new(inner: &'a mut W) -> Self {
+        let under_way = metrics::gauge!(UPLOADS_UNDER_WAY);
+        under_way.increment(1);
+        let lines = |result| metrics::counter!(UPLOADED_LINES, "result" => result);
+        let read = metrics::counter!(LINES_READ);
+        Self { inner, under_way, read, stored: lines("stored"), refused: lines("refused") }
+    }
+
+    /// It is over.
+    pub(super) fn ended(self, report: &Report) {
+        let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
+        for (result, lines) in [("unknown", unknown), ("not_stored", report.left())] {
+            metrics::counter!(UPLOADED_LINES, "result" => result).increment(lines);
+        }
+        let result = match &report.end {
+            None => "finished",
+            Some(End::Database(_)) => "failed",
+            Some(End::Interrupted) => "stopped",
+            Some(End::Unreadable(_) | End::BadRow | End::Server(_)) => "abandoned",
+        };
+        metrics::counter!(UPLOADS, "result" => result).increment(1);
+    }
+}
+
+impl<W> Drop for Measured<'_, W> {
+    fn drop(&mut self) {
+        self.under_way.decrement(1);
+    }
+}
+
+impl<W: Watch<BadLine> + Send> Watch<BadLine> for Measured<'_, W> {
+    fn came(&mut self, row: &Row) {
+        self.read.increment(1);
+        self.inner.came(row);
+    }
+
+    fn bad(&mut self, bad: BadLine) {
+        self.read.increment(1);
+        self.refused.increment(1);
+        self.inner.bad(bad);
+    }
+
+    fn sent(&mut self, sent: &Sent) {
+        let stored = sent.ends.iter().filter(|end| matches!(end, RowEnd::Stored(_))).count();
+        self.stored.increment(stored as u64);
+        self.refused.increment((sent.ends.len() - stored) as u64);
+        self.inner.sent(sent);
+    }
+
+    fn progress(&mut self, report: &Report) {
+        self.inner.progress(report);
+    }
+
+    fn waiting(&mut self, why: &str) {
+        self.inner.waiting(why);
+    }
+
+    fn full(&self) -> bool {
+        self.inner.full()
+    }
+
+    fn held(&self) -> usize {
+        self.inner.held()
+    }
+
+    fn hand_on(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        self.inner.hand_on()
+    }
+}

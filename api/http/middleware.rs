@@ -1,0 +1,31 @@
+//! What is around the routes: one file a layer, composed here.
+
+pub mod accept;
+mod access_log;
+pub mod admission;
+pub mod compression;
+pub mod cors;
+pub mod drain_body;
+pub mod hosts;
+mod measure;
+mod outer;
+pub mod request_id;
+
+use axum::Router;
+
+use super::api::Limits;
+use super::problem::Render;
+use cors::Origins;
+use hosts::Hosts;
+use outer::Outer;
+
+/// Puts around routes what is around every request, from the outside in.
+pub fn surround<S: Clone + Send + Sync + 'static>(
+    routes: Router<S>,
+    limits: Limits,
+    origins: Origins,
+    hosts: Hosts,
+) -> Router<S> {
+    // Together, because a request copies whatever one `layer` after another is wrapped around.
+    routes.layer((Outer::new(limits), cors::layer(origins), compression::layer(), Render, hosts))
+}

@@ -1,0 +1,211 @@
+//! Which answers a client can take. Every answer is JSON, except that of an export, and that of an upload whose
+//! client asks for a JSON text a line. A client that excludes the answer is refused before anything is done, so that
+//! an append is not stored.
+//!
+//! A streamed answer needs HTTP/1.1. Its length is not known beforehand, so it is sent in chunks, and when it breaks
+//! off the last chunk is missing (RFC 9112, 6.3). In HTTP/1.0 it would end with its connection, and one that breaks off
+//! would look whole. Resetting the connection is not enough: the system closes the connections of a killed process
+//! in order, and a forwarder of connections may turn a reset into an ordinary end.
+//!
+//! The status is 505, although RFC 9110 speaks of the *major* version there. 426 would have to name a protocol in
+//! `Upgrade`. HTTP/1.0 does not know that header, and a proxy that passes it on to a client of HTTP/2 makes the answer
+//! malformed (nginx does).
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+
+use crate::http::body::NDJSON;
+use crate::http::problem::{Kind, Problem};
+
+/// Refuses clients of HTTP/1.0 where the answer is streamed, clients that exclude JSON where it is not, and clients
+/// that exclude all the encodings that are made here. The handler of a streamed answer looks at `Accept` itself.
+///
+/// # Errors
+/// The client can not take the answer.
+pub fn takes_answer(request: &Request, streamed: bool) -> Result<(), Problem> {
+    let refuse = |detail: &str| Err(Problem::new(Kind::NotAcceptable, detail));
+    if streamed && request.version() < Version::HTTP_11 {
+        let why = "This answer is streamed, which takes HTTP/1.1 or later; the request, or a proxy on its way, speaks HTTP/1.0. Nothing was done.";
+        return Err(Problem::new(Kind::HttpVersionNotSupported, why));
+    }
+    let headers = request.headers();
+    if !streamed && !takes_json(headers) {
+        return refuse("The answer is `application/json`, which `Accept` excludes.");
+    }
+    if !takes_encoding(headers) {
+        return refuse(
+            "The answer is sent as it is, or as `gzip` or `zstd`; `Accept-Encoding` excludes all three.",
+        );
+    }
+    Ok(())
+}
+
+/// Whether it takes the answer of all routes but one.
+fn takes_json(headers: &HeaderMap) -> bool {
+    preferred(headers, &["application/json"]).is_some()
+}
+
+/// Which of these media types the client would rather have, each by the weight of the media range that is as
+/// exact as any (RFC 9110, 12.5.1), of equals the first one. None with a weight of 0 is taken. A header
+/// without one well-formed range excludes nothing.
+pub fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
+    let ranges: Vec<_> = listed(headers, header::ACCEPT).filter(|(range, _)| range.contains('/')).collect();
+    let named = |named: &str| {
+        let weights = ranges.iter().filter(|(range, _)| range.eq_ignore_ascii_case(named));
+        weights.map(|(_, weight)| *weight).max_by(f32::total_cmp)
+    };
+    let weight = |media: &str| {
+        let all_of_its_type = media.split('/').next().map(|kind| format!("{kind}/*")).unwrap_or_default();
+        let exactest = [media, &all_of_its_type, "*/*"].into_iter().find_map(named);
+        exactest.unwrap_or(if ranges.is_empty() { 1.0 } else { 0.0 })
+    };
+    let weighed = offered.iter().map(|media| (*media, weight(media))).filter(|(_, weight)| *weight > 0.0);
+    // The last of equals would be the greatest: backwards that is the first one.
+    weighed.rev().max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(media, _)| media)
+}
+
+/// Whether it names a JSON text a line, so that an upload is answered line by line.
+pub fn takes_lines(headers: &HeaderMap) -> bool {
+    listed(headers, header::ACCEPT).any(|(range, weight)| weight > 0.0 && range.eq_ignore_ascii_case(NDJSON))
+}
+
+/// Whether it takes the bytes as they are, or compressed in a way that they are compressed here.
+fn takes_encoding(headers: &HeaderMap) -> bool {
+    weight_of_coding(headers, "identity").unwrap_or(1.0) > 0.0
+        || ["gzip", "zstd"].iter().any(|coding| weight_of_coding(headers, coding).unwrap_or(0.0) > 0.0)
+}
+
+/// Whether it takes gzip, and would not rather have the bytes as they are.
+pub fn prefers_gzip(headers: &HeaderMap) -> bool {
+    let gzip = weight_of_coding(headers, "gzip").unwrap_or(0.0);
+    gzip > 0.0 && gzip >= weight_of_coding(headers, "identity").unwrap_or(0.0)
+}
+
+/// The weight that the client gives a content coding, by its name or with all others; `None` where it says nothing.
+fn weight_of_coding(headers: &HeaderMap, coding: &str) -> Option<f32> {
+    let named = |named: &str| {
+        listed(headers, header::ACCEPT_ENCODING)
+            .find(|(listed, _)| listed.eq_ignore_ascii_case(named))
+            .map(|(_, weight)| weight)
+    };
+    named(coding).or_else(|| named("*"))
+}
+
+/// The elements of a header, each without its parameters, and its weight. One that is none is taken
+/// for 1.
+fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = (&str, f32)> {
+    let lines = headers.get_all(name).into_iter().filter_map(|line: &HeaderValue| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).filter_map(|element| {
+        let (named, parameters) = element.split_once(';').unwrap_or((element, ""));
+        let weight = parameters.split(';').find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse::<f32>().unwrap_or(1.0))
+        });
+        Some((named.trim(), weight.unwrap_or(1.0))).filter(|(named, _)| !named.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn json_is_taken_unless_it_is_excluded() {
+        for accept in [
+            "*/*",
+            "application/json",
+            "APPLICATION/JSON; charset=utf-8",
+            "application/*;q=0.1",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "application/problem+json, application/json",
+            "*/*;q=0, application/json",
+            "application/json;q=high",
+            "",
+            "garbage",
+        ] {
+            assert!(takes_json(&with(header::ACCEPT, accept)), "{accept:?}");
+        }
+        for accept in [
+            "text/html",
+            "application/problem+json",
+            "application/jsonp",
+            "application/json;q=0",
+            "application/json;q=0.000, */*",
+            "application/*;q=0, */*",
+            "*/*;q=0",
+            "text/csv, garbage",
+        ] {
+            assert!(!takes_json(&with(header::ACCEPT, accept)), "{accept:?}");
+        }
+        assert!(takes_json(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn lines_are_only_sent_to_who_names_them() {
+        for (accept, lines) in [
+            ("application/x-ndjson", true),
+            ("application/json, Application/X-NDJSON;q=0.1", true),
+            ("application/x-ndjson;q=0", false),
+            ("application/*", false),
+            ("*/*", false),
+        ] {
+            assert_eq!(takes_lines(&with(header::ACCEPT, accept)), lines, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn the_heaviest_is_preferred_and_of_equals_the_first() {
+        let offered = ["application/x-ndjson", "text/csv"];
+        for (accept, chosen) in [
+            ("", Some(offered[0])),
+            ("*/*", Some(offered[0])),
+            ("garbage", Some(offered[0])),
+            ("text/csv", Some(offered[1])),
+            ("TEXT/CSV; header=present", Some(offered[1])),
+            ("text/*", Some(offered[1])),
+            ("text/csv, application/x-ndjson", Some(offered[0])),
+            ("text/csv, application/x-ndjson;q=0.9", Some(offered[1])),
+            ("*/*;q=0.5, text/csv", Some(offered[1])),
+            ("*/*, application/x-ndjson;q=0", Some(offered[1])),
+            ("application/json", None),
+            ("text/csv;q=0", None),
+        ] {
+            assert_eq!(preferred(&with(header::ACCEPT, accept), &offered), chosen, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn some_encoding_is_taken_unless_all_are_excluded() {
+        for accept in
+            ["", "br", "gzip;q=0", "identity;q=0, gzip", "*;q=0, identity", "*;q=0, zstd;q=0.1", "*"]
+        {
+            assert!(takes_encoding(&with(header::ACCEPT_ENCODING, accept)), "{accept:?}");
+        }
+        for accept in ["identity;q=0", "*;q=0", "br, identity;q=0", "gzip;q=0, zstd;q=0, identity;q=0, *"] {
+            assert!(!takes_encoding(&with(header::ACCEPT_ENCODING, accept)), "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn gzip_is_preferred_where_it_is_taken() {
+        for (accept, gzip) in [
+            ("gzip", true),
+            ("gzip, deflate, br, zstd", true),
+            ("identity, GZIP", true),
+            ("gzip;q=0.1", true),
+            ("*", true),
+            ("", false),
+            ("br, zstd", false),
+            ("gzip;q=0, *", false),
+            ("identity, gzip;q=0.5", false),
+            ("*;q=0", false),
+        ] {
+            assert_eq!(prefers_gzip(&with(header::ACCEPT_ENCODING, accept)), gzip, "{accept:?}");
+        }
+        assert!(!prefers_gzip(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,38 @@
+//! One event a request, with its id, in target `pagebucket::access`.
+
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, Uri};
+use tracing::Span;
+
+use super::request_id::RequestId;
+
+/// What the log says of a request, before its answer is known.
+pub struct Line {
+    id: RequestId,
+    method: Method,
+    uri: Uri,
+}
+
+impl Line {
+    pub fn of(id: RequestId, request: &Request) -> Self {
+        Self { id, method: request.method().clone(), uri: request.uri().clone() }
+    }
+
+    /// Around all that is done for the request.
+    pub fn span(&self) -> Span {
+        tracing::info_span!("request", id = self.id.as_str())
+    }
+
+    pub fn write(&self, status: StatusCode, took: Duration) {
+        tracing::info!(
+            target: "pagebucket::access",
+            id = self.id.as_str(),
+            method = %self.method,
+            path = self.uri.path(),
+            status = status.as_u16(),
+            milliseconds = took.as_secs_f64() * 1000.0,
+        );
+    }
+}

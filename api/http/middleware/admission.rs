@@ -1,0 +1,162 @@
+//! Which requests under `/v1` are let in, and until when: how many at once, what their clients take, and how long. The
+//! [`Policy`] of each route decides.
+//!
+//! Uploads have places of their own: however many there are and however slow their clients, they keep no other
+//! requests out. (An export has one of `--max-requests` until its answer begins, and one of
+//! `--max-exports` until it ends.)
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tower_layer::Layer;
+use tower_service::Service;
+use utoipa_axum::router::UtoipaMethodRouter;
+
+use super::accept;
+use crate::http::api::Ready;
+use crate::http::body;
+use crate::http::deadline::{REQUEST, RequestDeadline};
+use crate::http::places::{LongPlace, Place, Places};
+use crate::http::problem::{Kind, Problem};
+
+/// What a route answers, and how long that may take. It is given where the route is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// JSON, within the time of a request.
+    Json,
+    /// The same, unless the request is a POST of lines. That is an upload: it takes as long as its client keeps its
+    /// pace, and is answered line by line if `Accept` asks for lines.
+    JsonOrUpload,
+    /// Rows that are streamed, in a media type that the handler chooses. The answer begins within the time of a
+    /// request.
+    Rows,
+}
+
+impl Policy {
+    fn is_upload(self, request: &Request) -> bool {
+        self == Self::JsonOrUpload && request.method() == Method::POST && body::is_lines(request.headers())
+    }
+
+    fn is_streamed(self, request: &Request, upload: bool) -> bool {
+        self == Self::Rows || upload && accept::takes_lines(request.headers())
+    }
+}
+
+/// Answers 503 at once when as many requests are under way as may be.
+pub async fn under_way(State(places): State<Places>, request: Request, next: Next) -> Response {
+    match places.take() {
+        Ok(_place) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Lets requests in. Answers 503 at once when the service is stopping (requests that came before go
+/// on) or has no place left, and 406 or 505 to clients that cannot take the answer. Gives every
+/// request its deadline: handlers pass it to the store, which keeps it.
+#[derive(Clone)]
+pub struct Admission {
+    pub ready: Ready,
+    /// The places of requests, uploads aside.
+    pub requests: Places,
+    pub uploads: Places,
+}
+
+impl Admission {
+    /// Puts itself around routes with this policy.
+    pub fn around<S: Clone + Send + Sync + 'static>(
+        &self,
+        (schemas, paths, routes): UtoipaMethodRouter<S>,
+        policy: Policy,
+    ) -> UtoipaMethodRouter<S> {
+        (schemas, paths, routes.layer(self.layer(policy)))
+    }
+
+    /// The layer for routes with this policy.
+    pub fn layer(&self, policy: Policy) -> AdmissionLayer {
+        AdmissionLayer { admission: self.clone(), policy }
+    }
+
+    fn admit(&self, request: &Request, policy: Policy, upload: bool) -> Result<Place, Problem> {
+        if !self.ready.get() {
+            return Err(Problem::stopping());
+        }
+        let place = if upload { &self.uploads } else { &self.requests }.take()?;
+        accept::takes_answer(request, policy.is_streamed(request, upload))?;
+        Ok(place)
+    }
+}
+
+/// [`Admission`] for routes with one policy.
+#[derive(Clone)]
+pub struct AdmissionLayer {
+    admission: Admission,
+    policy: Policy,
+}
+
+impl<S> Layer<S> for AdmissionLayer {
+    type Service = Admitted<S>;
+
+    fn layer(&self, inner: S) -> Admitted<S> {
+        Admitted { layer: self.clone(), inner }
+    }
+}
+
+/// The layer, around something.
+#[derive(Clone)]
+pub struct Admitted<S> {
+    layer: AdmissionLayer,
+    inner: S,
+}
+
+impl<S> Service<Request> for Admitted<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let AdmissionLayer { admission, policy } = &self.layer;
+        let upload = policy.is_upload(&request);
+        let place = match admission.admit(&request, *policy, upload) {
+            Ok(place) => place,
+            Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
+        };
+        request.extensions_mut().insert(RequestDeadline::from_now());
+        if upload {
+            request.extensions_mut().insert(LongPlace::from(place));
+            return self.inner.call(request).boxed();
+        }
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let _place = place;
+            let mut answer = pin!(answer);
+            // Most answers out of memory are there at once: they need no timer.
+            if let Poll::Ready(at_once) = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await
+            {
+                return at_once;
+            }
+            match tokio::time::timeout(REQUEST, answer).await {
+                Ok(answer) => answer,
+                Err(_elapsed) => {
+                    let late = "The request took longer than a request may.";
+                    Ok(Problem::new(Kind::TimedOut, late).into_response())
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! Answers are compressed on their way out, unless they say that they must not be.
+
+use axum::http::{Extensions, HeaderMap, StatusCode, Version};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate};
+
+/// Marks an answer that must not be compressed.
+#[derive(Clone, Copy)]
+pub struct Whole;
+
+/// The layer.
+pub fn layer() -> CompressionLayer<impl Predicate> {
+    CompressionLayer::new().compress_when(DefaultPredicate::new().and(not_whole))
+}
+
+fn not_whole(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
+    extensions.get::<Whole>().is_none()
+}

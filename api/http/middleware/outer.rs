@@ -1,0 +1,108 @@
+//! What is around every request, whatever it asks for: its id, its line in the log, its place in the
+//! measurements, and the rest of its body.
+//!
+//! One layer, written out, for all of these. A function given to `middleware::from_fn` is shorter, and
+//! each costs every request a copy of all that is inside of it and several allocations: of a page out of
+//! memory, a function for each of these would be most of the cost.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, Response, Version, header};
+use futures_util::future::BoxFuture;
+use tower_layer::Layer;
+use tower_service::Service;
+use tracing::Instrument;
+
+use super::access_log::Line;
+use super::drain_body::{self, StillRead};
+use super::measure::{Measured, Meters};
+use super::request_id::{self, RequestId};
+use crate::http::api::Limits;
+use crate::http::cache::etag;
+
+/// The layer.
+#[derive(Clone)]
+pub struct Outer(Arc<Shared>);
+
+struct Shared {
+    limits: Limits,
+    meters: Meters,
+}
+
+impl Outer {
+    pub fn new(limits: Limits) -> Self {
+        Self(Arc::new(Shared { limits, meters: Meters::default() }))
+    }
+}
+
+impl<S> Layer<S> for Outer {
+    type Service = Surrounded<S>;
+
+    fn layer(&self, inner: S) -> Surrounded<S> {
+        Surrounded { shared: Arc::clone(&self.0), inner }
+    }
+}
+
+/// The layer, around something.
+#[derive(Clone)]
+pub struct Surrounded<S> {
+    shared: Arc<Shared>,
+    inner: S,
+}
+
+impl<S, B> Service<Request> for Surrounded<S>
+where
+    S: Service<Request, Response = Response<B>, Error = Infallible>,
+    S::Future: Send + 'static,
+    B: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<B>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let started = Instant::now();
+        if request.version() < Version::HTTP_11 {
+            // Compression takes an answer's length away, and in HTTP/1.0 nothing else says where its end is.
+            request.headers_mut().remove(header::ACCEPT_ENCODING);
+        }
+        let id = RequestId::of(request.headers());
+        let (id_header, line) = (id.header(), Line::of(id.clone(), &request));
+        request.extensions_mut().insert(id);
+        let measured = Measured::of(&request);
+        let shared = Arc::clone(&self.shared);
+        let (request, rest) = drain_body::rest(request, shared.limits);
+        let span = line.span();
+        let answer = span.in_scope(|| self.inner.call(request));
+        let answer = async move {
+            let response = answer.await;
+            let still_read = |response: &Response<B>| response.extensions().get::<StillRead>().is_some();
+            if let Some(rest) = rest
+                && !response.as_ref().is_ok_and(still_read)
+            {
+                rest.read_and_dropped().await;
+            }
+            response
+        };
+        let answer = answer.instrument(span);
+        Box::pin(async move {
+            let mut response = answer.await?;
+            let (status, took) = (response.status(), started.elapsed());
+            let headers = response.headers_mut();
+            etag::weaken(headers);
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            headers.extend(id_header.map(|id| (request_id::HEADER, id)));
+            shared.meters.count(&measured, status, took);
+            line.write(status, took);
+            Ok(response)
+        })
+    }
+}

@@ -1,0 +1,196 @@
+//! Which page views are asked for.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{RefOr, Required, Schema};
+
+use crate::domain::{Instant, Invalid, Limit, Minute, PagePath, Resolution, SeriesSpan, SpanError};
+use crate::http::api::Api;
+use crate::http::idempotency::KEY;
+use crate::http::params::{Reader, in_query, instant, missing};
+use crate::http::problem::Problem;
+use crate::http::schemas::{date_time, page_path, resolution, whole};
+
+/// `/page-views?…`
+pub struct SeriesParams {
+    pub path: PagePath,
+    pub span: SeriesSpan,
+}
+
+/// `/page-views/buckets?…`
+pub struct BucketParams {
+    pub path: PagePath,
+    pub minute: Minute,
+}
+
+/// `/page-views/top?…`
+pub struct TopParams {
+    /// On a whole minute.
+    pub from: Instant,
+    /// On a whole minute.
+    pub to: Instant,
+    pub limit: Limit,
+}
+
+/// No parameters.
+pub struct NoParams;
+
+/// No parameters, and no `Idempotency-Key` either.
+pub struct CountParams;
+
+impl FromRequestParts<Arc<Api>> for SeriesParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        let path = reader.required("path", PagePath::parse);
+        let given = reader.query("resolution", Resolution::from_str);
+        let resolution = given.unwrap_or(Resolution::Minute);
+        let (from, to) = (reader.query("from", instant), reader.query("to", instant));
+        let now = api.clock.now();
+        let span = SeriesSpan::covering(from, to.unwrap_or(now), resolution);
+        let span = span.map_err(|error| match error {
+            SpanError::Reversed => reversed(&mut reader, to),
+            SpanError::To(Invalid(detail)) => reader.refuse("to", detail),
+            SpanError::TooLong { points, fits } => {
+                reader.refuse("resolution", too_long(points, resolution, fits))
+            }
+        });
+        reader.finish()?;
+        path.zip(span.ok()).map(|(path, span)| Self { path, span }).ok_or_else(missing)
+    }
+}
+
+fn reversed(reader: &mut Reader<'_>, to: Option<Instant>) {
+    match to {
+        Some(_) => reader.refuse("to", "must not be before `from`"),
+        None => reader.refuse("from", "must not be later than now, where there is no `to`"),
+    }
+}
+
+fn too_long(points: u64, resolution: Resolution, fits: Option<Resolution>) -> String {
+    let most = SeriesSpan::MOST_POINTS;
+    let advice = match fits {
+        Some(fits) => format!("`{fits}` fits"),
+        None => "no other fits either, but a shorter span does".to_owned(),
+    };
+    format!("`{resolution}` would be {points} points, and {most} are the most: {advice}")
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for BucketParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        let path = reader.required("path", PagePath::parse);
+        let minute = reader.required("timestamp", |text| Minute::beginning_at(instant(text)?));
+        reader.finish()?;
+        path.zip(minute).map(|(path, minute)| Self { path, minute }).ok_or_else(missing)
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for TopParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        let (from, to) = (reader.query("from", instant), reader.query("to", instant));
+        let limit = reader.query("limit", Limit::from_str);
+        let end = to.unwrap_or_else(|| api.clock.now());
+        let hour_before =
+            || Instant::from_millis(end.millis() - Resolution::Hour.millis()).unwrap_or(Instant::MIN);
+        let begin = from.unwrap_or_else(hour_before);
+        let span =
+            if begin > end { Err(Invalid(String::new())) } else { Resolution::Minute.around(begin, end) };
+        let span = span.map_err(|Invalid(detail)| match begin > end {
+            true => reversed(&mut reader, to),
+            false => reader.refuse("to", detail),
+        });
+        reader.finish()?;
+        let (from, to) = span.map_err(|()| missing())?;
+        Ok(Self { from, to, limit: limit.unwrap_or_default() })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Reader::of(parts).finish().map(|()| Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for CountParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut reader = Reader::of(parts);
+        if parts.headers.contains_key(KEY) {
+            reader.refuse(
+                "Idempotency-Key",
+                "is not taken here: a counter keeps nothing by which a repeat could be recognised, so that a count \
+                 that is sent again is counted again",
+            );
+        }
+        reader.finish().map(|()| Self)
+    }
+}
+
+fn required(name: &str, description: &str, schema: RefOr<Schema>, example: &str) -> Parameter {
+    ParameterBuilder::from(in_query(name, description, schema))
+        .required(Required::True)
+        .example(Some(example.into()))
+        .build()
+}
+
+fn path_parameter() -> Parameter {
+    required("path", "Which page: the path of its address, as it was counted.", page_path(), "/index.htm")
+}
+
+const TO: &str = "And before this moment. Default: now.";
+
+impl IntoParams for SeriesParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![
+            path_parameter(),
+            in_query(
+                "from",
+                "Views from this moment on: RFC 3339 with an offset. Default: 60 points before the end of the last one.",
+                date_time(),
+            ),
+            in_query("to", TO, date_time()),
+            in_query(
+                "resolution",
+                "What a point stands for; hours and days are those of UTC. Default: `minute`.",
+                resolution(),
+            ),
+        ]
+    }
+}
+
+impl IntoParams for BucketParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "When the minute begins: RFC 3339 with an offset, on a whole minute.";
+        vec![path_parameter(), required("timestamp", description, date_time(), "2014-01-01T10:01:00.000Z")]
+    }
+}
+
+impl IntoParams for TopParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::default().get().into()));
+        vec![
+            in_query(
+                "from",
+                "Views from this moment on: RFC 3339 with an offset. Default: an hour before `to`.",
+                date_time(),
+            ),
+            in_query("to", TO, date_time()),
+            in_query("limit", "How many pages at most.", limit),
+        ]
+    }
+}

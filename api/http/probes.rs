@@ -1,0 +1,89 @@
+//! Probes for operators: whether the service is alive and ready, and what it has measured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderName, header};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::api::Api;
+use super::problem::{ProbeProblems, Problem, ReadyProblems};
+use crate::metric::UPLOAD_BYTES;
+
+/// The media type of Prometheus' text format, version 0.0.4.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// In which the database must answer for the service to be ready.
+const PING: Duration = Duration::from_secs(2);
+
+/// All is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Health {
+    /// Always `ok`.
+    status: &'static str,
+}
+
+const OK: Json<Health> = Json(Health { status: "ok" });
+
+/// Is the process alive?
+///
+/// Asks nothing of the database.
+#[utoipa::path(
+    get,
+    path = "/livez",
+    operation_id = "livez",
+    tag = "Probes",
+    responses(
+        (status = 200, description = "It is.", body = Health, example = json!({ "status": "ok" })),
+        ProbeProblems,
+    ),
+)]
+pub async fn livez() -> Json<Health> {
+    OK
+}
+
+/// Can it serve requests?
+///
+/// The process is not stopping, and its database answers.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "readyz",
+    tag = "Probes",
+    responses(
+        (status = 200, description = "It can.", body = Health, example = json!({ "status": "ok" })),
+        ReadyProblems,
+    ),
+)]
+pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
+    if !api.ready.get() {
+        return Err(Problem::stopping());
+    }
+    api.store.ping(PING).await?;
+    Ok(OK)
+}
+
+/// What has been measured
+///
+/// In Prometheus' text format.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "getMetrics",
+    tag = "Probes",
+    responses(
+        (
+            status = 200, description = "The measurements.", body = String, content_type = "text/plain",
+            example = json!("pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n")
+        ),
+        ProbeProblems,
+    ),
+)]
+pub async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
+    api.pages.measure().await;
+    ::metrics::gauge!(UPLOAD_BYTES).set(api.uploads.held() as f64);
+    ([(header::CONTENT_TYPE, TEXT)], api.metrics.render())
+}

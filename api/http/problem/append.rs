@@ -1,0 +1,175 @@
+//! Problems of appends.
+
+use super::content::{Items, Problem, Range};
+use super::database::logged;
+use super::kind::Kind;
+use crate::domain::{CustomerId, SeqRange};
+use crate::store::history::{AppendError, Cause};
+
+impl Problem {
+    /// An append of `count` trades to `customer`'s history that was not stored whole. Logged here, in
+    /// other words than the client's.
+    /// `repeat` is what the client can do about it.
+    pub fn of_append(customer: CustomerId, error: AppendError, count: usize, repeat: Repeat) -> Self {
+        let AppendError { ranges, unknown, cause } = error;
+        let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
+        let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
+        let (kind, why) = why(cause);
+        let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
+            let rest = "Trades that are not in `ranges` may or may not be stored";
+            Self::new(Kind::OutcomeUnknown, format!("{why} {rest}{}", repeat.where_unknown()))
+        } else if stored > 0 {
+            let first = format!("Only the first {stored} of {count} trades are stored.");
+            Self::new(Kind::PartlyStored, format!("{first} {why}"))
+        } else {
+            Self::new(kind, format!("{why} {}", repeat.where_nothing()))
+        };
+        if repeat == Repeat::WithItsKey && may_succeed {
+            problem.detail.push_str(" Send it again with the same `Idempotency-Key`.");
+            problem.retry_after = Some(1);
+        }
+        if stored > 0 || unknown > 0 {
+            let range = |range: &SeqRange| Range { first_seq: range.first.get(), last_seq: range.last.get() };
+            problem.members.ranges = Some(ranges.iter().map(range).collect());
+            problem.members.unknown_items = Items::between(stored, stored + unknown);
+            problem.members.not_stored_items = Items::between(stored + unknown, count);
+        }
+        problem
+    }
+}
+
+/// Whether an append may be sent again without storing it twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Whatever came of it: it has a key.
+    WithItsKey,
+    /// Only what is known not to be stored.
+    WithCare,
+}
+
+impl Repeat {
+    fn where_unknown(self) -> &'static str {
+        match self {
+            Self::WithItsKey => ".",
+            Self::WithCare => ": look at the end of the history before you send them again.",
+        }
+    }
+
+    /// An earlier request with the same key may have stored something.
+    fn where_nothing(self) -> &'static str {
+        match self {
+            Self::WithItsKey => "This request stored nothing.",
+            Self::WithCare => "Nothing was stored.",
+        }
+    }
+}
+
+/// What a client may know of what was in an append's way.
+pub fn why(cause: Cause) -> (Kind, &'static str) {
+    match cause {
+        Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
+        Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
+        Cause::Late => (Kind::Overloaded, "It could not be committed in time."),
+        Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
+        Cause::SecondsExhausted(_) => {
+            (Kind::HistoryExhausted, "The next bucket of this history would begin later than a bucket can.")
+        }
+        Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other trades."),
+        Cause::Database(error) => logged(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::domain::Seq;
+    use crate::store;
+
+    fn told(cause: Cause, stored: u64, unknown: usize) -> (Problem, Value) {
+        let seq = |number| Seq::new(number).unwrap();
+        let ranges = if stored > 0 { vec![SeqRange { first: seq(1), last: seq(stored) }] } else { vec![] };
+        let error = AppendError { ranges, unknown, cause };
+        let problem = Problem::of_append(CustomerId::new(7).unwrap(), error, 25, Repeat::WithCare);
+        let members = serde_json::to_value(&*problem.members).unwrap();
+        (problem, members)
+    }
+
+    fn causes() -> Vec<(Cause, Kind)> {
+        let driver = || "driver's words".to_owned();
+        vec![
+            (Cause::Overloaded, Kind::Overloaded),
+            (Cause::Late, Kind::Overloaded),
+            (Cause::Contended, Kind::Overloaded),
+            (Cause::KeyReused, Kind::IdempotencyKeyReused),
+            (Cause::SecondsExhausted(crate::store::history::SecondsExhausted), Kind::HistoryExhausted),
+            (Cause::Database(store::Error::Unavailable(driver())), Kind::DatabaseUnavailable),
+            (Cause::Database(store::Error::Internal(driver())), Kind::Internal),
+        ]
+    }
+
+    /// What is logged meanwhile.
+    fn logged_by(work: impl FnOnce()) -> String {
+        #[derive(Clone, Default)]
+        struct Lines(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Lines {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        // Another test's thread, which has no subscriber, would else decide that nobody listens here.
+        let nowhere = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+        let _ = tracing::subscriber::set_global_default(nowhere);
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(log, work);
+        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn every_append_that_is_not_stored_whole_is_logged() {
+        for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+            let words = cause.to_string();
+            let log = logged_by(|| drop(told(cause, 10, 5)));
+            let line = log.lines().next().unwrap_or_default();
+            for part in [" WARN ", "customer=7", "trades=25", "stored=10", "unknown=5", &words] {
+                assert!(line.contains(part), "{part}: {log}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_stored_is_said_only_where_nothing_is() {
+        for (cause, kind) in causes() {
+            let (problem, members) = told(cause, 0, 0);
+            assert_eq!(problem.kind, kind);
+            assert!(problem.detail.ends_with(" Nothing was stored."), "{}", problem.detail);
+            assert_eq!(members, json!({}));
+        }
+        for (cause, _) in causes() {
+            let (problem, members) = told(cause, 20, 0);
+            assert_eq!(problem.kind, Kind::PartlyStored);
+            let detail = &problem.detail;
+            assert!(detail.starts_with("Only the first 20 of 25 trades are stored. "), "{detail}");
+            assert!(!detail.contains("Nothing") && !detail.contains("driver"), "{detail}");
+            let range = json!({ "firstSeq": 1, "lastSeq": 20 });
+            assert_eq!(members, json!({ "ranges": [range], "notStoredItems": { "first": 20, "last": 24 } }));
+        }
+        for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+            let (problem, members) = told(cause, 10, 5);
+            assert_eq!(problem.kind, Kind::OutcomeUnknown);
+            assert!(problem.detail.contains("may or may not be stored"), "{}", problem.detail);
+            assert!(!problem.detail.contains("Nothing was"), "{}", problem.detail);
+            assert_eq!(members["unknownItems"], json!({ "first": 10, "last": 14 }));
+            assert_eq!(members["notStoredItems"], json!({ "first": 15, "last": 24 }));
+        }
+    }
+}

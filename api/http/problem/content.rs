@@ -1,0 +1,172 @@
+//! What a problem holds.
+
+use std::borrow::Cow;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::kind::{Kind, summary};
+use crate::domain::{DraftError, Faults};
+
+/// An error for a client. Holds no driver's words and no secret.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub(super) kind: Kind,
+    pub(super) detail: String,
+    /// Seconds after which asking again makes sense, where that is not what the kind says.
+    pub(super) retry_after: Option<u32>,
+    /// Apart, because most problems have none and every handler returns one.
+    pub(super) members: Box<Members>,
+}
+
+/// The members that only some problems have.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Members {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Fault>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors_omitted: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ranges: Option<Vec<Range>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unknown_items: Option<Items>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not_stored_items: Option<Items>,
+    /// How many page views are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) counted: Option<u64>,
+    /// How many may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unknown: Option<u64>,
+    /// Which items are not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) not_counted_items: Vec<usize>,
+    /// What became of an upload's lines.
+    #[serde(flatten)]
+    upload: Map<String, Value>,
+}
+
+/// One thing that is wrong with a request.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Fault {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    #[serde(flatten)]
+    at: At,
+    detail: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum At {
+    Parameter(Cow<'static, str>),
+    Pointer(String),
+}
+
+/// Sequence numbers, both included.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Range {
+    pub(super) first_seq: u64,
+    pub(super) last_seq: u64,
+}
+
+/// Items of the request's array, counted from 0, both included.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Items {
+    first: usize,
+    last: usize,
+}
+
+/// What is wrong with one parameter of a path or a query.
+#[derive(Debug, Clone)]
+pub struct ParameterFault {
+    /// Its name: one of ours, or as the client spelled it.
+    pub parameter: Cow<'static, str>,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+impl Problem {
+    /// With the kind's own words, or others.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), retry_after: None, members: Box::default() }
+    }
+
+    /// For whoever comes after the signal to stop.
+    pub fn stopping() -> Self {
+        Self::new(Kind::ShuttingDown, "This instance is stopping. Nothing was stored.")
+    }
+
+    /// A path or a query with these faults, at least one.
+    pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
+        let mut problem = Self::new(Kind::InvalidParameter, summary(faults.len(), "wrong parameter"));
+        let omitted = faults.len().saturating_sub(Faults::KEPT);
+        let fault = |fault: ParameterFault| Fault {
+            line: None,
+            at: At::Parameter(fault.parameter),
+            detail: fault.detail,
+        };
+        problem.members.errors = faults.into_iter().take(Faults::KEPT).map(fault).collect();
+        problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
+        problem
+    }
+
+    /// A body that is not JSON; or JSON, but not what is asked for: then of this kind.
+    pub fn of_draft(kind: Kind, error: DraftError) -> Self {
+        match error {
+            DraftError::NotJson(error) => Self::new(Kind::MalformedJson, format!("Not JSON: {error}.")),
+            DraftError::Invalid(faults) => Self::invalid_body(kind, &faults),
+        }
+    }
+
+    /// JSON with these faults.
+    pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
+        let mut problem = Self::new(kind, summary(faults.count(), "fault"));
+        let fault = |fault: &crate::domain::Fault| Fault {
+            line: fault.line,
+            at: At::Pointer(fault.pointer.clone()),
+            detail: fault.detail.clone(),
+        };
+        problem.members.errors = faults.kept().iter().map(fault).collect();
+        problem.members.errors_omitted = Some(faults.omitted()).filter(|&omitted| omitted > 0);
+        problem
+    }
+
+    /// A line of an upload that is not a trade: the first faults, and how many more there are.
+    pub fn invalid_line(faults: &Faults, omitted: usize) -> Self {
+        let mut problem = Self::invalid_body(Kind::InvalidTrade, faults);
+        problem.detail = summary(faults.count() + omitted, "fault");
+        problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
+        problem
+    }
+
+    /// With what became of an upload's lines.
+    pub fn with(mut self, upload: Map<String, Value>) -> Self {
+        self.members.upload = upload;
+        self
+    }
+
+    /// Its HTTP status.
+    pub fn status(&self) -> StatusCode {
+        self.kind.spec().status
+    }
+}
+
+impl IntoResponse for Problem {
+    /// Without a body yet: [`super::Render`] writes it.
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl Items {
+    pub(super) fn between(start: usize, end: usize) -> Option<Self> {
+        (start < end).then(|| Self { first: start, last: end - 1 })
+    }
+}

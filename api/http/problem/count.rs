@@ -1,0 +1,111 @@
+//! Problems of page views.
+
+use std::borrow::Cow;
+
+use super::content::Problem;
+use super::database::logged;
+use super::kind::Kind;
+use crate::store::page_views::{CountCause, CountError};
+
+impl Problem {
+    /// A count of `all` views that were not all counted. Logged here, in other words than the client's.
+    pub fn of_count(error: CountError, all: u64) -> Self {
+        let CountError { counted, unknown, not_counted, cause } = error;
+        tracing::warn!(views = all, counted, unknown, %cause, "page views were not all counted");
+        let (kind, why) = why(cause);
+        let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
+            let advice =
+                "Those that may be counted would be counted twice if they were, and were sent again.";
+            let told =
+                format!("Of {all} views {counted} are counted, and {unknown} may or may not be. {advice}");
+            Self::new(Kind::OutcomeUnknown, format!("{why} {told}"))
+        } else if counted > 0 {
+            Self::new(Kind::PartlyStored, format!("Only {counted} of {all} views are counted. {why}"))
+        } else {
+            return Self::new(kind, format!("{why} Nothing was counted."));
+        };
+        problem.members.counted = Some(counted);
+        problem.members.not_counted_items = not_counted;
+        problem.members.unknown = Some(unknown).filter(|_| problem.kind == Kind::OutcomeUnknown);
+        problem
+    }
+
+    /// A preallocation of which nobody can say how much was made.
+    pub fn of_preallocation(cause: CountCause) -> Self {
+        tracing::warn!(%cause, "an hour was not preallocated, or not known to be");
+        let (kind, why) = why(cause);
+        Self::new(kind, format!("{why} To ask again does no harm."))
+    }
+}
+
+/// What a client may know.
+fn why(cause: CountCause) -> (Kind, Cow<'static, str>) {
+    let (kind, why) = match cause {
+        CountCause::TooManyCounters { counters, most } => {
+            let why = format!(
+                "The body adds to {counters} counters, of a page and second each, and this server takes at most \
+                 {most} at once (`--max-queue`): send it in parts."
+            );
+            return (Kind::BodyTooLarge, why.into());
+        }
+        CountCause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
+        CountCause::Overloaded => (Kind::Overloaded, "Too many page views are waiting."),
+        CountCause::Database(error) => logged(error),
+    };
+    (kind, why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::store;
+
+    fn told(cause: CountCause, counted: u64, unknown: u64) -> (Problem, Value) {
+        let problem = Problem::of_count(CountError { counted, unknown, not_counted: vec![3, 4], cause }, 25);
+        let members = serde_json::to_value(&*problem.members).unwrap();
+        (problem, members)
+    }
+
+    fn causes() -> [(CountCause, Kind); 4] {
+        let words = || "driver's words".to_owned();
+        [
+            (CountCause::TooManyCounters { counters: 1_001, most: 1_000 }, Kind::BodyTooLarge),
+            (CountCause::Overloaded, Kind::Overloaded),
+            (CountCause::Database(store::Error::Unavailable(words())), Kind::DatabaseUnavailable),
+            (CountCause::Database(store::Error::Internal(words())), Kind::Internal),
+        ]
+    }
+
+    #[test]
+    fn nothing_counted_is_said_only_where_nothing_is() {
+        for (cause, kind) in causes() {
+            let (problem, members) = told(cause, 0, 0);
+            assert_eq!((problem.kind, members), (kind, json!({})));
+            assert!(problem.detail.ends_with(" Nothing was counted."), "{}", problem.detail);
+        }
+        for (cause, _) in causes() {
+            let (problem, members) = told(cause, 20, 0);
+            assert_eq!(
+                (problem.kind, members),
+                (Kind::PartlyStored, json!({ "counted": 20, "notCountedItems": [3, 4] }))
+            );
+            assert!(problem.detail.starts_with("Only 20 of 25 views are counted. "), "{}", problem.detail);
+            assert!(!problem.detail.contains("Nothing") && !problem.detail.contains("driver"));
+        }
+        for (cause, counted) in
+            causes().map(|(cause, _)| (cause, 10)).into_iter().chain([(CountCause::OutcomeUnknown, 0)])
+        {
+            let (problem, members) = told(cause, counted, 5);
+            assert_eq!(
+                (problem.kind, members),
+                (
+                    Kind::OutcomeUnknown,
+                    json!({ "counted": counted, "unknown": 5, "notCountedItems": [3, 4] })
+                )
+            );
+            assert!(problem.detail.contains("5 may or may not be"), "{}", problem.detail);
+        }
+    }
+}
