@@ -8,22 +8,24 @@
 //! | 3 | the database, or the server of `import --url` |
 
 mod database;
+mod exit;
 mod export;
 mod healthcheck;
 mod import;
 mod migrate;
-mod openapi;
 mod preallocate;
 mod serve;
 mod signals;
+mod terminal;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::exit::Failure;
 use crate::config::LogArgs;
-use crate::telemetry;
+use crate::{http, telemetry};
 
 /// Append-only histories in MongoDB, in buckets of ten, served as pages: a page is a bucket.
 #[derive(Parser, Debug)]
@@ -53,20 +55,6 @@ enum Command {
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
-/// Status of a command that a signal ended, as shells have it: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
-
-/// Why a command ended otherwise than well.
-#[derive(Debug)]
-enum Failure {
-    /// Status 1, with a sentence.
-    Partly(String),
-    /// Status 2, with a sentence.
-    Usage(String),
-    /// Status 3, with a sentence.
-    Database(String),
-}
-
 impl Cli {
     /// Runs the command, and says what became of it.
     pub async fn run(self) -> ExitCode {
@@ -79,29 +67,15 @@ impl Cli {
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
-            Command::Openapi => openapi::run(),
+            Command::Openapi => print_openapi(),
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };
         result.unwrap_or_else(|failure| failure.report())
     }
 }
 
-impl Failure {
-    fn report(self) -> ExitCode {
-        let (status, sentence) = match self {
-            Self::Partly(sentence) => (1, sentence),
-            Self::Usage(sentence) => (2, sentence),
-            Self::Database(sentence) => (3, sentence),
-        };
-        // Nobody reads standard error any more: the status is all that is left.
-        let _ = writeln!(std::io::stderr(), "pagebucket: {sentence}");
-        ExitCode::from(status)
-    }
-}
-
-/// A line for whoever called, or for the program that reads our output. A reader that has gone away
-/// is no failure.
-fn print(line: std::fmt::Arguments<'_>) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+fn print_openapi() -> Result<ExitCode, Failure> {
+    let written = std::io::stdout().lock().write_all(http::document().as_bytes());
+    written.map_err(|error| Failure::Usage(format!("cannot write to standard output: {error}")))?;
+    Ok(ExitCode::SUCCESS)
 }

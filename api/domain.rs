@@ -12,6 +12,7 @@ mod instant;
 mod json;
 mod key;
 mod minute;
+mod number;
 mod page;
 mod page_path;
 mod page_view;
@@ -31,6 +32,7 @@ pub use instant::Instant;
 pub use json::{Json, Member, NotJson};
 pub use key::IdempotencyKey;
 pub use minute::Minute;
+pub use number::MAX_SAFE_INTEGER;
 pub use page::{PAGE_SIZE, PageNumber, Seq, SeqRange};
 pub use page_path::PagePath;
 pub use page_view::{PageView, Preallocation, parse_preallocation, parse_views, parse_views_by_line};
@@ -40,7 +42,3 @@ pub use shape::DraftError;
 pub use totals::Totals;
 pub use trade::{Quantity, Side, Ticker, Trade};
 pub use window::{Cursor, Limit, Order, Position, Span, Window};
-
-/// 2^53 - 1, the greatest whole number that a JavaScript client reads exactly
-/// (`Number.MAX_SAFE_INTEGER`, ECMA-262). No number of ours is greater.
-pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;

@@ -36,6 +36,7 @@
 mod binary;
 mod claim;
 mod error;
+mod holder;
 mod layout;
 mod orphan;
 mod port;
@@ -51,13 +52,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info};
 
 pub use self::binary::find as find_mongod;
-pub use self::claim::{Holder, Role};
 pub use self::error::Error;
+pub use self::holder::{Holder, Role};
 
 use self::claim::{Claim, Claimed};
 use self::layout::Layout;
 use self::process::Mongod;
-use self::replica::Replica;
+use self::replica::{POLL, Replica};
 use self::secret::{Secret, Secrets};
 use self::supervisor::Supervisor;
 
@@ -68,9 +69,6 @@ const START: Duration = Duration::from_secs(60);
 
 /// How long an owner may leave `lock` unreadable: it writes it right after locking.
 const ANNOUNCE: Duration = Duration::from_secs(2);
-
-/// How often a condition that nobody reports is looked at again.
-const POLL: Duration = Duration::from_millis(25);
 
 /// How often mongod is run when each time somebody takes its port or its data just before it does.
 const TRIES: usize = 3;

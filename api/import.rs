@@ -20,6 +20,7 @@
 mod columns;
 mod csv;
 mod date;
+mod error;
 mod extended_json;
 mod lines;
 mod ndjson;
@@ -28,31 +29,8 @@ mod rows;
 mod trade;
 
 pub use columns::Columns;
+pub use error::{BadRow, OpenError};
 pub use read_ahead::read_ahead;
-pub use rows::{OpenError, Rows};
+pub use rows::Rows;
 
 pub use crate::format::Format;
-use crate::ingest::Bad;
-
-/// A row that is no trade.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason}")]
-pub struct BadRow {
-    /// The line on which it began, from 1.
-    pub line: u64,
-    /// How many bytes of the file it took, line breaks included.
-    pub size: u64,
-    /// All that is wrong with it, as a sentence without a full stop. Repeats at most a few
-    /// characters of the file, with control characters escaped.
-    pub reason: String,
-}
-
-impl Bad for BadRow {
-    fn line(&self) -> u64 {
-        self.line
-    }
-
-    fn size(&self) -> u64 {
-        self.size
-    }
-}

@@ -23,30 +23,14 @@ mod report;
 mod run;
 mod send;
 mod splitter;
+mod stream;
 mod tally;
 
 pub use budget::Budget;
 pub use pending::BATCH;
 pub use report::{Customers, End, Lines, Ranges, Report, Unknown};
-pub use run::{Bad, Chunk, Incoming, Options, Watch, run};
+pub use run::{Watch, run};
 pub use send::{Destination, Refusal, RowEnd, Sent};
 pub use splitter::{Line, Splitter};
+pub use stream::{Bad, Chunk, Incoming, LONGEST_ROW, Options, Row};
 pub use tally::Tally;
-
-use crate::domain::{CustomerId, TradeDraft};
-
-/// The longest row, in bytes, its line breaks included.
-pub const LONGEST_ROW: usize = 64 * 1024;
-
-/// A trade, whose it is, and where it stood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// The line on which it began, from 1.
-    pub line: u64,
-    /// How many bytes of the file it took, line breaks included.
-    pub size: u64,
-    /// Whose it is.
-    pub customer: CustomerId,
-    /// The trade itself; without a date only where a key's record gives one.
-    pub draft: TradeDraft,
-}

@@ -1,6 +1,6 @@
 //! The database of a command: the one that `--mongodb-uri` names, or the embedded one.
 
-use super::Failure;
+use super::exit::Failure;
 use crate::config::{self, DatabaseArgs};
 use crate::domain::Clock;
 use crate::embedded::{self, Embedded, Role};

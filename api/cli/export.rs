@@ -1,4 +1,3 @@
-mod progress;
 mod run;
 
 use std::fs::File;
@@ -9,10 +8,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use self::progress::Progress;
-use self::run::{End, Report};
+use self::run::{Customers, End, Report, Wanted};
+use super::database;
+use super::exit::{Failure, INTERRUPTED};
 use super::signals::Signals;
-use super::{Failure, INTERRUPTED, database, print};
+use super::terminal::{Progress, print, print_error};
 use crate::config::{DatabaseArgs, ReadArgs};
 use crate::domain::{CustomerId, DateRange, Instant, Invalid, Position};
 use crate::embedded::Role;
@@ -69,18 +69,6 @@ appended to it meanwhile is not. While the database is away it is waited for, fo
 Exit status: 0 all exported, 2 usage or the file cannot be written, 3 the database, 130 interrupted. But for 0 the last \
 lines say where to go on.";
 
-/// What to export, and as what.
-struct Wanted {
-    customers: Customers,
-    dates: Option<DateRange>,
-    format: Format,
-}
-
-enum Customers {
-    One(CustomerId, Position),
-    After(Option<CustomerId>),
-}
-
 /// Opens the file, then the database, then writes the one to the other.
 pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     let wanted = args.wanted().map_err(Failure::Usage)?;
@@ -99,12 +87,12 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
             }
             let store = opened.store.clone().preferring(args.reads.read_preference.into());
             let file = args.open().map_err(Failure::Usage)?;
-            let mut progress = Progress::start();
+            let mut progress = Progress::start(None);
             let report = run::run(&wanted, store.trades(), file, &mut signals, &mut progress).await;
             let text = report.text(progress.finish());
             match args.to_a_file() {
                 true => print(format_args!("{text}")),
-                false => progress::say(format_args!("{text}")),
+                false => print_error(format_args!("{text}")),
             }
             Ok(ExitCode::from(status(&report)))
         })

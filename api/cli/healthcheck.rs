@@ -6,7 +6,8 @@ use clap::Args;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Failure, print};
+use super::exit::Failure;
+use super::terminal::print;
 
 /// In which the server must have answered.
 const PATIENCE: Duration = Duration::from_secs(5);

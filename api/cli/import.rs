@@ -9,13 +9,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
 
 use self::progress::Progress;
-pub(super) use self::progress::{per_second, style};
-pub(super) use self::summary::{count, seconds};
-use super::{Failure, INTERRUPTED, database};
+use self::remote::MOST_WAITING;
+use super::database;
+use super::exit::{Failure, INTERRUPTED};
+use super::signals::Signals;
 use crate::config::DatabaseArgs;
 use crate::domain::{Clock, CustomerId, IdempotencyKey};
 use crate::embedded::Role;
@@ -79,8 +78,8 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<IdempotencyKey>,
 
-    /// Send to a running server instead of the database: `http://127.0.0.1:8080`. It speaks http only, no TLS. With
-    /// --key a connection that is lost is followed by another, and nothing is stored twice.
+    /// Send to a running server instead of the database: `http://127.0.0.1:8080`, or `https`. HTTP_PROXY, HTTPS_PROXY,
+    /// ALL_PROXY and NO_PROXY are honoured. With --key, a lost connection is replaced, and nothing is stored twice.
     #[arg(long, value_name = "URL")]
     url: Option<remote::Server>,
 
@@ -105,7 +104,7 @@ Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be re
 pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let file = args.open().map_err(Failure::Usage)?;
     // Before anything is started, so that a private mongod is stopped with us, not left behind.
-    let mut interrupts = interrupts().map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut interrupts = Signals::new()?.channel();
     if let Some(server) = &args.url {
         let mut progress = Progress::start(file.size);
         let rows = import::read_ahead(file.rows, args.strict);
@@ -141,9 +140,6 @@ struct Opened {
     rows: Rows,
     size: Option<u64>,
 }
-
-/// With this many rows waiting, no more are read.
-const MOST_WAITING: usize = 100_000;
 
 /// Bytes of rows that wait: as many as [`MOST_WAITING`] take, each of another customer.
 const BUDGET: usize = 64 * 1024 * 1024;
@@ -196,25 +192,6 @@ impl ImportArgs {
             .map_err(|error| format!("{name}: {error}"))?;
         Ok(Opened { rows, size })
     }
-}
-
-/// A message for each Ctrl-C or SIGTERM from now on.
-fn interrupts() -> io::Result<mpsc::Receiver<()>> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let (send, receive) = mpsc::channel(1);
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                () = send.closed() => return,
-            }
-            if send.send(()).await.is_err() {
-                return;
-            }
-        }
-    });
-    Ok(receive)
 }
 
 fn status(report: &Report) -> u8 {

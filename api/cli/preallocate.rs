@@ -3,8 +3,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::database::{self, Opened};
+use super::exit::{Failure, INTERRUPTED};
 use super::signals::Signals;
-use super::{Failure, INTERRUPTED, print};
+use super::terminal::print;
 use crate::config::DatabaseArgs;
 use crate::domain::{Clock, Instant, Invalid, PagePath, Preallocation};
 use crate::embedded::Role;

@@ -3,8 +3,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::database::{self, Opened};
+use super::exit::Failure;
 use super::signals::Signals;
-use super::{Failure, print};
+use super::terminal::print;
 use crate::config::{DatabaseArgs, KeyArgs, ReadArgs, ServerArgs, ViewArgs};
 use crate::domain::Clock;
 use crate::embedded::Role;

@@ -1,6 +1,7 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
-use super::Failure;
+use super::exit::Failure;
 
 /// SIGTERM and Ctrl-C, from when this is made: they end nothing by themselves any more.
 pub(super) struct Signals {
@@ -14,6 +15,23 @@ impl Signals {
             signal(kind).map_err(|error| Failure::Usage(format!("cannot listen for signals: {error}")))
         };
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// Sends a message for each signal from now on.
+    pub(super) fn channel(mut self) -> mpsc::Receiver<()> {
+        let (send, receive) = mpsc::channel(1);
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = self.next() => {}
+                    () = send.closed() => return,
+                }
+                if send.send(()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        receive
     }
 
     /// Completes with the next of either.

@@ -3,7 +3,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{Invalid, MAX_SAFE_INTEGER};
+use super::Invalid;
+use super::number::{MAX_SAFE_INTEGER, parse_digits};
 
 /// Whose history it is: a whole number, 1 to 2^53 - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -43,7 +44,7 @@ impl FromStr for CustomerId {
 
     /// One spelling a customer: no sign, no leading zero, so that one history has one address.
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        super::page::parse_digits(text).and_then(|id| Self::new(id).ok()).ok_or_else(rule)
+        parse_digits(text).and_then(|id| Self::new(id).ok()).ok_or_else(rule)
     }
 }
 

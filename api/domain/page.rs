@@ -3,7 +3,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{Invalid, MAX_SAFE_INTEGER, Position};
+use super::Invalid;
+use super::number::{MAX_SAFE_INTEGER, parse_digits};
 
 /// Trades on a full page. A page is a bucket.
 pub const PAGE_SIZE: usize = 10;
@@ -85,11 +86,6 @@ impl Seq {
         PageNumber((self.0 - 1) / SIZE + 1)
     }
 
-    /// Whether the trade lies between two positions.
-    pub fn within(self, start: Position, end: Position) -> bool {
-        start.get() < self.0 && self.0 <= end.get()
-    }
-
     /// Where on that page the trade is, counted from 0.
     pub fn offset(self) -> usize {
         ((self.0 - 1) % SIZE) as usize
@@ -127,12 +123,6 @@ fn ordinal_rule() -> Invalid {
     Invalid::new(format!(
         "must be a whole number from 1 to {MAX_SAFE_INTEGER}, in decimal digits without a sign or a leading zero"
     ))
-}
-
-/// A number of decimal digits only: no sign, no leading zero, at most 20 digits.
-pub(super) fn parse_digits(text: &str) -> Option<u64> {
-    let canonical = !text.starts_with('0') || text == "0";
-    (canonical && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
 impl FromStr for PageNumber {
@@ -184,7 +174,5 @@ mod tests {
         let last = PageNumber::new(MAX_SAFE_INTEGER).unwrap();
         assert_eq!(last.first_seq().get(), MAX_SAFE_INTEGER);
         assert!("9007199254740992".parse::<PageNumber>().is_err());
-        assert_eq!(parse_digits("18446744073709551616"), None);
-        assert_eq!(parse_digits(""), None);
     }
 }

@@ -138,7 +138,7 @@ fn not_far_ahead(at: Instant, now: Instant) -> Result<Instant, Invalid> {
 }
 
 fn how_many(text: &str) -> Result<u32, Invalid> {
-    let number = super::page::parse_digits(text).and_then(|number| u32::try_from(number).ok());
+    let number = super::number::parse_digits(text).and_then(|number| u32::try_from(number).ok());
     number.filter(|number| (1..=PageView::MOST_VIEWS).contains(number)).ok_or_else(|| {
         let most = PageView::MOST_VIEWS;
         Invalid::new(format!(

@@ -2,7 +2,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::{Instant, Invalid, MAX_SAFE_INTEGER, Price};
+use super::number::{MAX_SAFE_INTEGER, parse_digits};
+use super::{Instant, Invalid, Price};
 
 /// One transaction of a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Quantity {
     /// # Errors
     /// Anything else, or outside 1 to 2^53 - 1.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        super::page::parse_digits(text).and_then(|n| Self::new(n).ok()).ok_or_else(Self::rule)
+        parse_digits(text).and_then(|n| Self::new(n).ok()).ok_or_else(Self::rule)
     }
 
     fn rule() -> Invalid {

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use super::page::parse_digits;
-use super::{Invalid, MAX_SAFE_INTEGER, PAGE_SIZE, Seq, SeqRange, Totals};
+use super::number::{MAX_SAFE_INTEGER, parse_digits};
+use super::{Invalid, PAGE_SIZE, Seq, SeqRange, Totals};
 
 /// In which order a history is turned over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,13 @@ impl Position {
     /// How many trades lie before it, which is the sequence number of the last of them.
     pub fn get(self) -> u64 {
         self.0
+    }
+}
+
+impl Seq {
+    /// Whether the trade lies between two positions.
+    pub fn within(self, start: Position, end: Position) -> bool {
+        start.0 < self.get() && self.get() <= end.0
     }
 }
 

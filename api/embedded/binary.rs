@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::error::Error;
 
 /// The mongod that [`start`](super::start) would run: the one named, else the first in PATH, else the one
 /// that `scripts/fetch-mongod` has put into `${XDG_CACHE_HOME:-$HOME/.cache}/pagebucket`.

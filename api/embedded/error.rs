@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use rustix::io::Errno;
 
-use super::claim::Holder;
+use super::holder::Holder;
 
 /// Why there is no private mongod. Every message is meant for the user as it stands.
 #[derive(Debug, thiserror::Error)]

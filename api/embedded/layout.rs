@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::Error;
+use super::error::Error;
 
 /// Write permission for the group or for everyone.
 const OTHERS_WRITE: u32 = 0o022;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
+use super::error::Error;
 use super::layout::{self, Layout};
-use super::replica::Replica;
+use super::port;
+use super::replica::{POLL, Replica};
 use super::secret::Secret;
-use super::{Error, POLL, port};
 
 /// How long it has to answer and to end. An idle mongod takes a second, one with a cache full of changes
 /// some more; one that is frozen never ends.

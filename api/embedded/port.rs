@@ -8,8 +8,9 @@ use rand::Rng;
 use tokio::time::{sleep, timeout};
 use tracing::info;
 
+use super::error::Error;
 use super::layout::{self, Layout};
-use super::{Error, POLL};
+use super::replica::POLL;
 
 /// Below the range from which systems lend ports to outgoing connections (Linux from 32768, others from
 /// 49152): a mongod that has been killed finds its port still free.

@@ -9,8 +9,9 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 use tracing::warn;
 
-use super::Error;
+use super::error::Error;
 use super::layout::{self, Layout};
+use super::replica;
 
 /// mongod's exit status when it cannot listen.
 const EXIT_NET_ERROR: i32 = 48;
@@ -41,7 +42,7 @@ impl Mongod {
             .arg("--dbpath")
             .arg(layout.db())
             .args(["--port", &port.to_string(), "--bind_ip", "127.0.0.1"])
-            .args(["--replSet", super::replica::NAME])
+            .args(["--replSet", replica::NAME])
             // Turns authorization on.
             .arg("--keyFile")
             .arg(layout.key())

@@ -14,11 +14,14 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
+use super::error::Error;
 use super::secret::Secret;
-use super::{Error, POLL};
 
 /// The set's name. It is stored in the data, so it can never change.
 pub(super) const NAME: &str = "rs0";
+
+/// How often the state of a mongod, which nothing reports, is looked at again.
+pub(super) const POLL: Duration = Duration::from_millis(25);
 
 /// Within this a mongod on the same machine answers a command about itself, or is frozen.
 const ANSWER: Duration = Duration::from_secs(5);

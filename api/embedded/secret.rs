@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use super::Error;
+use super::error::Error;
 use super::layout::{self, Layout};
 
 /// Random bytes in a secret, written as hexadecimal digits: mongod takes these as a key, and a URI as a password.

@@ -1,6 +1,6 @@
 //! Which column (CSV) or field (NDJSON) holds what.
 
-use super::OpenError;
+use super::error::OpenError;
 
 /// Names given by the user; `None` is the first of the default names that is there. A name may be
 /// empty.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::BadRow;
+use super::error::BadRow;
 use super::lines::Lines;
 use crate::ingest::{LONGEST_ROW, Line};
 

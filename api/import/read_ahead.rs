@@ -4,7 +4,8 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::{BadRow, Rows};
+use super::error::BadRow;
+use super::rows::Rows;
 use crate::ingest::{BATCH, Chunk, Incoming};
 
 /// Reads rows ahead, up to the first bad one where `strict`. A thread that still waits for a pipe when

@@ -5,11 +5,12 @@ use std::str;
 
 use super::columns::{Columns, PerRole, Role};
 use super::csv::{Record, Records};
+use super::error::{BadRow, OpenError};
 use super::lines::Lines;
 use super::ndjson::Fields;
 use super::trade::{Cell, Value, trade};
-use super::{BadRow, Format};
 use crate::domain::{CustomerId, Trade};
+use crate::format::Format;
 use crate::ingest::{LONGEST_ROW, Line, Row};
 
 /// The rows of a file, read one by one in constant memory.
@@ -24,53 +25,6 @@ pub struct Rows {
 enum Source {
     Csv { records: Records, header: Vec<String>, columns: PerRole<Option<usize>> },
     Ndjson { lines: Lines, fields: Fields },
-}
-
-/// Why a file cannot be read as it was asked for. Each is a sentence that says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// It cannot be read at all.
-    #[error(transparent)]
-    Read(#[from] io::Error),
-    /// Its first bytes are those of UTF-16.
-    #[error("it is UTF-16 text; make it UTF-8, for instance with `iconv -f UTF-16 -t UTF-8`")]
-    Utf16,
-    /// Its first line that is not blank is no record of CSV.
-    #[error("it has no header row: {0}")]
-    NoHeader(String),
-    /// The user's column, or one that every trade needs, is not there.
-    #[error("it has no column {}; name one with {flag} (there {})", quoted(tried, " or "), listing(there))]
-    NoColumn {
-        /// The flag that names it.
-        flag: &'static str,
-        /// The names looked for.
-        tried: Vec<String>,
-        /// The columns there are.
-        there: Vec<String>,
-    },
-    /// Whose trades they are is not known.
-    #[error(
-        "it has no column {}, so that nothing says whose trades these are; give --customer 7 for all rows, or name a column with --customer-column (there {})",
-        quoted(tried, " or "),
-        listing(there)
-    )]
-    NoCustomer {
-        /// The names looked for.
-        tried: Vec<String>,
-        /// The columns there are.
-        there: Vec<String>,
-    },
-    /// The name of a column that is in use is not its alone.
-    #[error("it has the column {name:?} more than once")]
-    Twice {
-        /// That name.
-        name: String,
-    },
-    /// It begins with `[`, where NDJSON has an object a line.
-    #[error(
-        "it begins with \"[\" as one JSON array does; NDJSON is one object a line: `jq -c '.[]'` makes it of an array"
-    )]
-    Array,
 }
 
 impl Rows {
@@ -183,21 +137,6 @@ fn of_record(
     });
     // `Columns::locate` has seen to it that no column is missing.
     trade(&cells, customer, false, |role: Role| format!("has no column for {}", role.flag()))
-}
-
-/// The columns there are, for the end of a sentence.
-fn listing(there: &[String]) -> String {
-    /// A wrong file may have any number.
-    const MOST: usize = 50;
-    let more = there.len().saturating_sub(MOST);
-    let shown = quoted(&there[..there.len() - more], ", ");
-    let verb = if there.len() == 1 { "is" } else { "are" };
-    if more == 0 { format!("{verb} {shown}") } else { format!("{verb} {shown} and {more} more") }
-}
-
-fn quoted(names: &[String], separator: &str) -> String {
-    let short = |name: &String| format!("{:?}", name.chars().take(64).collect::<String>());
-    names.iter().map(short).collect::<Vec<_>>().join(separator)
 }
 
 #[cfg(test)]

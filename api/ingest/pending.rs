@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::Row;
+use super::stream::Row;
 use crate::domain::{CustomerId, PAGE_SIZE};
 
 /// The most rows of one append, as of one request.

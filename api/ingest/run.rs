@@ -11,44 +11,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::Row;
 use super::budget::{Account, Budget, OWN};
 use super::pending::{Least, Pending, table};
 use super::report::{End, Report};
 use super::send::{Destination, Sent, bytes_under_way, send};
+use super::stream::{Bad, Chunk, Incoming, Options, Row};
 use super::tally::Tally;
 use crate::domain::CustomerId;
 use crate::store::history::UploadedSoFar;
-
-/// How it is gone about.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// Stop at the first bad row. What came before it is stored.
-    pub strict: bool,
-    /// Whether it is of many customers, so that one whose history takes no more does not end it.
-    pub many: bool,
-    /// With this many rows waiting, no more are read. The more wait, the more of a rare customer's rows go in one
-    /// append. [`Budget`] bounds their bytes.
-    pub waiting: usize,
-    /// How long the database may be away, with nothing of a batch stored all the while.
-    pub patience: Duration,
-    /// How many customers are told apart in the report, at some 20 bytes each.
-    pub customers: usize,
-}
-
-/// A row that is no trade.
-pub trait Bad {
-    /// The line on which it began, from 1.
-    fn line(&self) -> u64;
-    /// How many bytes it took, line breaks included.
-    fn size(&self) -> u64;
-}
-
-/// Rows in their order, at most about [`super::BATCH`].
-pub type Chunk<B> = Vec<Result<Row, B>>;
-
-/// Where rows come from. An error is the last thing that comes: nothing more can be read.
-pub type Incoming<B> = mpsc::Receiver<io::Result<Chunk<B>>>;
 
 /// Hears of a stream while it goes on. Its functions must be quick: rows wait for them.
 pub trait Watch<B> {

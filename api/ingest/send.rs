@@ -7,9 +7,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::Row;
 use super::pending::Batch;
-use super::run::Options;
+use super::stream::{Options, Row};
 use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Totals, Trade};
 use crate::store::Error;
 use crate::store::history::{AppendError, AppendedLines, Cause, LineRefusal, Trades, UploadedSoFar, Waiting};

@@ -1,6 +1,6 @@
 //! Bytes as lines, in constant memory, however the bytes are cut into pieces.
 
-use super::LONGEST_ROW;
+use super::stream::LONGEST_ROW;
 
 /// The UTF-8 form of U+FEFF, which some programs put before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

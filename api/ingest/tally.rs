@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::report::{Customers, End, Lines, Report, Unknown};
-use super::{Row, RowEnd, Sent};
+use super::send::{RowEnd, Sent};
+use super::stream::Row;
 use crate::domain::{CustomerId, Seq};
 
 /// A report in the making.

@@ -1,5 +1,7 @@
 //! `pagebucket import`, through the real binary.
 
+mod addresses;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -13,12 +15,20 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use crate::harness::{Mongod, Service, Setup, eventually, history, shared, skip, tests};
 
-tests!["import":
+mod list {
+    use super::*;
+
+    tests!["import":
     the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
     extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
     an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
     a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
     connections_that_are_lost, answers_of_others, no_server];
+}
+
+pub fn tests() -> Vec<libtest_mimic::Trial> {
+    [list::tests(), addresses::tests()].into_iter().flatten().collect()
+}
 
 async fn the_example() {
     let service = Service::start().await;
@@ -551,9 +561,9 @@ async fn no_server() {
     assert!(said.contains("stopped: http://127.0.0.1:1 does not answer: "), "{said}");
     // The header, or the first row, whichever it had come to.
     assert!(said.contains("to go on: --from-line ") && !said.contains("unknown"), "{said}");
-    let refused = import("https://127.0.0.1:1").await;
+    let refused = import("ftp://127.0.0.1:1").await;
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("pagebucket speaks no TLS"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("such as https://"), "{refused:?}");
     // A server that is none of ours.
     let service = Service::start().await;
     let said = summary(&import(&format!("http://{}/elsewhere", service.address())).await, 3);

@@ -41,6 +41,8 @@ mod windows;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // reqwest has TLS since `import --url` needs it, and asks for a provider also where no test needs TLS.
+    rustls::crypto::ring::default_provider().install_default().expect("there is none yet");
     let arguments = libtest_mimic::Arguments::from_args();
     let mut trials = Vec::new();
     trials.extend(appends::tests());

@@ -7,13 +7,24 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
-use super::progress::Progress;
-use super::{Customers, Wanted};
-use crate::cli::import::{count, per_second, seconds};
 use crate::cli::signals::Signals;
-use crate::domain::{CustomerId, Limit, Position};
+use crate::cli::terminal::{Progress, count, per_second, seconds};
+use crate::domain::{CustomerId, DateRange, Limit, Position};
+use crate::format::Format;
 use crate::store::history::{Export, Trades};
 use crate::store::{COMMAND, Deadline, Error};
+
+/// What to export, and as what.
+pub(super) struct Wanted {
+    pub(super) customers: Customers,
+    pub(super) dates: Option<DateRange>,
+    pub(super) format: Format,
+}
+
+pub(super) enum Customers {
+    One(CustomerId, Position),
+    After(Option<CustomerId>),
+}
 
 /// A database that is away is waited for so long, as by an import.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,7 +115,7 @@ impl Running<'_> {
             }
         };
         if !self.report.all && self.wanted.dates.is_none() {
-            self.progress.of(export.totals().trades().saturating_sub(after.get()));
+            self.progress.set_length(export.totals().trades().saturating_sub(after.get()));
         }
         let mut rows = Vec::new();
         loop {
@@ -127,7 +138,7 @@ impl Running<'_> {
             self.file.flush().await.map_err(End::Unwritable)?;
             self.report.trades += batch.len() as u64;
             self.report.at = batch.last().map(|(seq, _)| (customer, Position::behind(*seq)));
-            self.progress.exported(self.report.trades);
+            self.progress.show(self.report.trades, "exported", self.report.trades);
         }
         self.report.at = None;
         self.report.customers += 1;
@@ -144,7 +155,7 @@ impl Patience {
     async fn after(&mut self, error: Error, progress: &mut Progress) -> Result<(), End> {
         let since = *self.0.get_or_insert_with(Instant::now);
         match error {
-            Error::Unavailable(_) if since.elapsed() < PATIENCE => progress.waiting(),
+            Error::Unavailable(_) if since.elapsed() < PATIENCE => progress.waiting("it does not answer"),
             error => return Err(End::Database(error)),
         }
         tokio::time::sleep(BETWEEN_ATTEMPTS).await;

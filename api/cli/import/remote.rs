@@ -11,24 +11,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::{Frame, Incoming as Answer};
+use reqwest::{Client, Response};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::MOST_WAITING;
 use super::progress::Progress;
 use crate::domain::{CustomerId, IdempotencyKey, Instant, Price, Quantity, Seq, Side, Ticker, Totals};
 use crate::http::ProblemKind;
 use crate::import::BadRow;
 use crate::ingest::{Customers, End, Incoming, Report, Row, Splitter, Tally, Watch};
 pub(super) use server::Server;
-use server::{Broken, begin, kind, words};
+use server::{Broken, begin, cause, client, kind, words};
 
 /// Bytes that are sent at a time, at least, while there are more.
 const PIECE: usize = 64 * 1024;
+
+/// With this many rows waiting, no more are read.
+pub(super) const MOST_WAITING: usize = 100_000;
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
@@ -56,6 +57,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// All that is sent, by one upload after the other where connections are lost.
 struct Sending<'a> {
+    client: Client,
     server: &'a Server,
     key: Option<&'a IdempotencyKey>,
     strict: bool,
@@ -94,7 +96,12 @@ pub(super) async fn run(
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut Progress,
 ) -> Report {
+    let client = match client() {
+        Ok(client) => client,
+        Err(words) => return Report { end: Some(End::Server(words)), ..Report::default() },
+    };
     let mut sending = Sending {
+        client,
         server,
         key,
         strict,
@@ -143,8 +150,9 @@ impl Sending<'_> {
         watch: &mut Progress,
     ) -> Result<(), Broken> {
         let (send, receive) = mpsc::channel::<Bytes>(1);
-        let mut answer = std::pin::pin!(begin(self.server, self.key, receive));
-        let mut body: Option<Answer> = None;
+        let client = self.client.clone();
+        let mut answer = std::pin::pin!(begin(&client, self.server, self.key, receive));
+        let mut body: Option<Response> = None;
         let mut send = Some(send);
         // Whether the server reads no more.
         let mut refused = false;
@@ -168,17 +176,18 @@ impl Sending<'_> {
                     self.answered |= begun.as_ref().err().is_none_or(|broken| broken.answered);
                     body = Some(begun?);
                 }
-                frame = next_frame(&mut body) => {
-                    let Some(frame) = frame else {
+                piece = next_piece(&mut body) => {
+                    let piece = piece.map_err(|error| {
+                        Broken::off(format!("the connection to the server broke: {}", cause(&error)))
+                    })?;
+                    let Some(piece) = piece else {
                         let rest = self.waiting.len() + self.again.len();
                         return match rest {
                             0 if self.rows.is_none() => Ok(()),
                             _ => Err(Broken::off(format!("the server's answer ended, with {rest} rows without an outcome"))),
                         };
                     };
-                    let frame = frame
-                        .map_err(|error| Broken::off(format!("the connection to the server broke: {error}")))?;
-                    let mut bytes = frame.data_ref().map_or(&[][..], |data| data);
+                    let mut bytes = &piece[..];
                     while !bytes.is_empty() {
                         let (taken, line) = splitter.take(bytes);
                         bytes = &bytes[taken..];
@@ -354,9 +363,9 @@ impl Sending<'_> {
     }
 }
 
-async fn next_frame(body: &mut Option<Answer>) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+async fn next_piece(body: &mut Option<Response>) -> reqwest::Result<Option<Bytes>> {
     match body {
-        Some(body) => body.frame().await,
+        Some(body) => body.chunk().await,
         None => std::future::pending().await,
     }
 }

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use indicatif::HumanCount;
 
-use super::progress::per_second;
-use crate::cli;
+use crate::cli::terminal::{self, count, per_second, seconds};
 use crate::ingest::{Customers, End, Report};
 
 /// Writes the summary.
 pub(super) fn print(report: &Report, took: Duration, keyed: bool) {
-    cli::print(format_args!("{}", text(report, took, keyed)));
+    terminal::print(format_args!("{}", text(report, took, keyed)));
 }
 
 /// Customers whose rows may or may not be stored, that are named.
@@ -75,17 +74,6 @@ fn customers(report: &Report) -> String {
         }
         number => format!(" of {}", count(number as u64, "customer")),
     }
-}
-
-/// Three digits of a short time, or tenths.
-pub(in crate::cli) fn seconds(took: Duration) -> String {
-    let seconds = took.as_secs_f64();
-    if seconds < 1.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
-}
-
-/// "1 trade", "2,000 trades"
-pub(in crate::cli) fn count(number: u64, what: &str) -> String {
-    format!("{} {what}{}", HumanCount(number), if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
 //! A running server, and the beginning of an upload to it.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use futures_util::{StreamExt, stream};
-use http_body_util::{BodyExt, Limited, StreamBody};
-use hyper::body::{Frame, Incoming as Answer};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::redirect::Policy;
+use reqwest::{Body, Client, Response, StatusCode, Url};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::domain::IdempotencyKey;
@@ -19,35 +21,29 @@ use crate::http::{PROBLEM_JSON, ProblemKind};
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
 
-/// The longest answer of a server that takes no upload.
+/// Longest answer of a server that takes no upload that is read, in bytes.
 const LONGEST_REFUSAL: usize = 1024 * 1024;
 
-/// Where a server is.
+/// A server, by the address of its uploads.
 #[derive(Debug, Clone)]
 pub(in crate::cli::import) struct Server {
-    host: String,
-    port: u16,
-    /// Without a slash at its end.
-    path: String,
+    uploads: Url,
 }
 
 impl FromStr for Server {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "must be an address such as http://127.0.0.1:8080".to_owned();
-        let uri: Uri = text.parse().map_err(|_| wrong())?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err("must begin with http://: pagebucket speaks no TLS; behind a server that does, send to pagebucket itself, or import to the database".to_owned()),
-            _ => return Err(wrong()),
-        }
-        if uri.query().is_some() || uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
+        let wrong = || "must be an address such as https://example.org or http://127.0.0.1:8080".to_owned();
+        let mut url: Url = text.parse().map_err(|_| wrong())?;
+        let extra = url.query().is_some() || url.fragment().is_some();
+        let user = !url.username().is_empty() || url.password().is_some();
+        if !matches!(url.scheme(), "http" | "https") || extra || user {
             return Err(wrong());
         }
-        let host = uri.host().ok_or_else(wrong)?.to_owned();
-        let path = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self { host, port: uri.port_u16().unwrap_or(80), path })
+        let path = format!("{}/v1/trades", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        Ok(Self { uploads: url })
     }
 }
 
@@ -55,19 +51,19 @@ impl FromStr for Server {
 pub(super) struct Broken {
     /// For the user.
     pub(super) words: String,
-    /// Whether rows without an outcome are surely not stored.
+    /// Whether rows without an outcome are certainly not stored.
     pub(super) known: bool,
-    /// Whether it may be otherwise in a while.
+    /// Whether another upload may succeed.
     pub(super) passing: bool,
     /// Whether something at the address has answered.
     pub(super) answered: bool,
 }
 
 impl Broken {
-    /// The server has ended an upload, with this problem, and said all there is to say.
+    /// The server has ended an upload with this problem, and every outcome has been sent.
     pub(super) fn ended(problem: &Value) -> Self {
         let Some(kind) = kind(problem) else {
-            return Self::off("the answer ends with a line that is not a server's".to_owned());
+            return Self::off("the answer ends with a line that is not a pagebucket server's".to_owned());
         };
         Self {
             words: format!("the server says: {}", words(problem)),
@@ -77,80 +73,111 @@ impl Broken {
         }
     }
 
-    /// It has not said all.
+    /// The answer has stopped before its end.
     pub(super) fn off(words: String) -> Self {
         Self { words, known: false, passing: true, answered: true }
     }
 
-    /// An answer without outcomes. A problem of the server's says whether the request stored nothing. Anything else may
-    /// come from a proxy after rows went through it, and says nothing of them.
-    async fn refused(answer: Response<Answer>) -> Self {
+    /// An answer without outcomes. A problem of a server says whether the request stored anything. Any other answer may
+    /// come from a proxy after rows went through it, and says nothing about them.
+    async fn refused(answer: Response) -> Self {
         let status = answer.status();
-        let mut problem = Value::Null;
-        if is(answer.headers(), PROBLEM_JSON) {
-            let body = Limited::new(answer.into_body(), LONGEST_REFUSAL).collect().await;
-            let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-            problem = serde_json::from_slice(&body).unwrap_or_default();
-        }
+        let problem = if is(answer.headers(), PROBLEM_JSON) { read(answer).await } else { Value::Null };
         let kind = kind(&problem).filter(|kind| kind.spec().status == status);
         let words = match kind {
             Some(_) => format!("the server answers {status}: {}", words(&problem)),
-            None => format!("the answer is {status}, and not a pagebucket server's"),
+            None => format!("the answer is {status}, and does not come from a pagebucket server"),
         };
         let known = kind.is_some_and(ProblemKind::says_nothing_was_stored);
         Self { words, known, passing: passing(status), answered: true }
     }
 }
 
-/// The kind of a problem, if it is one of a server's.
+/// `null` for a body that is too long, cut or not JSON.
+async fn read(mut answer: Response) -> Value {
+    let mut body = Vec::new();
+    while body.len() <= LONGEST_REFUSAL
+        && let Ok(Some(bytes)) = answer.chunk().await
+    {
+        body.extend_from_slice(&bytes);
+    }
+    serde_json::from_slice(&body).unwrap_or_default()
+}
+
+/// The kind of a problem, if it is one of a pagebucket server.
 pub(super) fn kind(problem: &Value) -> Option<ProblemKind> {
     problem["type"].as_str().and_then(ProblemKind::of_type)
 }
 
 /// Whether a body is of this media type.
 fn is(headers: &HeaderMap, media_type: &str) -> bool {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     given.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
 }
 
-/// Whether who asks again may get another answer.
+/// Whether the same request may get another answer later.
 fn passing(status: StatusCode) -> bool {
     status.is_server_error() || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
 }
 
+/// A client that takes proxies from the environment and follows no redirect: the rows could not be sent twice.
+///
+/// # Errors
+/// A sentence for the user.
+pub(super) fn client() -> Result<Client, String> {
+    let failed = |error: &dyn Error| format!("no HTTP client can be made: {}", cause(error));
+    let tls = tls().map_err(|error| failed(&error))?;
+    let builder = Client::builder().redirect(Policy::none()).tls_backend_preconfigured(tls);
+    // Each upload has a connection of its own.
+    builder.pool_max_idle_per_host(0).build().map_err(|error| failed(&error))
+}
+
+/// Trusts the certificate authorities of Mozilla, because a container image may have none of its own, and those of this
+/// machine, because an organisation may have its own.
+fn tls() -> Result<ClientConfig, rustls::Error> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// The innermost cause of an error: those around it repeat the address.
+pub(super) fn cause(mut error: &dyn Error) -> String {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
 /// Begins an upload, and waits for the head of its answer.
 pub(super) async fn begin(
+    client: &Client,
     server: &Server,
     key: Option<&IdempotencyKey>,
-    lines: mpsc::Receiver<Bytes>,
-) -> Result<Answer, Broken> {
-    let Server { host, port, path } = server;
-    let failed = |error: &dyn std::fmt::Display| Broken {
-        words: format!("http://{host}:{port} does not answer: {error}"),
-        known: true,
-        passing: true,
-        answered: false,
-    };
-    let address = (host.trim_matches(['[', ']']), *port);
-    let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-    // Its end is that of the answer.
-    tokio::spawn(connection);
-    let lines = stream::unfold(lines, async |mut lines| Some((lines.recv().await?, lines)));
+    mut lines: mpsc::Receiver<Bytes>,
+) -> Result<Response, Broken> {
+    let lines = stream::poll_fn(move |context| lines.poll_recv(context));
     let body = StreamBody::new(lines.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes))));
-    let mut request = Request::post(format!("{path}/v1/trades"))
-        .header(header::HOST, format!("{host}:{port}"))
-        .header(header::CONTENT_TYPE, MEDIA_TYPE)
-        .header(header::ACCEPT, MEDIA_TYPE);
+    let mut request = client
+        .post(server.uploads.clone())
+        .header(CONTENT_TYPE, MEDIA_TYPE)
+        .header(ACCEPT, MEDIA_TYPE)
+        .body(Body::wrap(body));
     if let Some(key) = key {
         request = request.header("idempotency-key", key.as_str());
     }
-    let request = request.body(Box::pin(body)).map_err(|error| failed(&error))?;
-    let answer = sender.send_request(request).await;
-    let answer = answer.map_err(|error| Broken { known: false, ..failed(&error) })?;
+    let answer = request.send().await.map_err(|error| Broken {
+        words: format!(
+            "{} does not answer: {}",
+            server.uploads.origin().ascii_serialization(),
+            cause(&error)
+        ),
+        known: error.is_connect() || error.is_builder(),
+        passing: true,
+        answered: false,
+    })?;
     if answer.status() == StatusCode::OK && is(answer.headers(), MEDIA_TYPE) {
-        return Ok(answer.into_body());
+        return Ok(answer);
     }
     Err(Broken::refused(answer).await)
 }
@@ -172,19 +199,23 @@ mod tests {
 
     #[test]
     fn a_server_is_an_address() {
-        let server: Server = "http://[::1]:8080/behind/".parse().unwrap();
-        assert_eq!((&server.host[..], server.port, &server.path[..]), ("[::1]", 8080, "/behind"));
-        assert_eq!("http://example.org".parse::<Server>().unwrap().port, 80);
-        for (text, part) in [
-            ("https://example.org", "no TLS"),
-            ("example.org:8080", "such as"),
-            ("ftp://example.org", "such as"),
-            ("http://u:p@example.org", "such as"),
-            ("http://example.org/?a", "such as"),
-            ("", "such as"),
+        for (text, uploads) in [
+            ("http://[::1]:8080/behind/", "http://[::1]:8080/behind/v1/trades"),
+            ("https://example.org", "https://example.org/v1/trades"),
+        ] {
+            assert_eq!(text.parse::<Server>().unwrap().uploads.as_str(), uploads);
+        }
+        for text in [
+            "example.org:8080",
+            "ftp://example.org",
+            "http://u:p@example.org",
+            "http://example.org/?a",
+            "http://example.org/#a",
+            "http://",
+            "",
         ] {
             let sentence = text.parse::<Server>().unwrap_err();
-            assert!(sentence.contains(part), "{text}: {sentence}");
+            assert!(sentence.contains("such as"), "{text}: {sentence}");
         }
     }
 }
