@@ -117,6 +117,11 @@ impl SeqRange {
     pub fn count(&self) -> u64 {
         self.last.0 - self.first.0 + 1
     }
+
+    /// Each of them.
+    pub fn seqs(&self) -> impl Iterator<Item = Seq> + use<> {
+        (self.first.0..=self.last.0).map(Seq)
+    }
 }
 
 fn ordinal_rule() -> Invalid {

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::pending::Batch;
 use super::stream::{Options, Row};
-use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Totals, Trade};
+use crate::domain::{CustomerId, IdempotencyKey, Seq, Totals, Trade};
 use crate::store::Error;
-use crate::store::history::{AppendError, AppendedLines, Cause, LineRefusal, Trades, UploadedSoFar, Waiting};
+use crate::store::history::{AppendError, Cause, LineRefusal, Progress, Trades, UploadedSoFar, Waiting};
 
 /// Where rows go.
 #[derive(Debug, Clone)]
@@ -117,19 +117,26 @@ pub(super) async fn send(
     loop {
         let rest = &sent.rows[sent.ends.len()..];
         let part = &rest[..rest.len().min(most)];
-        let (ends, totals, failed) = match &mut sent.so_far {
+        let appended = match &mut sent.so_far {
             // In a box, because it would be most of what a batch without a key takes.
             Some(so_far) => Box::pin(to.append_lines(so_far, part, &mut room)).await,
             None => to.append(customer, part, &mut room).await,
         };
+        let (progress, failed) = match appended {
+            Ok(progress) => (progress, None),
+            Err(AppendError { progress, unknown, cause }) => (progress, Some((unknown, cause))),
+        };
         // To wait for others is not to wait for the database.
         give_up += std::mem::take(&mut room.waited);
-        if !ends.is_empty() {
+        let before = sent.ends.len();
+        sent.ends.extend(progress.ends().map(RowEnd::of));
+        if sent.ends.len() > before {
             give_up = Instant::now() + options.patience;
         }
-        sent.ends.extend(ends);
         let Some((unknown, cause)) = failed else {
-            sent.totals = totals.or(sent.totals);
+            if !progress.is_replayed() {
+                sent.totals = Some(progress.totals());
+            }
             if sent.ends.len() < sent.rows.len() {
                 continue;
             }
@@ -165,35 +172,32 @@ pub(super) async fn send(
     }
 }
 
-/// What became of the first rows; what the history holds, where that is known; and where more are left, of
-/// how many of them nothing is known, and why.
-type Ends = (Vec<RowEnd>, Option<Totals>, Option<(usize, Cause)>);
-
 impl Destination {
-    async fn append(&self, customer: CustomerId, rows: &[Row], room: &mut Waiting) -> Ends {
-        let trades: Vec<Trade> = rows.iter().map(|row| row.draft.clone().dated(self.began)).collect();
-        let ends = |ranges: &[SeqRange]| seqs(ranges).map(RowEnd::Stored).collect();
-        match self.trades.append_part(customer, trades, room).await {
-            Ok(appended) => (ends(&appended.ranges), Some(appended.totals), None),
-            Err(AppendError { ranges, unknown, cause }) => (ends(&ranges), None, Some((unknown, cause))),
-        }
+    async fn append(
+        &self,
+        customer: CustomerId,
+        rows: &[Row],
+        room: &mut Waiting,
+    ) -> Result<Progress, AppendError> {
+        let trades = rows.iter().map(|row| row.draft.clone().dated(self.began)).collect();
+        self.trades.append_part(customer, trades, room).await
     }
 
-    async fn append_lines(&self, so_far: &mut UploadedSoFar, rows: &[Row], room: &mut Waiting) -> Ends {
+    async fn append_lines(
+        &self,
+        so_far: &mut UploadedSoFar,
+        rows: &[Row],
+        room: &mut Waiting,
+    ) -> Result<Progress, AppendError> {
         let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
-        let AppendedLines { ends, totals, failed } =
-            self.trades.append_lines(so_far, lines, self.began, room).await;
-        let end = |end: Result<Seq, LineRefusal>| match end {
-            Ok(seq) => RowEnd::Stored(seq),
-            Err(refusal) => RowEnd::Refused(Refusal::Line(refusal)),
-        };
-        (ends.into_iter().map(end).collect(), totals, failed)
+        self.trades.append_lines(so_far, lines, self.began, room).await
     }
 }
 
-/// Each of them.
-fn seqs(ranges: &[SeqRange]) -> impl Iterator<Item = Seq> {
-    ranges.iter().flat_map(|range| (0..range.count() as usize).map(|index| range.first.plus(index)))
+impl RowEnd {
+    fn of(end: Result<Seq, LineRefusal>) -> Self {
+        end.map_or_else(|refusal| Self::Refused(Refusal::Line(refusal)), Self::Stored)
+    }
 }
 
 /// What is one customer's matter.

@@ -86,8 +86,7 @@ mod tail;
 mod tails;
 mod upload_quota;
 
-pub use append_lines::{AppendedLines, UploadedSoFar};
-pub use append_once::AppendedOnce;
+pub use append_lines::UploadedSoFar;
 pub use bucket_id::BucketId;
 pub use customers::Customers;
 pub use dedup::LineRefusal;
@@ -96,7 +95,7 @@ pub use document::{Bucket, COLLECTION};
 pub use engine::Trades;
 pub use export::Export;
 pub use find::MOST_SKIPPED;
-pub use outcome::{AppendError, Appended, Cause};
+pub use outcome::{AppendError, Cause, Progress};
 pub use reads::{FullPages, History};
 pub use statement::{SecondsExhausted, next_second};
 pub use upload_quota::Waiting;

@@ -253,7 +253,7 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
     let seven = CustomerId::new(7).expect("a customer");
     let refused = store.trades().append(seven, vec![dated(2_000)], Deadline::within(LONG)).await;
     let refused = refused.expect_err("no majority");
-    assert_eq!((refused.ranges.len(), refused.unknown), (0, 1), "{refused:?}");
+    assert_eq!((refused.progress.ranges().len(), refused.unknown), (0, 1), "{refused:?}");
     let page = stored.find_one(tail).await.expect("an answer").expect("a bucket");
     assert_eq!(
         page.get_i32("count").ok(),

@@ -98,10 +98,10 @@ async fn case(instances: &[Store], database: &Database, first: u64, rounds: Vec<
         });
         for (customer, from, count, appended) in join_all(appends).await {
             let appended = appended.expect("nothing is wrong with the database");
-            let seqs = appended.ranges.iter().flat_map(|range| range.first.get()..=range.last.get());
+            let seqs = appended.ranges().iter().flat_map(|range| range.first.get()..=range.last.get());
             let placed: Vec<_> = seqs.zip(from..from + count).collect();
             assert_eq!(placed.len() as u64, count, "a place for each trade");
-            assert_eq!(appended.totals.trades(), placed.last().expect("at least one").0);
+            assert_eq!(appended.totals().trades(), placed.last().expect("at least one").0);
             acknowledged[customer].extend(placed);
         }
 

@@ -20,7 +20,6 @@ use crate::http::idempotency::{self, Key};
 use crate::http::params::CustomerParams;
 use crate::http::places::LongPlace;
 use crate::http::problem::{AppendProblems, Kind, Problem, Repeat};
-use crate::store::history::AppendedOnce;
 use view::AppendedView;
 
 /// What is appended.
@@ -126,18 +125,17 @@ pub async fn append(
         None => {
             let trades = drafts.into_iter().map(|draft| draft.dated(now)).collect();
             let appended = api.store.trades().append(customer, trades, deadline).await;
-            appended.map(|appended| AppendedOnce { appended, date: now })
+            appended.map(|progress| (progress, now))
         }
     };
-    let AppendedOnce { appended, date } =
-        stored.map_err(|error| Problem::of_append(customer, error, count, repeat))?;
+    let (progress, date) = stored.map_err(|error| Problem::of_append(customer, error, count, repeat))?;
     let mut headers = HeaderMap::new();
-    if let Some(range) = appended.ranges.first() {
+    if let Some(range) = progress.ranges().first() {
         let location = format!("/v1/customers/{customer}/trades/{}", range.first);
         headers.extend(HeaderValue::try_from(location).map(|location| (header::LOCATION, location)));
     }
-    if appended.replayed {
+    if progress.is_replayed() {
         headers.insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
     }
-    Ok((StatusCode::CREATED, headers, Json(AppendedView::new(customer, &appended, date))).into_response())
+    Ok((StatusCode::CREATED, headers, Json(AppendedView::new(customer, &progress, date))).into_response())
 }

@@ -11,7 +11,8 @@ impl Problem {
     /// other words than the client's.
     /// `repeat` is what the client can do about it.
     pub fn of_append(customer: CustomerId, error: AppendError, count: usize, repeat: Repeat) -> Self {
-        let AppendError { ranges, unknown, cause } = error;
+        let AppendError { progress, unknown, cause } = error;
+        let ranges = progress.ranges();
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
         tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
         let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
@@ -89,11 +90,12 @@ mod tests {
     use super::*;
     use crate::domain::Seq;
     use crate::store;
+    use crate::store::history::Progress;
 
     fn told(cause: Cause, stored: u64, unknown: usize) -> (Problem, Value) {
         let seq = |number| Seq::new(number).unwrap();
         let ranges = if stored > 0 { vec![SeqRange { first: seq(1), last: seq(stored) }] } else { vec![] };
-        let error = AppendError { ranges, unknown, cause };
+        let error = AppendError { progress: Progress::replayed(ranges), unknown, cause };
         let problem = Problem::of_append(CustomerId::new(7).unwrap(), error, 25, Repeat::WithCare);
         let members = serde_json::to_value(&*problem.members).unwrap();
         (problem, members)

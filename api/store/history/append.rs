@@ -1,11 +1,11 @@
 //! Appends: into the queue, and from the committer's answer to the caller's.
 
 use super::engine::Trades;
-use super::outcome::{AppendError, Appended, Cause};
-use super::request::{Answered, Request};
+use super::outcome::{AppendError, Cause, Progress};
+use super::request::{Answer, Request};
 use super::upload_quota::{UploadQuota, Waiting};
 use crate::domain::{CustomerId, Trade};
-use crate::store::group_commit::{NoAnswer, Pending, Room, Ticket};
+use crate::store::group_commit::{Full, NoAnswer, Pending, Room, Ticket};
 use crate::store::{COMMAND, Deadline, Error};
 
 impl Trades {
@@ -21,9 +21,10 @@ impl Trades {
         customer: CustomerId,
         trades: Vec<Trade>,
         deadline: Deadline,
-    ) -> Result<Appended, AppendError> {
-        let (ticket, pending) = Ticket::new(deadline, self.room(customer, trades.len())?);
-        self.enqueue(Request::new(customer, trades, ticket), pending).await.whole()
+    ) -> Result<Progress, AppendError> {
+        let (ticket, pending) =
+            Ticket::new(deadline, self.room(customer, trades.len()).map_err(AppendError::nothing)?);
+        self.enqueue(Request::new(customer, trades, ticket), pending).await
     }
 
     /// The most trades of an upload in one append.
@@ -41,11 +42,11 @@ impl Trades {
         customer: CustomerId,
         trades: Vec<Trade>,
         waiting: &mut Waiting,
-    ) -> Result<Appended, AppendError> {
+    ) -> Result<Progress, AppendError> {
         let room = self.room_of_an_upload(customer, trades.len(), waiting).await;
-        let room = room.map_err(|cause| AppendError { ranges: Vec::new(), unknown: 0, cause })?;
+        let room = room.map_err(AppendError::nothing)?;
         let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
-        self.enqueue(Request::new(customer, trades, ticket), pending).await.whole()
+        self.enqueue(Request::new(customer, trades, ticket), pending).await
     }
 
     /// # Errors
@@ -61,27 +62,26 @@ impl Trades {
 
     /// # Errors
     /// The queue is full.
-    pub(super) fn room(&self, customer: CustomerId, trades: usize) -> Result<Room, AppendError> {
+    pub(super) fn room(&self, customer: CustomerId, trades: usize) -> Result<Room, Full> {
         let queue = &self.0.queue;
-        let room = queue.room(customer.get(), trades, queue.most_of_a_key());
-        room.map_err(|full| AppendError { ranges: Vec::new(), unknown: 0, cause: full.into() })
+        queue.room(customer.get(), trades, queue.most_of_a_key())
     }
 
     /// Sends a request to its committer, and waits for its answer.
-    pub(super) async fn enqueue(&self, request: Request, pending: Pending<Answered>) -> Answered {
+    pub(super) async fn enqueue(&self, request: Request, pending: Pending<Answer>) -> Answer {
         let (placed, rest) = (request.placed.clone(), request.rest().len());
-        // Without a word from the committer: what was there before is there.
-        let refused = |unknown, cause| {
-            let failed = Some((unknown, cause));
-            Answered { placed, looked: 0, stored: false, failed }
+        // The committer has said nothing: what was placed before is still there.
+        let unanswered = |unknown, cause| {
+            let progress = Progress { placed, ..Progress::default() };
+            AppendError { progress, unknown, cause }
         };
         if !self.committer(request.customer).request(request) {
-            return refused(0, Error::Internal("a committer has ended".to_owned()).into());
+            return Err(unanswered(0, Error::Internal("a committer has ended".to_owned()).into()));
         }
         match pending.answer().await {
-            Ok(answered) => answered,
-            Err(NoAnswer::Withdrawn) => refused(0, Cause::Late),
-            Err(NoAnswer::Lost) => refused(rest, Cause::OutcomeUnknown),
+            Ok(answer) => answer,
+            Err(NoAnswer::Withdrawn) => Err(unanswered(0, Cause::Late)),
+            Err(NoAnswer::Lost) => Err(unanswered(rest, Cause::OutcomeUnknown)),
         }
     }
 }

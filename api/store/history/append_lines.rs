@@ -18,10 +18,10 @@ use super::dedup::{
     Fingerprint, LineRefusal, LineSearch, NumberedTrade, Placed, Record, RecordId, Registered, Search, Tag,
 };
 use super::engine::Trades;
-use super::outcome::Cause;
-use super::request::{Answered, Keyed, Request};
+use super::outcome::{AppendError, Cause, Progress};
+use super::request::{Keyed, Request};
 use super::upload_quota::{Waiting, stopped};
-use crate::domain::{CustomerId, IdempotencyKey, Instant, Seq, Totals, TradeDraft};
+use crate::domain::{CustomerId, IdempotencyKey, Instant, TradeDraft};
 use crate::store::group_commit::Ticket;
 use crate::store::{COMMAND, Deadline, Error};
 
@@ -53,23 +53,6 @@ struct Begun {
     touched: Option<i64>,
 }
 
-/// What became of some lines.
-#[derive(Debug)]
-pub struct AppendedLines {
-    /// Of the first lines, each: where it is, now or since an earlier attempt, or why it is not.
-    pub ends: Vec<Result<Seq, LineRefusal>>,
-    /// What the history held right after the last of them, if some were stored now.
-    pub totals: Option<Totals>,
-    /// Why it went no further: how many of the next lines may or may not be stored, and the cause.
-    pub failed: Option<(usize, Cause)>,
-}
-
-impl AppendedLines {
-    fn failed(cause: impl Into<Cause>) -> Self {
-        Self { ends: Vec::new(), totals: None, failed: Some((0, cause.into())) }
-    }
-}
-
 impl UploadedSoFar {
     /// Of an upload that has not begun in this history.
     pub fn nothing(customer: CustomerId, key: IdempotencyKey) -> Self {
@@ -91,18 +74,16 @@ impl Trades {
         lines: impl IntoIterator<Item = (u64, TradeDraft)>,
         now: Instant,
         waiting: &mut Waiting,
-    ) -> AppendedLines {
+    ) -> Result<Progress, AppendError> {
         let mut lines: Vec<_> = lines.into_iter().collect();
         let beyond = lines.partition_point(|(number, _)| *number <= u64::from(u32::MAX));
         let beyond = lines.split_off(beyond).len();
-        let mut appended = match lines.is_empty() {
-            true => AppendedLines { ends: Vec::new(), totals: None, failed: None },
-            false => self.append_numbered(so_far, lines, now, waiting).await,
+        let mut progress = match lines.is_empty() {
+            true => Progress::default(),
+            false => self.append_numbered(so_far, lines, now, waiting).await?,
         };
-        if appended.failed.is_none() {
-            appended.ends.extend((0..beyond).map(|_| Err(LineRefusal::BeyondNumbers)));
-        }
-        appended
+        (0..beyond).for_each(|_| progress.placed.refuse(LineRefusal::BeyondNumbers));
+        Ok(progress)
     }
 
     async fn append_numbered(
@@ -111,17 +92,14 @@ impl Trades {
         lines: Vec<(u64, TradeDraft)>,
         now: Instant,
         waiting: &mut Waiting,
-    ) -> AppendedLines {
+    ) -> Result<Progress, AppendError> {
         let (customer, id) = (so_far.customer, RecordId::new(so_far.customer, &so_far.key));
-        let registered = match self.keep_record(so_far, now, &waiting.stop).await {
-            Ok(registered) => registered,
-            Err(cause) => return AppendedLines::failed(cause),
-        };
+        let registered = self.keep_record(so_far, now, &waiting.stop).await.map_err(AppendError::nothing)?;
         let (begins, inserted) = match registered {
             Some(Registered::New { record, inserted }) => (record.from == 0, inserted),
             Some(Registered::Found(_)) | None => (false, None),
         };
-        let Some(begun) = &mut so_far.begun else { return AppendedLines::failed(Cause::OutcomeUnknown) };
+        let Some(begun) = &mut so_far.begun else { return Err(AppendError::nothing(Cause::OutcomeUnknown)) };
         let numbered = |(number, draft): (u64, TradeDraft)| NumberedTrade {
             number: u32::try_from(number).unwrap_or(u32::MAX),
             trade: draft.dated(begun.date),
@@ -131,38 +109,33 @@ impl Trades {
         let (mut search, mut placed) = (Search::Lines(search), Placed::default());
         if !begun.at_end {
             let searching = self.find(customer, id, search, Deadline::within(SEARCH));
-            (search, placed) = match unless(&waiting.stop, searching).await {
-                Ok(found) => found,
-                Err(error) => return AppendedLines::failed(error),
-            };
+            (search, placed) = unless(&waiting.stop, searching).await.map_err(AppendError::nothing)?;
             if search.is_over(&placed) {
                 begun.looked = search.looked();
-                return AppendedLines { ends: ends(&placed), totals: None, failed: None };
+                return Ok(Progress { placed, ..Progress::default() });
             }
             begun.at_end = true;
         }
         let room = match self.room_of_an_upload(customer, lines.len() - placed.count, waiting).await {
             Ok(room) => room,
             Err(cause) => {
-                return AppendedLines { failed: Some((0, cause)), totals: None, ends: ends(&placed) };
+                let progress = Progress { placed, ..Progress::default() };
+                return Err(AppendError { progress, unknown: 0, cause });
             }
         };
         let trades = lines.iter().map(|line| line.trade.clone()).collect();
         let keyed = Keyed { id, search, stored: false, begins, inserted };
         let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
         let request = Request::keyed(customer, trades, placed, keyed, ticket);
-        let Answered { placed, looked, stored, failed } = self.enqueue(request, pending).await;
-        if failed.is_none() {
-            begun.looked = looked;
-        } else {
+        let answer = self.enqueue(request, pending).await;
+        match &answer {
+            Ok(progress) => begun.looked = progress.looked,
             // What was appended, perhaps, is to be found.
-            begun.at_end = false;
+            Err(_) => begun.at_end = false,
         }
         // What is stored is answered in any case. The next part tries to touch the record again.
         let _ = self.keep_record(so_far, now, &waiting.stop).await;
-        let last = placed.ranges.last().map(|range| range.last).filter(|_| stored);
-        let totals = last.map(|last| Totals::ending_with(Some(last)));
-        AppendedLines { ends: ends(&placed), totals, failed }
+        answer
     }
 
     /// Makes the record of an upload that begins, or touches it when that is due. What it was found to be, where
@@ -217,12 +190,4 @@ async fn unless<T>(
         done = work => done,
         () = stop.cancelled() => Err(stopped()),
     }
-}
-
-fn ends(placed: &Placed) -> Vec<Result<Seq, LineRefusal>> {
-    let each = |range: &crate::domain::SeqRange| {
-        let first = range.first;
-        (0..range.count() as usize).map(move |index| first.plus(index))
-    };
-    placed.ends(placed.ranges.iter().flat_map(each)).collect()
 }

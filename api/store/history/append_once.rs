@@ -11,24 +11,15 @@ use super::dedup::{
 };
 use super::engine::Trades;
 use super::messages::Message;
-use super::outcome::{AppendError, Appended, Cause};
+use super::outcome::{AppendError, Cause, Progress};
 use super::request::{Keyed, Request};
-use crate::domain::{CustomerId, IdempotencyKey, Instant, SeqRange, Totals, TradeDraft};
+use crate::domain::{CustomerId, IdempotencyKey, Instant, SeqRange, TradeDraft};
 use crate::metric::KEYED_APPENDS;
 use crate::store::group_commit::{Answer, Outcome, Ticket};
 use crate::store::{Deadline, Error};
 
 /// How long a key may take to be registered: what is left then is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);
-
-/// What a keyed append has stored, now or earlier.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppendedOnce {
-    /// Where all of it is.
-    pub appended: Appended,
-    /// When the first request with the key came: the date of its trades that have none.
-    pub date: Instant,
-}
 
 /// One attempt.
 struct Attempt {
@@ -43,7 +34,8 @@ impl Trades {
     /// Stores trades at the end of a history, at least one, unless a request with the same key has
     /// stored them already. `now` is when the request came.
     ///
-    /// It goes on to its end when the caller stops waiting.
+    /// It goes on to its end when the caller stops waiting. Also returned is when the first request with the key came: the
+    /// date of its trades that have none.
     ///
     /// # Errors
     /// See [`AppendError`]. The same request with the same key may be sent again after any of them but
@@ -55,7 +47,7 @@ impl Trades {
         drafts: Vec<TradeDraft>,
         now: Instant,
         deadline: Deadline,
-    ) -> Result<AppendedOnce, AppendError> {
+    ) -> Result<(Progress, Instant), AppendError> {
         let count = drafts.len();
         let attempt = Attempt { trades: self.clone(), customer, key, drafts, deadline };
         // Each of its steps keeps the deadline. In a task of its own, because a client that hangs up
@@ -63,11 +55,12 @@ impl Trades {
         let outcome = match tokio::spawn(attempt.run(now)).await {
             Ok(outcome) => outcome,
             Err(_panicked) => {
-                Err(AppendError { ranges: Vec::new(), unknown: count, cause: Cause::OutcomeUnknown })
+                let (progress, cause) = (Progress::default(), Cause::OutcomeUnknown);
+                Err(AppendError { progress, unknown: count, cause })
             }
         };
         let result = match &outcome {
-            Ok(once) if once.appended.replayed => "replayed",
+            Ok((progress, _)) if progress.is_replayed() => "replayed",
             Ok(_) => "stored",
             Err(AppendError { cause: Cause::KeyReused, .. }) => "reused",
             Err(_) => "failed",
@@ -78,16 +71,15 @@ impl Trades {
 }
 
 impl Attempt {
-    async fn run(self, now: Instant) -> Result<AppendedOnce, AppendError> {
-        let room = self.trades.room(self.customer, self.drafts.len())?;
+    async fn run(self, now: Instant) -> Result<(Progress, Instant), AppendError> {
+        let room = self.trades.room(self.customer, self.drafts.len()).map_err(AppendError::nothing)?;
         let id = RecordId::new(self.customer, &self.key);
         let fingerprint = Fingerprint::of(&self.drafts);
         let proposed = Record { from: 0, fingerprint, date: now, outcome: None };
         let registered = register_key(&self.trades, self.customer, id, proposed, false, self.deadline).await;
         let keys = || (0..self.drafts.len()).map(|index| TradeKey::new(self.customer, &self.key, index));
-        let nothing = |cause: Cause| AppendError { ranges: Vec::new(), unknown: 0, cause };
         let mut placed = Placed::default();
-        let registered = registered.map_err(|error| nothing(error.into()))?;
+        let registered = registered.map_err(AppendError::nothing)?;
         let begins = matches!(&registered, Registered::New { record, .. } if record.from == 0);
         let (record, inserted, search) = match registered {
             Registered::New { record, inserted } => {
@@ -95,15 +87,15 @@ impl Attempt {
                 (record, inserted, search)
             }
             Registered::Found(record) if record.fingerprint != fingerprint => {
-                return Err(nothing(Cause::KeyReused));
+                return Err(AppendError::nothing(Cause::KeyReused));
             }
             Registered::Found(Record { outcome: Some(ranges), date, .. }) => {
-                return Ok(replayed(ranges, date));
+                return Ok((Progress::replayed(ranges), date));
             }
             Registered::Found(record) => {
                 let search = Search::Request(RequestSearch::new(keys().collect(), record.from));
                 let found = self.trades.find(self.customer, id, search, self.deadline).await;
-                let found = found.map_err(|error| nothing(error.into()))?;
+                let found = found.map_err(AppendError::nothing)?;
                 let search = found.0;
                 placed = found.1;
                 if search.is_over(&placed) {
@@ -117,10 +109,10 @@ impl Attempt {
         let keyed = Keyed { id, search, stored: false, begins, inserted };
         let (ticket, pending) = Ticket::new(self.deadline, room);
         let request = Request::keyed(self.customer, trades, placed, keyed, ticket);
-        let appended = self.trades.enqueue(request, pending).await.whole()?;
-        match appended.replayed {
-            true => self.tell(id, appended.ranges, date).await,
-            false => Ok(AppendedOnce { appended, date }),
+        let progress = self.trades.enqueue(request, pending).await?;
+        match progress.is_replayed() {
+            true => self.tell(id, progress.placed.ranges, date).await,
+            false => Ok((progress, date)),
         }
     }
 
@@ -130,7 +122,7 @@ impl Attempt {
         id: RecordId,
         ranges: Vec<SeqRange>,
         date: Instant,
-    ) -> Result<AppendedOnce, AppendError> {
+    ) -> Result<(Progress, Instant), AppendError> {
         let inner = &self.trades.0;
         let update = Bson::from(set_outcome(id, self.customer, &ranges));
         let command = updates(vec![update], self.deadline);
@@ -138,14 +130,14 @@ impl Attempt {
         let error = match told {
             Outcome::Answered(Answer::Known { at, .. }) => {
                 inner.reads.learn(at);
-                return Ok(replayed(ranges, date));
+                return Ok((Progress::replayed(ranges), date));
             }
             Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
                 Error::Unavailable("it is not known whether an outcome is in its record".to_owned())
             }
             Outcome::NotSent(error) => error,
         };
-        Err(AppendError { ranges: Vec::new(), unknown: 0, cause: error.into() })
+        Err(AppendError::nothing(error))
     }
 }
 
@@ -191,10 +183,4 @@ impl Trades {
             keep_looked(&self.0.connection, customer, looked, deadline).await;
         }
     }
-}
-
-fn replayed(ranges: Vec<SeqRange>, date: Instant) -> AppendedOnce {
-    let totals = Totals::ending_with(ranges.last().map(|range| range.last));
-    let appended = Appended { ranges, totals, replayed: true };
-    AppendedOnce { appended, date }
 }

@@ -1,36 +1,69 @@
 //! What became of an append.
 
+use super::dedup::{LineRefusal, Placed};
 use super::statement::SecondsExhausted;
-use crate::domain::{SeqRange, Totals};
+use crate::domain::{Seq, SeqRange, Totals};
 use crate::store::Error;
 use crate::store::group_commit::Full;
 
-/// What an append has stored: all of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Appended {
-    /// Where the trades are, in their order: one range, unless another writer came between two
-    /// buckets.
-    pub ranges: Vec<SeqRange>,
-    /// What the history held right after the last of them.
-    pub totals: Totals,
-    /// Whether an earlier request with the same key had stored all of it.
-    pub replayed: bool,
+/// How far an append has come: what became of its first trades, in their order. The rest is not stored, unless an
+/// [`AppendError`] says that the outcome of some of it is unknown.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub(super) placed: Placed,
+    /// Whether this attempt has stored any of them; an earlier one has stored the others.
+    pub(super) stored: bool,
+    /// How far its search has come, where it has a key: no other trade of the request is at or before this `seq`.
+    pub(super) looked: u64,
 }
 
-/// What an append that failed has stored.
-///
-/// The trades fall into three runs, in their order: those stored in `ranges`, then `unknown` of
-/// which nothing is known, then the rest, which is not stored.
+impl Progress {
+    /// Trades that an earlier attempt has stored in these ranges.
+    pub fn replayed(ranges: Vec<SeqRange>) -> Self {
+        let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        Self { placed: Placed { ranges, count, refused: Vec::new() }, ..Self::default() }
+    }
+
+    /// Where the stored ones are, in their order: one range, unless another writer came between two buckets.
+    pub fn ranges(&self) -> &[SeqRange] {
+        &self.placed.ranges
+    }
+
+    /// What became of each: its address, or why a line of a keyed upload is not stored.
+    pub fn ends(&self) -> impl Iterator<Item = Result<Seq, LineRefusal>> {
+        self.placed.ends(self.placed.ranges.iter().flat_map(SeqRange::seqs))
+    }
+
+    /// What the history held right after the last of the stored ones.
+    pub fn totals(&self) -> Totals {
+        Totals::ending_with(self.placed.ranges.last().map(|range| range.last))
+    }
+
+    /// Whether an earlier attempt had stored all of it.
+    pub fn is_replayed(&self) -> bool {
+        !self.stored
+    }
+}
+
+/// An append that was not stored whole: its first trades have come as far as `progress` says, of the next `unknown` the
+/// outcome is unknown, and the rest is not stored.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct AppendError {
-    /// Where those that are stored are; empty when none is.
-    pub ranges: Vec<SeqRange>,
-    /// How many may or may not be stored.
+    /// What became of the first trades.
+    pub progress: Progress,
+    /// How many of the next may or may not be stored.
     pub unknown: usize,
     /// Why it went no further.
     #[source]
     pub cause: Cause,
+}
+
+impl AppendError {
+    /// Of an append that has stored nothing.
+    pub(super) fn nothing(cause: impl Into<Cause>) -> Self {
+        Self { progress: Progress::default(), unknown: 0, cause: cause.into() }
+    }
 }
 
 /// Why an append went no further.

@@ -183,7 +183,8 @@ mod tests {
     use crate::metric::QUEUED_TRADES;
     use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
     use crate::store::history::dedup::{Placed, RecordId, RequestSearch, TradeKey};
-    use crate::store::history::request::{Answered, Keyed};
+    use crate::store::history::outcome::AppendError;
+    use crate::store::history::request::{Answer, Keyed};
     use crate::store::{COMMAND, COMMIT, Deadline};
     use std::time::Duration;
 
@@ -201,12 +202,12 @@ mod tests {
         }
     }
 
-    fn plain(queue: &Queue, trades: usize, within: Duration) -> (Request, Pending<Answered>) {
+    fn plain(queue: &Queue, trades: usize, within: Duration) -> (Request, Pending<Answer>) {
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, trades, 10).unwrap());
         (Request::new(customer(), vec![trade(); trades], ticket), pending)
     }
 
-    fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answered>) {
+    fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answer>) {
         let key = IdempotencyKey::parse(b"of-the-test").unwrap();
         let search = Search::Request(RequestSearch::new(vec![TradeKey::new(customer(), &key, 0)].into(), 0));
         let id = RecordId::new(customer(), &key);
@@ -240,8 +241,8 @@ mod tests {
         let taken = take(&mut waiting);
         assert_eq!((taken.len(), waiting.len()), (2, 0));
         assert!(Deadline::latest(taken.iter().map(Request::deadline)).remaining() > COMMIT);
-        let Answered { placed, failed, .. } = told.answer().await.unwrap();
-        assert_eq!(placed.count, 1);
-        assert!(matches!(failed, Some((0, Cause::Late))), "{failed:?}");
+        let AppendError { progress, unknown, cause } = told.answer().await.unwrap().unwrap_err();
+        assert_eq!(progress.placed.count, 1);
+        assert!(unknown == 0 && matches!(cause, Cause::Late), "{unknown}, {cause:?}");
     }
 }

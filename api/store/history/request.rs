@@ -4,8 +4,8 @@ use mongodb::bson::Timestamp;
 
 use super::dedup::{Placed, RecordId, Search};
 use super::document::Item;
-use super::outcome::{AppendError, Appended, Cause};
-use crate::domain::{CustomerId, SeqRange, Totals, Trade};
+use super::outcome::{AppendError, Cause, Progress};
+use crate::domain::{CustomerId, SeqRange, Trade};
 use crate::store::Deadline;
 use crate::store::group_commit::Ticket;
 
@@ -23,7 +23,7 @@ pub(super) struct Request {
     pub(super) keyed: Option<Keyed>,
     trades: Vec<Trade>,
     pub(super) placed: Placed,
-    ticket: Ticket<Answered>,
+    ticket: Ticket<Answer>,
 }
 
 /// The part of a request that only those with a key have.
@@ -41,34 +41,10 @@ pub(super) struct Keyed {
 }
 
 /// What became of a request.
-#[derive(Debug)]
-pub(super) struct Answered {
-    /// Which of its trades are dealt with.
-    pub(super) placed: Placed,
-    /// How far the search for its trades has come, where it has a key.
-    pub(super) looked: u64,
-    /// Whether it has stored any itself.
-    pub(super) stored: bool,
-    /// Where not all are dealt with: of how many more nothing is known, and why.
-    pub(super) failed: Option<(usize, Cause)>,
-}
-
-impl Answered {
-    /// Of a request whose trades are all stored, or not all.
-    pub(super) fn whole(self) -> Result<Appended, AppendError> {
-        let ranges = self.placed.ranges;
-        match self.failed {
-            Some((unknown, cause)) => Err(AppendError { ranges, unknown, cause }),
-            None => {
-                let totals = Totals::ending_with(ranges.last().map(|range| range.last));
-                Ok(Appended { ranges, totals, replayed: !self.stored })
-            }
-        }
-    }
-}
+pub(super) type Answer = Result<Progress, AppendError>;
 
 impl Request {
-    pub(super) fn new(customer: CustomerId, trades: Vec<Trade>, ticket: Ticket<Answered>) -> Self {
+    pub(super) fn new(customer: CustomerId, trades: Vec<Trade>, ticket: Ticket<Answer>) -> Self {
         let placed = Placed::default();
         Self { customer, refused_at: None, attempts: 0, alone: false, keyed: None, trades, placed, ticket }
     }
@@ -79,7 +55,7 @@ impl Request {
         trades: Vec<Trade>,
         placed: Placed,
         keyed: Keyed,
-        ticket: Ticket<Answered>,
+        ticket: Ticket<Answer>,
     ) -> Self {
         Self { placed, keyed: Some(keyed), ..Self::new(customer, trades, ticket) }
     }
@@ -147,16 +123,18 @@ impl Request {
 
     /// Answers: all is dealt with.
     pub(super) fn succeed(self) {
-        self.tell(None);
+        let (progress, ticket) = self.progress();
+        ticket.answer(Ok(progress));
     }
 
-    /// Answers: no more is stored than is placed, but for the next `unknown` trades.
+    /// Answers: nothing is stored after what is placed, except that the next `unknown` trades may be.
     pub(super) fn fail(self, unknown: usize, cause: Cause) {
-        self.tell(Some((unknown, cause)));
+        let (progress, ticket) = self.progress();
+        ticket.answer(Err(AppendError { progress, unknown, cause }));
     }
 
-    fn tell(self, failed: Option<(usize, Cause)>) {
+    fn progress(self) -> (Progress, Ticket<Answer>) {
         let (looked, stored) = self.keyed.map_or((0, true), |keyed| (keyed.search.looked(), keyed.stored));
-        self.ticket.answer(Answered { placed: self.placed, looked, stored, failed });
+        (Progress { placed: self.placed, stored, looked }, self.ticket)
     }
 }

@@ -122,7 +122,7 @@ async fn a_trade_that_the_schema_refuses_fails_alone() {
             in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
         let Err(error) = &refused.outcome else { panic!("{refused:?}") };
         assert!(matches!(error.cause, Cause::Database(Error::Internal(_))), "{refused:?}");
-        assert_eq!((error.ranges.len(), error.unknown), (0, 0));
+        assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
         let stored: Vec<Told> = [before, earlier, later].into_iter().chain(neighbours).collect();
         stored.iter().for_each(Told::stored);
         let together = &rig.sent.updates()[1..];
@@ -165,7 +165,7 @@ async fn an_append_with_little_time_left_fails_alone() {
     told.iter().chain([&before]).for_each(Told::stored);
     let Err(error) = &late.outcome else { panic!("{late:?}") };
     assert!(matches!(error.cause, Cause::Late), "{late:?}");
-    assert_eq!((error.ranges.len(), error.unknown), (0, 0));
+    assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
     let sent = rig.sent.updates();
     assert!(sent.iter().flat_map(|update| &update.statements).all(|(_, trades)| !trades.contains(&101)));
     assert_eq!(rig.check(told.iter().chain([&before, &late])).await.len(), 12);
@@ -239,7 +239,7 @@ async fn a_key_with_little_time_left_fails_alone() {
     stored.iter().chain([&before]).for_each(|stored| assert!(stored.is_ok(), "{stored:?}"));
     let error = late.expect_err("too late");
     assert!(matches!(error.cause, Cause::Database(Error::Unavailable(_))), "{error:?}");
-    assert_eq!((error.ranges.len(), error.unknown), (0, 0));
+    assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
     for customer in customers {
         let expected = if customer == own { &[1][..] } else { &[1, 2] };
         assert_eq!(history(&rig.database, customer).await.quantities, expected, "customer {customer}");

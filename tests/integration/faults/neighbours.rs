@@ -56,7 +56,7 @@ async fn a_corrupt_tail_concerns_its_customer_alone() {
             others.iter().for_each(Told::stored);
             let Err(error) = &last.outcome else { panic!("{field} {value}: {last:?}") };
             assert!(matches!(error.cause, Cause::Database(Error::Corrupt(_))), "{field} {value}: {last:?}");
-            assert_eq!((error.ranges.len(), error.unknown), (0, 0));
+            assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
             let updates = cold.sent.updates();
             assert!(updates.iter().all(|update| !update.customers().contains(&40)), "not written to");
             all.extend(told.into_iter().filter(|told| told.customer != 40));

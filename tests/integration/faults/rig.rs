@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
-use pagebucket::domain::{CustomerId, Instant, Quantity, Side, Ticker, Trade};
-use pagebucket::store::history::{AppendError, Appended, Cause};
+use pagebucket::domain::{CustomerId, Instant, Quantity, Seq, SeqRange, Side, Ticker, Trade};
+use pagebucket::store::history::{AppendError, Cause, Progress};
 use pagebucket::store::{CommandObserver, Deadline, Store};
 
 use crate::harness::{Mongod, Proxy, Setup, history};
@@ -151,17 +151,14 @@ pub struct Told {
     pub customer: u64,
     first: u64,
     count: u64,
-    pub outcome: Result<Appended, AppendError>,
+    pub outcome: Result<Progress, AppendError>,
 }
 
 impl Told {
     /// Where the first of the trades are, as far as they are told to be stored.
     pub fn seqs(&self) -> Vec<u64> {
-        let ranges = match &self.outcome {
-            Ok(appended) => &appended.ranges,
-            Err(error) => &error.ranges,
-        };
-        ranges.iter().flat_map(|range| range.first.get()..=range.last.get()).collect()
+        let progress = self.outcome.as_ref().unwrap_or_else(|error| &error.progress);
+        progress.ranges().iter().flat_map(SeqRange::seqs).map(|seq: Seq| seq.get()).collect()
     }
 
     pub fn quantities(&self) -> std::ops::Range<i64> {

@@ -77,7 +77,7 @@ async fn a_tail_read_that_always_fails() {
     let refused = cold.append(7, 2001, 1, LONG).await;
     heal(&mongod).await;
     let Err(error) = &refused.outcome else { panic!("{refused:?}") };
-    assert!(error.ranges.is_empty() && error.unknown == 0, "{refused:?}");
+    assert!(error.progress.ranges().is_empty() && error.unknown == 0, "{refused:?}");
     assert_eq!(cold.sent.tail_reads().len(), 1);
     mongod.remove().await;
 }

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::domain::{CustomerId, Instant, Seq, SeqRange};
 use crate::http::schemas::{instant, ordinal};
-use crate::store::history::Appended;
+use crate::store::history::Progress;
 
 /// Where the trades of a request went.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,12 +30,12 @@ pub struct AppendedView {
 
 impl AppendedView {
     /// What was appended to `customer`'s history, undated trades at `date`.
-    pub fn new(customer: CustomerId, appended: &Appended, date: Instant) -> Self {
+    pub fn new(customer: CustomerId, progress: &Progress, date: Instant) -> Self {
         Self {
             customer_id: customer,
-            ranges: appended.ranges.iter().map(RangeView::new).collect(),
-            total_trades: appended.totals.trades(),
-            total_pages: appended.totals.pages(),
+            ranges: progress.ranges().iter().map(RangeView::new).collect(),
+            total_trades: progress.totals().trades(),
+            total_pages: progress.totals().pages(),
             date,
         }
     }
