@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
-use super::problem::{Kind, ParameterFault, Problem};
+use super::problem::{ParameterFault, Problem};
 use super::schemas::ordinal;
 use crate::domain::{CustomerId, DateRange, Instant, Invalid};
 
@@ -27,14 +27,13 @@ impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
         let mut reader = Reader::of(parts);
         let customer = reader.path("customerId");
         reader.finish()?;
-        customer.map(|customer| Self { customer }).ok_or_else(missing)
+        Ok(Self { customer: given(customer) })
     }
 }
 
-/// A parameter that the route does not have is a mistake of ours, and every one that is read and wrong
-/// has its fault.
-pub fn missing() -> Problem {
-    Problem::new(Kind::Internal, "A route and its parameters do not go together.")
+/// A parameter that a route must have, after [`Reader::finish`] has refused those with a fault.
+pub fn given<T>(parameter: Option<T>) -> T {
+    parameter.expect("the route has each parameter that is read, and a wrong one has its fault")
 }
 
 /// Longer names of unknown parameters are cut before they are repeated.
@@ -53,9 +52,8 @@ impl<'a> Reader<'a> {
         // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let path = route.split('/').zip(parts.uri.path().split('/')).collect();
-        // Pairs of texts: there is no query that this refuses.
-        let query = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
-        Self { path, query: query.unwrap_or_default(), faults: Vec::new() }
+        let query = Query::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
+        Self { path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
     }
 
     pub fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {

@@ -1,8 +1,8 @@
 //! Every error that a client sees: `application/problem+json` (RFC 9457), from one table.
 //!
 //! A handler returns a [`Problem`]; [`Render`] turns it into a body at the edge, where the request's
-//! address and id are known, and gives the framework's own empty errors a body too. What a client
-//! reads is written here; what the log says is logged where it happened.
+//! address and id are known, and gives the framework's own empty errors a body too. What the client reads and what
+//! the log gets travel in one problem, and it is logged once, where it is rendered.
 
 mod append;
 mod content;
@@ -12,7 +12,7 @@ mod documented;
 mod kind;
 mod render;
 
-pub use append::{Repeat, why};
+pub use append::{Repeat, log_cause, why};
 pub use content::{ParameterFault, Problem};
 pub use documented::{
     AppendProblems, BucketProblems, CountProblems, ExportProblems, ManyProblems, PageProblems,

@@ -11,9 +11,7 @@ pub struct EntityTag(HeaderValue);
 impl EntityTag {
     /// From what stands between the quotes: visible ASCII without a quote.
     pub fn new(opaque: impl fmt::Display) -> Self {
-        // Cannot fail: visible ASCII.
-        let value = HeaderValue::try_from(format!("\"{opaque}\""));
-        Self(value.unwrap_or_else(|_| HeaderValue::from_static("W/\"\"")))
+        Self(HeaderValue::try_from(format!("\"{opaque}\"")).expect("visible ASCII"))
     }
 
     /// As the value of `ETag`.
@@ -115,8 +113,8 @@ fn weak(tag: &HeaderValue) -> HeaderValue {
     if tag.as_bytes().starts_with(b"W/") {
         return tag.clone();
     }
-    // Cannot fail: two visible characters before what is a header's value already.
-    HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).unwrap_or_else(|_| tag.clone())
+    let weak = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat());
+    weak.expect("two visible characters before what is a header's value already")
 }
 
 #[cfg(test)]

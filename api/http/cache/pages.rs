@@ -58,7 +58,8 @@ impl FullPage {
     /// What it takes in memory, in bytes.
     fn weight(&self) -> u32 {
         let trades = self.bucket.trades.capacity() * size_of::<Trade>();
-        u32::try_from(OVERHEAD + trades + self.json.len() + self.caching.tag.len()).unwrap_or(u32::MAX)
+        let bytes = OVERHEAD + trades + self.json.len() + self.caching.tag.len();
+        u32::try_from(bytes).expect("invariant 2: a page holds ten trades, far less than 4 GiB")
     }
 }
 
@@ -170,8 +171,9 @@ impl Pages {
             let (found, timing) = self.find(customer, first, epoch, fetch).await?;
             let pages = match found {
                 Found::Full(page) => vec![page],
-                // `FullPages::read` gives full pages alone.
-                Found::Tail(_) | Found::Nothing => Vec::new(),
+                Found::Tail(_) | Found::Nothing => {
+                    unreachable!("invariant 2: `FullPages::read` gives full pages")
+                }
             };
             return Ok((pages, timing));
         }
@@ -207,7 +209,8 @@ impl Pages {
                 }
             }
         }
-        Ok((pages.into_iter().flatten().collect(), timing))
+        let there = |page: Option<_>| page.expect("invariant 1: `FullPages::read` leaves no gap");
+        Ok((pages.into_iter().map(there).collect(), timing))
     }
 
     /// Where somebody is turning pages, one after the other, those to be read at once: the missing ones, and

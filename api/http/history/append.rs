@@ -132,7 +132,8 @@ pub async fn append(
     let mut headers = HeaderMap::new();
     if let Some(range) = progress.ranges().first() {
         let location = format!("/v1/customers/{customer}/trades/{}", range.first);
-        headers.extend(HeaderValue::try_from(location).map(|location| (header::LOCATION, location)));
+        let location = HeaderValue::try_from(location).expect("a path of ASCII");
+        headers.insert(header::LOCATION, location);
     }
     if progress.is_replayed() {
         headers.insert(idempotency::REPLAYED, HeaderValue::from_static("true"));

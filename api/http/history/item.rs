@@ -15,7 +15,7 @@ use crate::http::api::Api;
 use crate::http::cache::control::Caching;
 use crate::http::cache::pages::Found;
 use crate::http::cache::reading::Reading;
-use crate::http::params::{Reader, customer_parameter, in_path, missing};
+use crate::http::params::{Reader, customer_parameter, given, in_path};
 use crate::http::problem::{Kind, Problem, TradeProblems};
 
 /// `/customers/{customerId}/trades/{seq}`
@@ -31,7 +31,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TradeParams {
         let mut reader = Reader::of(parts);
         let (customer, seq) = (reader.path("customerId"), reader.path("seq"));
         reader.finish()?;
-        customer.zip(seq).map(|(customer, seq)| Self { customer, seq }).ok_or_else(missing)
+        Ok(Self { customer: given(customer), seq: given(seq) })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::http::api::Api;
 use crate::http::cache::control::Caching;
 use crate::http::cache::pages::Found;
 use crate::http::cache::reading::Reading;
-use crate::http::params::{Reader, customer_parameter, in_path, missing};
+use crate::http::params::{Reader, customer_parameter, given, in_path};
 use crate::http::problem::{Kind, PageProblems, Problem};
 
 /// `/customers/{customerId}/trades/pages/{page}`
@@ -32,7 +32,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PageParams {
         let mut reader = Reader::of(parts);
         let (customer, page) = (reader.path("customerId"), reader.path("page"));
         reader.finish()?;
-        customer.zip(page).map(|(customer, page)| Self { customer, page }).ok_or_else(missing)
+        Ok(Self { customer: given(customer), page: given(page) })
     }
 }
 

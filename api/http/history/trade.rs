@@ -95,9 +95,9 @@ impl TradePage {
 
     /// Its JSON.
     pub fn json(&self) -> Bytes {
-        // Cannot fail: no map with keys that are not text, no number that is not finite.
+        let json = serde_json::to_vec(self).expect("a page holds only texts and numbers");
         // Without room to grow, because it may be kept.
-        serde_json::to_vec(self).unwrap_or_default().into_boxed_slice().into()
+        json.into_boxed_slice().into()
     }
 }
 

@@ -157,7 +157,8 @@ impl Upload {
             let (customer, mut summary) = (self.customer, Summary::default());
             let (report, rest) = self.store(&mut summary).await;
             rest.linger().await;
-            ending::of(report, summary, customer)
+            // Logged here: a client that has hung up leaves nobody to render it.
+            ending::of(report, summary, customer).map_err(Problem::logged)
         });
         match stored.await {
             Ok(Ok(view)) => Json(view).into_response(),
@@ -174,7 +175,7 @@ impl Upload {
             let mut outcomes = Outcomes::new(send, customer.is_none(), limit);
             let (report, rest) = self.store(&mut outcomes).await;
             let ended = ending::of(report, Summary::default(), customer);
-            let whole = outcomes.finish(ended.err(), LINGER).await;
+            let whole = outcomes.finish(ended.err().map(Problem::logged), LINGER).await;
             // The answer's end would end the connection.
             rest.linger().await;
             if whole {

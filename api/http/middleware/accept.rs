@@ -55,7 +55,8 @@ pub fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str
         weights.map(|(_, weight)| *weight).max_by(f32::total_cmp)
     };
     let weight = |media: &str| {
-        let all_of_its_type = media.split('/').next().map(|kind| format!("{kind}/*")).unwrap_or_default();
+        let (kind, _) = media.split_once('/').expect("a media type that is offered has a subtype");
+        let all_of_its_type = format!("{kind}/*");
         let exactest = [media, &all_of_its_type, "*/*"].into_iter().find_map(named);
         exactest.unwrap_or(if ranges.is_empty() { 1.0 } else { 0.0 })
     };

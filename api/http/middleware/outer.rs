@@ -99,7 +99,7 @@ where
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            headers.extend(id_header.map(|id| (request_id::HEADER, id)));
+            headers.insert(request_id::HEADER, id_header);
             shared.meters.count(&measured, status, took);
             line.write(status, took);
             Ok(response)

@@ -9,7 +9,7 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 const LONGEST: usize = 128;
 
-/// The client's own, or 16 hexadecimal digits by chance.
+/// The client's own, or 16 random hexadecimal digits.
 #[derive(Debug, Clone)]
 pub enum RequestId {
     Clients(Arc<str>),
@@ -25,14 +25,13 @@ impl RequestId {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Clients(text) => text,
-            // Digits are UTF-8.
-            Self::Ours(digits) => str::from_utf8(digits).unwrap_or_default(),
+            Self::Ours(digits) => str::from_utf8(digits).expect("hexadecimal digits are UTF-8"),
         }
     }
 
     /// As the value of [`HEADER`].
-    pub fn header(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(self.as_str()).ok()
+    pub fn header(&self) -> HeaderValue {
+        HeaderValue::from_str(self.as_str()).expect("an id is visible ASCII")
     }
 
     /// Only what can stand in a log line and a header without harm.

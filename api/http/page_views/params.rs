@@ -12,7 +12,7 @@ use utoipa::openapi::{RefOr, Required, Schema};
 use crate::domain::{Instant, Invalid, Limit, Minute, PagePath, Resolution, SeriesSpan, SpanError};
 use crate::http::api::Api;
 use crate::http::idempotency::KEY;
-use crate::http::params::{Reader, in_query, instant, missing};
+use crate::http::params::{Reader, given, in_query, instant};
 use crate::http::problem::Problem;
 use crate::http::schemas::{date_time, page_path, resolution, whole};
 
@@ -49,8 +49,8 @@ impl FromRequestParts<Arc<Api>> for SeriesParams {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let mut reader = Reader::of(parts);
         let path = reader.required("path", PagePath::parse);
-        let given = reader.query("resolution", Resolution::from_str);
-        let resolution = given.unwrap_or(Resolution::Minute);
+        let resolution = reader.query("resolution", Resolution::from_str);
+        let resolution = resolution.unwrap_or(Resolution::Minute);
         let (from, to) = (reader.query("from", instant), reader.query("to", instant));
         let now = api.clock.now();
         let span = SeriesSpan::covering(from, to.unwrap_or(now), resolution);
@@ -62,7 +62,7 @@ impl FromRequestParts<Arc<Api>> for SeriesParams {
             }
         });
         reader.finish()?;
-        path.zip(span.ok()).map(|(path, span)| Self { path, span }).ok_or_else(missing)
+        Ok(Self { path: given(path), span: given(span.ok()) })
     }
 }
 
@@ -90,7 +90,7 @@ impl<S: Send + Sync> FromRequestParts<S> for BucketParams {
         let path = reader.required("path", PagePath::parse);
         let minute = reader.required("timestamp", |text| Minute::beginning_at(instant(text)?));
         reader.finish()?;
-        path.zip(minute).map(|(path, minute)| Self { path, minute }).ok_or_else(missing)
+        Ok(Self { path: given(path), minute: given(minute) })
     }
 }
 
@@ -112,7 +112,7 @@ impl FromRequestParts<Arc<Api>> for TopParams {
             false => reader.refuse("to", detail),
         });
         reader.finish()?;
-        let (from, to) = span.map_err(|()| missing())?;
+        let (from, to) = given(span.ok());
         Ok(Self { from, to, limit: limit.unwrap_or_default() })
     }
 }

@@ -1,22 +1,20 @@
 //! Problems of appends.
 
 use super::content::{Items, Problem, Range};
-use super::database::logged;
+use super::database;
 use super::kind::Kind;
 use crate::domain::{CustomerId, SeqRange};
 use crate::store::history::{AppendError, Cause};
 
 impl Problem {
-    /// An append of `count` trades to `customer`'s history that was not stored whole. Logged here, in
-    /// other words than the client's.
+    /// An append of `count` trades to `customer`'s history that was not stored whole.
     /// `repeat` is what the client can do about it.
     pub fn of_append(customer: CustomerId, error: AppendError, count: usize, repeat: Repeat) -> Self {
         let AppendError { progress, unknown, cause } = error;
         let ranges = progress.ranges();
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
-        tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
         let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
-        let (kind, why) = why(cause);
+        let (kind, why) = why(&cause);
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
             let rest = "Trades that are not in `ranges` may or may not be stored";
             Self::new(Kind::OutcomeUnknown, format!("{why} {rest}{}", repeat.where_unknown()))
@@ -36,7 +34,10 @@ impl Problem {
             problem.members.unknown_items = Items::between(stored, stored + unknown);
             problem.members.not_stored_items = Items::between(stored + unknown, count);
         }
-        problem
+        problem.logging(move || {
+            tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
+            log_cause(&cause);
+        })
     }
 }
 
@@ -67,7 +68,7 @@ impl Repeat {
 }
 
 /// What a client may know of what was in an append's way.
-pub fn why(cause: Cause) -> (Kind, &'static str) {
+pub fn why(cause: &Cause) -> (Kind, &'static str) {
     match cause {
         Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
         Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
@@ -77,7 +78,14 @@ pub fn why(cause: Cause) -> (Kind, &'static str) {
             (Kind::HistoryExhausted, "The next bucket of this history would begin later than a bucket can.")
         }
         Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other trades."),
-        Cause::Database(error) => logged(error),
+        Cause::Database(error) => database::why(error),
+    }
+}
+
+/// What the log gets of what was in an append's way, beside its name.
+pub fn log_cause(cause: &Cause) {
+    if let Cause::Database(error) = cause {
+        database::log(error);
     }
 }
 
@@ -140,7 +148,11 @@ mod tests {
     fn every_append_that_is_not_stored_whole_is_logged() {
         for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
             let words = cause.to_string();
-            let log = logged_by(|| drop(told(cause, 10, 5)));
+            let mut problem = None;
+            let unasked = logged_by(|| problem = Some(told(cause, 10, 5).0));
+            assert_eq!(unasked, "");
+            let log = logged_by(|| problem = problem.take().map(Problem::logged));
+            assert_eq!(logged_by(|| problem = problem.take().map(Problem::logged)), "");
             let line = log.lines().next().unwrap_or_default();
             for part in [" WARN ", "customer=7", "trades=25", "stored=10", "unknown=5", &words] {
                 assert!(line.contains(part), "{part}: {log}");

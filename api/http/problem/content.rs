@@ -1,6 +1,8 @@
 //! What a problem holds.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -10,7 +12,7 @@ use serde_json::{Map, Value};
 use super::kind::{Kind, summary};
 use crate::domain::{DraftError, Faults};
 
-/// An error for a client. Holds no driver's words and no secret.
+/// An error for a client. What the client reads holds no driver's words and no secret.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub(super) kind: Kind,
@@ -19,6 +21,18 @@ pub struct Problem {
     pub(super) retry_after: Option<u32>,
     /// Apart, because most problems have none and every handler returns one.
     pub(super) members: Box<Members>,
+    /// What the log gets, until it has got it.
+    log: Option<Log>,
+}
+
+/// Writes to the log what the client must not see.
+#[derive(Clone)]
+struct Log(Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Log")
+    }
 }
 
 /// The members that only some problems have.
@@ -93,10 +107,24 @@ pub struct ParameterFault {
 impl Problem {
     /// With the kind's own words, or others.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), retry_after: None, members: Box::default() }
+        Self { kind, detail: detail.into(), retry_after: None, members: Box::default(), log: None }
     }
 
-    /// For whoever comes after the signal to stop.
+    /// The same problem. When it is rendered, `write` writes what the log gets.
+    pub fn logging(self, write: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { log: Some(Log(Arc::new(write))), ..self }
+    }
+
+    /// The same problem, now logged, and not again. Problems are logged where they are rendered; one that may not be
+    /// rendered, because its client has gone, is logged where it is made.
+    pub fn logged(mut self) -> Self {
+        if let Some(Log(write)) = self.log.take() {
+            write();
+        }
+        self
+    }
+
+    /// For requests after the signal to stop.
     pub fn stopping() -> Self {
         Self::new(Kind::ShuttingDown, "This instance is stopping. Nothing was stored.")
     }

@@ -3,16 +3,19 @@
 use std::borrow::Cow;
 
 use super::content::Problem;
-use super::database::logged;
+use super::database;
 use super::kind::Kind;
 use crate::store::page_views::{CountCause, CountError};
 
 impl Problem {
-    /// A count of `all` views that were not all counted. Logged here, in other words than the client's.
+    /// A count of `all` views that were not all counted.
     pub fn of_count(error: CountError, all: u64) -> Self {
         let CountError { counted, unknown, not_counted, cause } = error;
-        tracing::warn!(views = all, counted, unknown, %cause, "page views were not all counted");
-        let (kind, why) = why(cause);
+        let (kind, why) = why(&cause);
+        let log = move || {
+            tracing::warn!(views = all, counted, unknown, %cause, "page views were not all counted");
+            log_cause(&cause);
+        };
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
             let advice =
                 "Those that may be counted would be counted twice if they were, and were sent again.";
@@ -22,24 +25,26 @@ impl Problem {
         } else if counted > 0 {
             Self::new(Kind::PartlyStored, format!("Only {counted} of {all} views are counted. {why}"))
         } else {
-            return Self::new(kind, format!("{why} Nothing was counted."));
+            return Self::new(kind, format!("{why} Nothing was counted.")).logging(log);
         };
         problem.members.counted = Some(counted);
         problem.members.not_counted_items = not_counted;
         problem.members.unknown = Some(unknown).filter(|_| problem.kind == Kind::OutcomeUnknown);
-        problem
+        problem.logging(log)
     }
 
     /// A preallocation of which nobody can say how much was made.
     pub fn of_preallocation(cause: CountCause) -> Self {
-        tracing::warn!(%cause, "an hour was not preallocated, or not known to be");
-        let (kind, why) = why(cause);
-        Self::new(kind, format!("{why} To ask again does no harm."))
+        let (kind, why) = why(&cause);
+        Self::new(kind, format!("{why} To ask again does no harm.")).logging(move || {
+            tracing::warn!(%cause, "an hour was not preallocated, or not known to be");
+            log_cause(&cause);
+        })
     }
 }
 
 /// What a client may know.
-fn why(cause: CountCause) -> (Kind, Cow<'static, str>) {
+fn why(cause: &CountCause) -> (Kind, Cow<'static, str>) {
     let (kind, why) = match cause {
         CountCause::TooManyCounters { counters, most } => {
             let why = format!(
@@ -50,9 +55,16 @@ fn why(cause: CountCause) -> (Kind, Cow<'static, str>) {
         }
         CountCause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
         CountCause::Overloaded => (Kind::Overloaded, "Too many page views are waiting."),
-        CountCause::Database(error) => logged(error),
+        CountCause::Database(error) => database::why(error),
     };
     (kind, why.into())
+}
+
+/// What the log gets of what was in the way, beside its name.
+fn log_cause(cause: &CountCause) {
+    if let CountCause::Database(error) = cause {
+        database::log(error);
+    }
 }
 
 #[cfg(test)]

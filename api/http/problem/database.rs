@@ -8,25 +8,29 @@ use crate::store;
 impl From<store::Error> for Problem {
     /// Of a request that stores nothing.
     fn from(error: store::Error) -> Self {
-        let (kind, why) = logged(error);
-        Self::new(kind, why)
+        let (kind, why) = why(&error);
+        Self::new(kind, why).logging(move || log(&error))
     }
 }
 
-/// Logs what the client must not see, and says what it may.
-pub(super) fn logged(error: store::Error) -> (Kind, &'static str) {
+/// What a client may know.
+pub(super) fn why(error: &store::Error) -> (Kind, &'static str) {
     match error {
-        store::Error::Unavailable(why) => {
-            tracing::warn!(why, "the database is unavailable");
-            (Kind::DatabaseUnavailable, "The database does not answer.")
-        }
-        store::Error::Corrupt(corruption) => {
-            tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
+        store::Error::Unavailable(_) => (Kind::DatabaseUnavailable, "The database does not answer."),
+        store::Error::Corrupt(_) => {
             (Kind::Internal, "A stored document is damaged. The server's log says which.")
         }
-        store::Error::Internal(why) => {
-            tracing::error!(why, "internal error");
-            (Kind::Internal, "The server's log, under this request id, says more.")
+        store::Error::Internal(_) => (Kind::Internal, "The server's log, under this request id, says more."),
+    }
+}
+
+/// What the log gets.
+pub(super) fn log(error: &store::Error) {
+    match error {
+        store::Error::Unavailable(why) => tracing::warn!(why, "the database is unavailable"),
+        store::Error::Corrupt(corruption) => {
+            tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
         }
+        store::Error::Internal(why) => tracing::error!(why, "internal error"),
     }
 }

@@ -46,14 +46,13 @@ struct InLine<'a> {
 }
 
 impl Problem {
-    /// As a value inside an answer, whose address and id are its own.
+    /// As a value inside an answer, whose address and id are its own. It is not logged.
     pub fn in_line(&self) -> Value {
         let spec = self.kind.spec();
         let (r#type, status) = (self.kind.r#type(), spec.status.as_u16());
         let value =
             InLine { r#type, title: spec.title, status, detail: &self.detail, members: &self.members };
-        // Cannot fail: no map with keys that are not text, no number that is not finite.
-        serde_json::to_value(value).unwrap_or_default()
+        serde_json::to_value(value).expect("a problem holds only texts and numbers")
     }
 }
 
@@ -91,11 +90,11 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let uri = request.uri().clone();
-        let id = request.extensions().get::<RequestId>().cloned();
+        let id = request.extensions().get::<RequestId>().cloned().expect("every request has an id");
         let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
         Box::pin(async move {
             let mut response = answer.await.unwrap_or_else(|panic| Ok(panicked(&*panic)))?;
-            render(&mut response, &uri, id);
+            render(&mut response, &uri, &id);
             let kept = response.headers_mut().entry(header::CACHE_CONTROL);
             kept.or_insert(HeaderValue::from_static("no-cache"));
             Ok(response)
@@ -103,15 +102,15 @@ where
     }
 }
 
-fn render(response: &mut Response, uri: &Uri, id: Option<RequestId>) {
+fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
     let problem = match response.extensions_mut().remove::<Problem>() {
-        Some(problem) => problem,
+        Some(problem) => problem.logged(),
         None => match Kind::of_status(response.status()) {
             Some(kind) => Problem::new(kind, kind.spec().about),
             None => return,
         },
     };
-    let (spec, id) = (problem.kind.spec(), id.unwrap_or_default());
+    let spec = problem.kind.spec();
     let body = Rendered {
         r#type: problem.kind.r#type(),
         title: spec.title,
@@ -121,8 +120,7 @@ fn render(response: &mut Response, uri: &Uri, id: Option<RequestId>) {
         request_id: id.as_str(),
         members: &problem.members,
     };
-    // Cannot fail: no map with keys that are not text, no number that is not finite.
-    let bytes = serde_json::to_vec(&body).unwrap_or_default();
+    let bytes = serde_json::to_vec(&body).expect("a problem holds only texts and numbers");
     *response.status_mut() = spec.status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));

@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
 use crate::domain::{CustomerId, DateRange, Invalid, MAX_SAFE_INTEGER, Position};
 use crate::export::Format;
-use crate::http::params::{Reader, customer_parameter, dates, in_query, missing};
+use crate::http::params::{Reader, customer_parameter, dates, given, in_query};
 use crate::http::problem::Problem;
 use crate::http::schemas::{date_time, whole};
 
@@ -38,7 +38,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ExportParams {
         let dates = dates(&mut reader);
         reader.finish()?;
         let after = after.unwrap_or(Position::BEGINNING);
-        customer.map(|customer| Self { customer, format, after, dates }).ok_or_else(missing)
+        Ok(Self { customer: given(customer), format, after, dates })
     }
 }
 

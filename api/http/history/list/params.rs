@@ -11,7 +11,7 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use crate::domain::{
     Cursor, CustomerId, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, Window,
 };
-use crate::http::params::{Reader, customer_parameter, dates, in_query, missing};
+use crate::http::params::{Reader, customer_parameter, dates, given, in_query};
 use crate::http::problem::Problem;
 use crate::http::schemas::{date_time, ordinal, whole};
 
@@ -81,7 +81,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
             None => Selection::Window(window, as_of),
         };
-        customer.map(|customer| Self { customer, order, selection }).ok_or_else(missing)
+        Ok(Self { customer: given(customer), order, selection })
     }
 }
 

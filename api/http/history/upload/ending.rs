@@ -10,7 +10,7 @@ use super::views::{CountsView, LinesView, ManyUploadedView, UploadedView};
 use crate::domain::CustomerId;
 use crate::http::history::append::view::RangeView;
 use crate::http::problem::{self, Kind, Problem};
-use crate::ingest::{End, Report};
+use crate::ingest::{End, Lines, Report};
 use crate::store::history::Cause;
 
 /// The summary of either kind of upload.
@@ -22,7 +22,7 @@ pub(super) enum View {
 }
 
 /// The summary of an upload to one history, or to many; or the problem that ended it, with all that is
-/// known of its lines. Logged here, in other words than the client's.
+/// known of its lines.
 pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>) -> Result<View, Problem> {
     let Report { stored, refused, ranges, customers, end, unknown_lines, left_lines, .. } = report;
     let mut problems = summary.problems;
@@ -45,13 +45,8 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
     let Some(end) = end else { return Ok(view) };
     let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
     let customer = customer.map(|customer| customer.get());
-    tracing::warn!(customer, stored, refused, unknown, ?end, "an upload ended early");
     let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
-    let (kind, why) = match end {
-        End::Database(Cause::KeyReused) if stored == 0 => {
-            let (kind, why) = problem::why(Cause::KeyReused);
-            return Err(Problem::new(kind, format!("{why} This request stored nothing.")));
-        }
+    let (kind, why) = match &end {
         End::Database(cause) => {
             let (kind, why) = problem::why(cause);
             (kind, why.to_owned())
@@ -68,22 +63,35 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
             (Kind::MalformedJson, "The body ended before its end.".to_owned())
         }
     };
-    let mut members = match serde_json::to_value(view) {
-        Ok(Value::Object(members)) => members,
-        _ => Map::new(),
+    let problem = if stored == 0 && matches!(end, End::Database(Cause::KeyReused)) {
+        Problem::new(kind, format!("{why} This request stored nothing."))
+    } else {
+        let (kind, detail) = if is_unknown {
+            (Kind::OutcomeUnknown, format!("{why} Lines in `unknownLines` may or may not be stored."))
+        } else if stored > 0 {
+            (Kind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
+        } else {
+            (kind, format!("{why} Nothing was stored."))
+        };
+        Problem::new(kind, detail).with(members(view, unknown_lines, left_lines))
     };
+    Err(problem.logging(move || {
+        tracing::warn!(customer, stored, refused, unknown, ?end, "an upload ended early");
+        if let End::Database(cause) = &end {
+            problem::log_cause(cause);
+        }
+    }))
+}
+
+/// What is known of the lines of an upload that ended early.
+fn members(view: View, unknown: Vec<Lines>, not_stored: Vec<Lines>) -> Map<String, Value> {
+    let view = serde_json::to_value(view).expect("a summary holds only texts and numbers");
+    let Value::Object(mut members) = view else { unreachable!("a summary is an object") };
     members.remove("customerId");
     let views = |lines: Vec<_>| json!(lines.into_iter().map(LinesView::from).collect::<Vec<_>>());
-    if !unknown_lines.is_empty() {
-        members.insert("unknownLines".to_owned(), views(unknown_lines));
+    if !unknown.is_empty() {
+        members.insert("unknownLines".to_owned(), views(unknown));
     }
-    members.insert("notStoredLines".to_owned(), views(left_lines));
-    let (kind, detail) = if is_unknown {
-        (Kind::OutcomeUnknown, format!("{why} Lines in `unknownLines` may or may not be stored."))
-    } else if stored > 0 {
-        (Kind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
-    } else {
-        (kind, format!("{why} Nothing was stored."))
-    };
-    Err(Problem::new(kind, detail).with(members))
+    members.insert("notStoredLines".to_owned(), views(not_stored));
+    members
 }

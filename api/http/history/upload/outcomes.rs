@@ -159,8 +159,7 @@ fn piece(ready: &mut Vec<u8>) -> Bytes {
 }
 
 fn write(text: &mut Vec<u8>, outcome: &OutcomeView) {
-    // Cannot fail: no map with keys that are not text, no number that is not finite.
-    let _ = serde_json::to_writer(&mut *text, outcome);
+    serde_json::to_writer(&mut *text, outcome).expect("an outcome holds only texts and numbers");
     text.push(b'\n');
 }
 
@@ -178,8 +177,8 @@ impl Watch<BadLine> for Outcomes {
             bad.faults.into_iter().for_each(|fault| faults.push(|| fault.pointer, fault.detail));
             Problem::invalid_line(&faults, bad.omitted)
         } else {
-            let detail = bad.faults.into_iter().next().map(|fault| fault.detail).unwrap_or_default();
-            Problem::new(Kind::MalformedJson, format!("The line {detail}."))
+            let fault = bad.faults.first().expect("a line that is not JSON has a fault that says so");
+            Problem::new(Kind::MalformedJson, format!("The line {}.", fault.detail))
         };
         self.refuse(line, &problem);
         self.advance();
