@@ -26,13 +26,13 @@ test: ## set up what the tests need, and run them all (ARGS: more arguments for 
 	scripts/test $(ARGS)
 
 bench: ## compare appends, reads, streams and page views with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
-	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --bench main -- $(BENCH)
+	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
 check: ## check format, lints, documentation, licences and the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
 	cargo fmt --check
 	scripts/licences
-	cargo clippy --all-targets --locked -- -D warnings
+	cargo clippy --all-targets --features bench --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --lib --examples --no-deps --locked --document-private-items
 	diff -u openapi/openapi.json <($(openapi)) || { echo 'openapi/openapi.json is out of date: run make openapi' >&2; exit 1; }
 

@@ -42,7 +42,7 @@ pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
 pub use routes::document;
 
-use middleware::admission::{self, Admission, Policy};
+use middleware::admission::{self, Admission};
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
@@ -60,8 +60,14 @@ pub fn router(api: Api) -> Router {
 
 /// Puts around other routes all that is around those of `/v1`: for benchmarks, which compare what is
 /// inside. These routes choose their media types themselves.
+#[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Origins) -> Router {
     let requests = Places::new(limits.requests, "requests");
     let admission = Admission { ready: Ready::default(), uploads: requests.clone(), requests };
-    middleware::surround(routes.layer(admission.layer(Policy::Rows)), limits, origins, Hosts::only([]))
+    middleware::surround(
+        routes.layer(admission.layer(admission::Policy::Rows)),
+        limits,
+        origins,
+        Hosts::only([]),
+    )
 }

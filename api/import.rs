@@ -24,13 +24,11 @@ mod error;
 mod extended_json;
 mod lines;
 mod ndjson;
-mod read_ahead;
 mod rows;
 mod trade;
 
 pub use columns::Columns;
 pub use error::{BadRow, OpenError};
-pub use read_ahead::read_ahead;
-pub use rows::Rows;
+pub use rows::{Rows, read_ahead};
 
 pub use crate::format::Format;

@@ -18,6 +18,7 @@
 //!   is stored, refused, unknown or left, and the report says which.
 
 mod budget;
+mod intake;
 mod pending;
 mod report;
 mod run;
@@ -25,12 +26,15 @@ mod send;
 mod splitter;
 mod stream;
 mod tally;
+mod watch;
 
 pub use budget::Budget;
+pub use intake::{Intake, Phase};
 pub use pending::BATCH;
 pub use report::{Customers, End, Lines, Ranges, Report, Unknown};
-pub use run::{Watch, run};
+pub use run::run;
 pub use send::{Destination, Refusal, RowEnd, Sent};
 pub use splitter::{Line, Splitter};
 pub use stream::{Bad, Chunk, Incoming, LONGEST_ROW, Options, Row};
 pub use tally::Tally;
+pub use watch::{Event, Watch};

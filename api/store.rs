@@ -91,7 +91,7 @@ impl Store {
 
     /// The same database, with views acknowledged as soon as one server has them in memory. They may be lost:
     /// only for benchmarks.
-    #[doc(hidden)]
+    #[cfg(feature = "bench")]
     #[must_use]
     pub fn counting_at_w1(self) -> Self {
         Self { page_views: self.page_views.counting_at_w1(Capacity::default()), ..self }

@@ -1,7 +1,9 @@
 //! A file as rows, whatever its format.
 
 use std::io::{self, Read};
-use std::str;
+use std::{str, thread};
+
+use tokio::sync::mpsc;
 
 use super::columns::{Columns, PerRole, Role};
 use super::csv::{Record, Records};
@@ -11,7 +13,7 @@ use super::ndjson::Fields;
 use super::trade::{Cell, Value, trade};
 use crate::domain::{CustomerId, Trade};
 use crate::format::Format;
-use crate::ingest::{LONGEST_ROW, Line, Row};
+use crate::ingest::{BATCH, Chunk, Incoming, LONGEST_ROW, Line, Row};
 
 /// The rows of a file, read one by one in constant memory.
 pub struct Rows {
@@ -107,6 +109,40 @@ impl Rows {
             Source::Ndjson { lines, .. } => lines.ready(),
         }
     }
+}
+
+/// Reads rows ahead in a thread of its own, because files and pipes block; up to the first bad one where `strict`. A thread that still waits for a pipe when
+/// nobody wants more ends with the process.
+pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<BadRow> {
+    let (send, receive) = mpsc::channel(4);
+    let read = move || {
+        let mut chunk = Chunk::new();
+        loop {
+            // Rows that are here do not wait for rows that are not.
+            let send_now = chunk.len() == BATCH || (!chunk.is_empty() && !rows.ready());
+            if send_now && send.blocking_send(Ok(std::mem::take(&mut chunk))).is_err() {
+                return;
+            }
+            match rows.read() {
+                Ok(Some(row)) => {
+                    let last = row.is_err() && strict;
+                    chunk.push(row);
+                    if last {
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    let _ = send.blocking_send(Ok(chunk));
+                    let _ = send.blocking_send(Err(error));
+                    return;
+                }
+            }
+        }
+        let _ = send.blocking_send(Ok(chunk));
+    };
+    thread::spawn(read);
+    receive
 }
 
 fn row(line: u64, size: u64, trade: Result<(CustomerId, Trade), String>) -> Result<Row, BadRow> {

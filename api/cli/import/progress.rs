@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 
 use crate::cli::terminal;
 use crate::import::BadRow;
-use crate::ingest::{Report, RowEnd, Sent, Watch};
+use crate::ingest::{Event, RowEnd, Watch};
 
 /// Bad rows that are shown one by one; the rest is only counted.
 const BAD_ROWS_SHOWN: u64 = 100;
@@ -32,14 +32,7 @@ impl Progress {
         self.shown.finish()
     }
 
-    /// The upload is sent again.
-    pub(super) fn trying_again(&self, why: &str) {
-        self.shown.line(format_args!("{why}; trying again"));
-    }
-}
-
-impl Watch<BadRow> for Progress {
-    fn bad(&mut self, bad: BadRow) {
+    fn bad(&mut self, bad: &BadRow) {
         self.bad_rows += 1;
         if self.bad_rows <= BAD_ROWS_SHOWN {
             self.shown.line(format_args!("{bad}"));
@@ -49,19 +42,26 @@ impl Watch<BadRow> for Progress {
         }
     }
 
-    fn sent(&mut self, sent: &Sent) {
-        for (row, end) in sent.rows.iter().zip(&sent.ends) {
-            if let RowEnd::Refused(refusal) = end {
-                self.bad(BadRow { line: row.line, size: row.size, reason: refusal.to_string() });
+    /// The upload is sent again.
+    pub(super) fn trying_again(&self, why: &str) {
+        self.shown.line(format_args!("{why}; trying again"));
+    }
+}
+
+impl Watch<BadRow> for Progress {
+    fn hear(&mut self, event: Event<'_, BadRow>) {
+        match event {
+            Event::Came(_) => {}
+            Event::Bad(bad) => self.bad(&bad),
+            Event::Sent(sent) => {
+                for (row, end) in sent.rows.iter().zip(&sent.ends) {
+                    if let RowEnd::Refused(refusal) = end {
+                        self.bad(&BadRow { line: row.line, size: row.size, reason: refusal.to_string() });
+                    }
+                }
             }
+            Event::Progress(report) => self.shown.show(report.stored, "stored", report.bytes),
+            Event::Waiting(why) => self.shown.waiting(why),
         }
-    }
-
-    fn progress(&mut self, report: &Report) {
-        self.shown.show(report.stored, "stored", report.bytes);
-    }
-
-    fn waiting(&mut self, why: &str) {
-        self.shown.waiting(why);
     }
 }

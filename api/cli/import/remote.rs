@@ -15,13 +15,13 @@ use reqwest::{Client, Response};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
 use super::progress::Progress;
 use crate::domain::{CustomerId, IdempotencyKey, Instant, Price, Quantity, Seq, Side, Ticker, Totals};
 use crate::http::ProblemKind;
 use crate::import::BadRow;
-use crate::ingest::{Customers, End, Incoming, Report, Row, Splitter, Tally, Watch};
+use crate::ingest::{Customers, End, Event, Incoming, Intake, Phase, Report, Row, Splitter, Watch};
 pub(super) use server::Server;
 use server::{Broken, begin, cause, client, kind, words};
 
@@ -30,9 +30,6 @@ const PIECE: usize = 64 * 1024;
 
 /// With this many rows waiting, no more are read.
 pub(super) const MOST_WAITING: usize = 100_000;
-
-/// How often progress is told.
-const TICK: Duration = Duration::from_millis(100);
 
 /// A line of the upload.
 #[derive(Serialize)]
@@ -55,23 +52,19 @@ const MOST_TRIES: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// All that is sent, by one upload after the other where connections are lost.
+/// Everything that is sent, by one upload after the other where connections are lost.
 struct Sending<'a> {
     client: Client,
     server: &'a Server,
     key: Option<&'a IdempotencyKey>,
-    strict: bool,
-    /// `None` when all are read.
-    rows: Option<Incoming<BadRow>>,
-    tally: Tally,
+    intake: Intake<'a, BadRow, Progress>,
     /// Rows in their order that have no outcome yet.
     waiting: VecDeque<Row>,
     /// How many of them, from the first, were written as lines of this upload.
     written: usize,
     /// How many of those were handed on: they may be stored.
     handed_on: usize,
-    /// Rows of which this upload has said that they are not stored, or (true) that they may be: they come before
-    /// those that wait.
+    /// Rows that this upload did not store, or (true) may have stored: they come before those that wait.
     again: Vec<(Row, bool)>,
     /// Lines that are still to be handed on.
     text: Vec<u8>,
@@ -79,14 +72,24 @@ struct Sending<'a> {
     next: u64,
     /// Rows without an outcome up to this line may be stored, by an earlier upload.
     in_doubt: u64,
-    /// How many rows have an outcome for good.
+    /// How many rows have a final outcome.
     dealt_with: u64,
     /// Whether anything at the server's address has answered, ever.
     answered: bool,
 }
 
-/// Sends all the rows, and tells what became of them. With a key, an upload that was cut off is followed by another
-/// with the rows that have no outcome yet, until it is tried in vain too often. The first message from
+/// The body of an upload.
+enum Lines {
+    /// Lines are sent.
+    Open(mpsc::Sender<Bytes>),
+    /// It has ended: every row was sent.
+    Ended,
+    /// The server reads no more, and its answer says why.
+    Refused,
+}
+
+/// Sends all the rows, and reports their outcomes. With a key, an upload that was cut off is followed by another
+/// with the rows that have no outcome yet, until too many in a row have failed. The first message from
 /// `interrupts` ends reading; the second also ends sending.
 pub(super) async fn run(
     rows: Incoming<BadRow>,
@@ -104,9 +107,7 @@ pub(super) async fn run(
         client,
         server,
         key,
-        strict,
-        rows: Some(rows),
-        tally: Tally::counting(Customers::MOST),
+        intake: Intake::new(rows, interrupts, watch, strict, Customers::MOST),
         waiting: VecDeque::new(),
         written: 0,
         handed_on: 0,
@@ -120,19 +121,19 @@ pub(super) async fn run(
     let (mut tries, mut pause) = (0, FIRST_PAUSE);
     loop {
         let before = sending.dealt_with;
-        let Err(broken) = sending.upload(interrupts, watch).await else {
-            return sending.close(true, None, watch);
+        let Err(broken) = sending.upload().await else {
+            return sending.close(true, None);
         };
         if sending.dealt_with > before {
             (tries, pause) = (0, FIRST_PAUSE);
         }
         if !sending.may_continue(&broken) || tries == MOST_TRIES {
-            return sending.close(broken.known, Some(End::Server(broken.words)), watch);
+            return sending.close(broken.known, Some(End::Server(broken.words)));
         }
         tries += 1;
-        watch.trying_again(&broken.words);
-        if let Ok(Some(())) = timeout(pause, interrupts.recv()).await {
-            return sending.close(broken.known, Some(End::Interrupted), watch);
+        sending.intake.watch.trying_again(&broken.words);
+        if timeout(pause, sending.intake.interrupted()).await.is_ok() {
+            return sending.close(broken.known, Some(End::Interrupted));
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
         sending.begin_again(broken.known);
@@ -144,46 +145,41 @@ impl Sending<'_> {
     ///
     /// # Errors
     /// There are no more outcomes, and not every row has one.
-    async fn upload(
-        &mut self,
-        interrupts: &mut mpsc::Receiver<()>,
-        watch: &mut Progress,
-    ) -> Result<(), Broken> {
+    async fn upload(&mut self) -> Result<(), Broken> {
         let (send, receive) = mpsc::channel::<Bytes>(1);
         let client = self.client.clone();
         let mut answer = std::pin::pin!(begin(&client, self.server, self.key, receive));
-        let mut body: Option<Response> = None;
-        let mut send = Some(send);
-        // Whether the server reads no more.
-        let mut refused = false;
+        let mut outcomes: Option<Response> = None;
+        let mut lines = Lines::Open(send);
         let mut splitter = Splitter::default();
-        let mut tick = interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if !refused {
+            if self.intake.phase() == Phase::Finishing {
+                self.give_up_unsent();
+            }
+            if !matches!(lines, Lines::Refused) {
                 self.write();
             }
+            let reading = self.intake.phase() == Phase::Reading;
             let all_written = self.written == self.waiting.len();
-            if self.rows.is_none() && all_written && self.text.is_empty() {
-                // The end of the body.
-                send = None;
+            if !reading && all_written && self.text.is_empty() && matches!(lines, Lines::Open(_)) {
+                lines = Lines::Ended;
             }
-            let read = !refused && all_written && self.waiting.len() < MOST_WAITING;
+            let room = !matches!(lines, Lines::Refused) && all_written && self.waiting.len() < MOST_WAITING;
             // A new upload begins when there is something to send: a server waits only so long for a line.
-            let begins = !self.answered || self.rows.is_none() || !self.waiting.is_empty();
+            let begins = !self.answered || !reading || !self.waiting.is_empty();
             tokio::select! {
-                begun = &mut answer, if body.is_none() && begins => {
+                begun = &mut answer, if outcomes.is_none() && begins => {
                     self.answered |= begun.as_ref().err().is_none_or(|broken| broken.answered);
-                    body = Some(begun?);
+                    outcomes = Some(begun?);
                 }
-                piece = next_piece(&mut body) => {
+                piece = next_piece(&mut outcomes) => {
                     let piece = piece.map_err(|error| {
                         Broken::off(format!("the connection to the server broke: {}", cause(&error)))
                     })?;
                     let Some(piece) = piece else {
                         let rest = self.waiting.len() + self.again.len();
                         return match rest {
-                            0 if self.rows.is_none() => Ok(()),
+                            0 if !reading => Ok(()),
                             _ => Err(Broken::off(format!("the server's answer ended, with {rest} rows without an outcome"))),
                         };
                     };
@@ -192,49 +188,27 @@ impl Sending<'_> {
                         let (taken, line) = splitter.take(bytes);
                         bytes = &bytes[taken..];
                         if let Some(line) = line {
-                            self.outcome(&line.bytes, watch)?;
+                            self.outcome(&line.bytes)?;
                         }
                     }
                 }
-                chunk = next_chunk(&mut self.rows), if read && self.rows.is_some() => match chunk {
-                    None => self.rows = None,
-                    Some(Err(error)) => self.tally.report.end = Some(End::Unreadable(error)),
-                    Some(Ok(chunk)) => for row in chunk {
-                        match row {
-                            Ok(row) => {
-                                self.tally.came(&row);
-                                self.waiting.push_back(row);
-                            }
-                            Err(bad) => {
-                                self.tally.bad(bad.line, bad.size);
-                                watch.bad(bad);
-                                if self.strict {
-                                    self.tally.report.end = Some(End::BadRow);
-                                }
-                            }
-                        }
-                    },
-                },
-                sent = hand_on(&send, &mut self.text), if !self.text.is_empty() => match sent {
-                    Some(()) => self.handed_on = self.written,
-                    None => {
-                        // The server reads no more, and says why.
-                        (refused, send) = (true, None);
+                taken = hand_on(&lines, &mut self.text), if !self.text.is_empty() => match taken {
+                    true => self.handed_on = self.written,
+                    false => {
+                        lines = Lines::Refused;
                         self.take_back();
                     }
                 },
-                Some(()) = interrupts.recv() => {
-                    if self.tally.report.end.is_some() {
-                        self.take_back();
-                        let unsent = self.waiting.split_off(self.handed_on);
-                        self.give_up(unsent.into_iter().map(|row| (row, false)).collect());
-                    }
-                    self.rows = None;
-                    self.tally.report.end.get_or_insert(End::Interrupted);
-                }
-                _ = tick.tick() => watch.progress(&self.tally.report),
+                rows = self.intake.next(room) => self.waiting.extend(rows),
             }
         }
+    }
+
+    /// Rows that were not handed on are not sent any more.
+    fn give_up_unsent(&mut self) {
+        self.take_back();
+        let unsent = self.waiting.split_off(self.handed_on);
+        self.give_up(unsent.into_iter().map(|row| (row, false)).collect());
     }
 
     /// What was written and not handed on is not sent, by this upload.
@@ -276,7 +250,7 @@ impl Sending<'_> {
     ///
     /// # Errors
     /// It is the last, and says why; or it is not what it must be.
-    fn outcome(&mut self, line: &[u8], watch: &mut Progress) -> Result<(), Broken> {
+    fn outcome(&mut self, line: &[u8]) -> Result<(), Broken> {
         let outcome: Value = serde_json::from_slice(line)
             .map_err(|error| Broken::off(format!("the server's answer is not JSON: {error}")))?;
         let problem = outcome.get("problem");
@@ -292,16 +266,17 @@ impl Sending<'_> {
         let seq = outcome.get("seq").and_then(Value::as_u64).and_then(|seq| Seq::new(seq).ok());
         match (seq, problem) {
             (Some(seq), _) => {
-                self.tally.report.last = Some((row.customer, Totals::ending_with(Some(seq))));
-                self.tally.stored(&row, seq);
+                self.intake.tally.report.last = Some((row.customer, Totals::ending_with(Some(seq))));
+                self.intake.tally.stored(&row, seq);
                 self.dealt_with += 1;
             }
             (None, Some(problem)) => match kind(problem) {
                 Some(ProblemKind::OutcomeUnknown) => self.again.push((row, true)),
                 Some(ProblemKind::NotStored) => self.again.push((row, false)),
                 _ => {
-                    self.tally.refused(&row);
-                    watch.bad(BadRow { line: row.line, size: row.size, reason: words(problem) });
+                    self.intake.tally.refused(&row);
+                    let bad = BadRow { line: row.line, size: row.size, reason: words(problem) };
+                    self.intake.watch.hear(Event::Bad(bad));
                     self.dealt_with += 1;
                 }
             },
@@ -313,7 +288,8 @@ impl Sending<'_> {
     /// Whether another upload may do what this one has not. Without a key it might store rows twice; where nothing
     /// has ever answered, the address is wrong.
     fn may_continue(&self, broken: &Broken) -> bool {
-        let interrupted = matches!(self.tally.report.end, Some(End::Interrupted));
+        let interrupted = self.intake.phase() == Phase::Finishing
+            || matches!(self.intake.tally.report.end, Some(End::Interrupted));
         self.key.is_some() && self.answered && broken.passing && !interrupted
     }
 
@@ -338,28 +314,26 @@ impl Sending<'_> {
             if may_be_stored || row.line <= self.in_doubt {
                 unknown.entry(row.customer).or_default().push(row.line);
             } else {
-                self.tally.left(std::iter::once(row.line));
+                self.intake.tally.left(std::iter::once(row.line));
             }
         }
         for (customer, lines) in unknown {
-            self.tally.unknown(customer, lines.into_iter());
+            self.intake.tally.unknown(customer, lines.into_iter());
         }
     }
 
     /// The report. `known`: rows that were handed on and have no outcome are surely not stored. `end` says why
     /// there are no more outcomes than there were.
-    fn close(mut self, known: bool, end: Option<End>, watch: &mut Progress) -> Report {
+    fn close(mut self, known: bool, end: Option<End>) -> Report {
         let unsent = self.waiting.split_off(self.handed_on);
         let mut rest = std::mem::take(&mut self.again);
         rest.extend(self.waiting.drain(..).map(|row| (row, !known)));
         rest.extend(unsent.into_iter().map(|row| (row, false)));
         self.give_up(rest);
         if end.is_some() {
-            self.tally.report.end = end;
+            self.intake.tally.report.end = end;
         }
-        let report = self.tally.close();
-        watch.progress(&report);
-        report
+        self.intake.close()
     }
 }
 
@@ -370,13 +344,10 @@ async fn next_piece(body: &mut Option<Response>) -> reqwest::Result<Option<Bytes
     }
 }
 
-async fn next_chunk<T>(rows: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
-    rows.as_mut()?.recv().await
-}
-
-/// Sends what there is; `None` when nobody takes it.
-async fn hand_on(send: &Option<mpsc::Sender<Bytes>>, text: &mut Vec<u8>) -> Option<()> {
-    let place = send.as_ref()?.reserve().await.ok()?;
+/// Sends what there is, unless the body has ended; false when the server takes no more.
+async fn hand_on(lines: &Lines, text: &mut Vec<u8>) -> bool {
+    let Lines::Open(send) = lines else { return false };
+    let Ok(place) = send.reserve().await else { return false };
     place.send(std::mem::take(text).into());
-    Some(())
+    true
 }

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use mongodb::Database;
-use mongodb::bson::doc;
 
 use super::policy::{Connection, Counters};
 use crate::metric::QUEUED_COUNTERS;
@@ -45,10 +44,12 @@ impl PageViews {
 
     /// The same views, counted as soon as one server has them in memory: what a failover or a crash takes
     /// away was acknowledged. For benchmarks, beside others that do so.
+    #[cfg(feature = "bench")]
     pub(in crate::store) fn counting_at_w1(self, capacity: Capacity) -> Self {
         let Connection { database, reads, sessions, .. } = &*self.counting.connection;
         let (database, reads, sessions) = (database.clone(), reads.clone(), Arc::clone(sessions));
-        let connection = Connection { database, reads, sessions, concern: |_| doc! { "w": 1 } };
+        let connection =
+            Connection { database, reads, sessions, concern: |_| mongodb::bson::doc! { "w": 1 } };
         Self { counting: Counting::start(connection, capacity), ..self }
     }
 

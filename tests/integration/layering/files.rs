@@ -162,6 +162,9 @@ impl<'ast> Visit<'ast> for Names {
         self.add(&item.tree, Module::new(), !matches!(item.vis, Visibility::Inherited));
     }
 
+    /// `pub(in crate::store)` uses nothing.
+    fn visit_visibility(&mut self, _visibility: &'ast Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
             self.used.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());

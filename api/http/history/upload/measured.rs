@@ -5,7 +5,7 @@ use std::io;
 use ::metrics::{Counter, Gauge};
 
 use super::read::BadLine;
-use crate::ingest::{End, Report, Row, RowEnd, Sent, Watch};
+use crate::ingest::{End, Event, Report, RowEnd, Watch};
 use crate::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
 
 /// Counts an upload, and its lines as they go by. Under way until it is dropped.
@@ -49,30 +49,21 @@ impl<W> Drop for Measured<'_, W> {
 }
 
 impl<W: Watch<BadLine> + Send> Watch<BadLine> for Measured<'_, W> {
-    fn came(&mut self, row: &Row) {
-        self.read.increment(1);
-        self.inner.came(row);
-    }
-
-    fn bad(&mut self, bad: BadLine) {
-        self.read.increment(1);
-        self.refused.increment(1);
-        self.inner.bad(bad);
-    }
-
-    fn sent(&mut self, sent: &Sent) {
-        let stored = sent.ends.iter().filter(|end| matches!(end, RowEnd::Stored(_))).count();
-        self.stored.increment(stored as u64);
-        self.refused.increment((sent.ends.len() - stored) as u64);
-        self.inner.sent(sent);
-    }
-
-    fn progress(&mut self, report: &Report) {
-        self.inner.progress(report);
-    }
-
-    fn waiting(&mut self, why: &str) {
-        self.inner.waiting(why);
+    fn hear(&mut self, event: Event<'_, BadLine>) {
+        match &event {
+            Event::Came(_) => self.read.increment(1),
+            Event::Bad(_) => {
+                self.read.increment(1);
+                self.refused.increment(1);
+            }
+            Event::Sent(sent) => {
+                let stored = sent.ends.iter().filter(|end| matches!(end, RowEnd::Stored(_))).count();
+                self.stored.increment(stored as u64);
+                self.refused.increment((sent.ends.len() - stored) as u64);
+            }
+            Event::Progress(_) | Event::Waiting(_) => {}
+        }
+        self.inner.hear(event);
     }
 
     fn full(&self) -> bool {

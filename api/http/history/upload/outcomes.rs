@@ -12,7 +12,7 @@ use super::read::BadLine;
 use super::views::OutcomeView;
 use crate::domain::{CustomerId, Faults, Seq};
 use crate::http::problem::{Kind, Problem};
-use crate::ingest::{Bad, Refusal, Row, RowEnd, Sent, Watch};
+use crate::ingest::{Bad, Event, Refusal, Row, RowEnd, Sent, Watch};
 use crate::store::history::LineRefusal;
 
 /// Behind the last outcome. An answer that lacks it is cut off, so that its client does not take it for a
@@ -163,7 +163,7 @@ fn write(text: &mut Vec<u8>, outcome: &OutcomeView) {
     text.push(b'\n');
 }
 
-impl Watch<BadLine> for Outcomes {
+impl Outcomes {
     fn came(&mut self, row: &Row) {
         let customer = self.many.then_some(row.customer);
         self.lines.push_back(Waiting { number: row.line, customer, outcome: None });
@@ -201,6 +201,17 @@ impl Watch<BadLine> for Outcomes {
             self.refuse(row.line, &Problem::new(Kind::OutcomeUnknown, unknown));
         }
         self.advance();
+    }
+}
+
+impl Watch<BadLine> for Outcomes {
+    fn hear(&mut self, event: Event<'_, BadLine>) {
+        match event {
+            Event::Came(row) => self.came(row),
+            Event::Bad(bad) => self.bad(bad),
+            Event::Sent(sent) => self.sent(sent),
+            Event::Progress(_) | Event::Waiting(_) => {}
+        }
     }
 
     fn full(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::read::BadLine;
 use super::views::{FaultView, LineProblemView};
-use crate::ingest::{Bad, RowEnd, Sent, Watch};
+use crate::ingest::{Bad, Event, RowEnd, Sent, Watch};
 
 /// Lines of which the problem is told; the others are only counted.
 const MOST: usize = 100;
@@ -32,6 +32,16 @@ impl Summary {
 }
 
 impl Watch<BadLine> for Summary {
+    fn hear(&mut self, event: Event<'_, BadLine>) {
+        match event {
+            Event::Bad(bad) => self.bad(bad),
+            Event::Sent(sent) => self.sent(sent),
+            Event::Came(_) | Event::Progress(_) | Event::Waiting(_) => {}
+        }
+    }
+}
+
+impl Summary {
     fn bad(&mut self, bad: BadLine) {
         self.tell(|| LineProblemView {
             line: bad.line(),
