@@ -1,3 +1,5 @@
+//! The formats of files of trades.
+
 /// What a file of trades is: [`import`](crate::import) reads both, [`export`](mod@crate::export) writes both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {

@@ -11,9 +11,13 @@ use super::{Instant, Invalid};
 /// seconds as the other: an [`Instant`] knows no leap seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resolution {
+    /// A second.
     Second,
+    /// A minute.
     Minute,
+    /// An hour.
     Hour,
+    /// A day.
     Day,
 }
 

@@ -4,6 +4,8 @@
 //! last test, also after a failed one. Flags are those of any Rust test: a filter, `--list`,
 //! `--test-threads`, `--nocapture`.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics fails, and says where")]
+
 mod harness;
 
 mod appends;
