@@ -12,21 +12,6 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Client};
 
-pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [
-        bodies::tests(),
-        connections::tests(),
-        headers::tests(),
-        hosts::tests(),
-        parameters::tests(),
-        values::tests(),
-        versions::tests(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
 /// Words of the driver, the database, the framework and the machine: none of a client's business.
 const NOT_FOR_CLIENTS: [&str; 14] = [
     "mongo",

@@ -11,22 +11,3 @@ mod retention;
 mod secrets;
 mod serve;
 mod signals;
-
-use libtest_mimic::Trial;
-
-pub fn tests() -> Vec<Trial> {
-    [
-        flags::tests(),
-        retention::tests(),
-        serve::tests(),
-        signals::tests(),
-        secrets::tests(),
-        migrate::tests(),
-        corruption::tests(),
-        embedded::tests(),
-        export::tests(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}

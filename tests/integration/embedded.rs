@@ -12,35 +12,32 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
-use libtest_mimic::Trial;
 use mongodb::Client;
 use pagebucket::embedded::{self, Embedded, Error, Options, Role};
 use pagebucket::store::Connection;
 use tokio::time::{sleep, timeout};
 
-use crate::harness::trial;
+use crate::harness::{skip, tests};
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub fn tests() -> Vec<Trial> {
-    vec![
-        trial("embedded::starts_in_an_empty_directory", starts_in_an_empty_directory),
-        trial("embedded::keeps_data_and_port_from_start_to_start", keeps_data_and_port_from_start_to_start),
-        trial("embedded::moves_when_its_port_is_taken", moves_when_its_port_is_taken),
-        trial("embedded::outlives_a_kill_of_mongod", outlives_a_kill_of_mongod),
-        trial("embedded::replaces_a_mongod_left_behind", replaces_a_mongod_left_behind),
-        trial("embedded::names_a_frozen_mongod_left_behind", names_a_frozen_mongod_left_behind),
-        trial("embedded::finishes_what_a_killed_start_began", finishes_what_a_killed_start_began),
-        trial("embedded::refuses_a_second_server", refuses_a_second_server),
-        trial("embedded::lets_a_tool_join_a_server", lets_a_tool_join_a_server),
-        trial("embedded::refuses_anyone_beside_a_tool", refuses_anyone_beside_a_tool),
-        trial("embedded::dies_with_its_handle", dies_with_its_handle),
-        trial("embedded::ends_a_frozen_mongod_by_force", ends_a_frozen_mongod_by_force),
-        trial("embedded::tells_why_mongod_does_not_start", tells_why_mongod_does_not_start),
-        trial("embedded::says_what_to_do_without_a_mongod", says_what_to_do_without_a_mongod),
-    ]
-}
+tests!["embedded":
+    starts_in_an_empty_directory,
+    keeps_data_and_port_from_start_to_start,
+    moves_when_its_port_is_taken,
+    outlives_a_kill_of_mongod,
+    replaces_a_mongod_left_behind,
+    names_a_frozen_mongod_left_behind,
+    finishes_what_a_killed_start_began,
+    refuses_a_second_server,
+    lets_a_tool_join_a_server,
+    refuses_anyone_beside_a_tool,
+    dies_with_its_handle,
+    ends_a_frozen_mongod_by_force,
+    tells_why_mongod_does_not_start,
+    says_what_to_do_without_a_mongod,
+];
 
 pub async fn starts_in_an_empty_directory() {
     let Some(place) = Place::new() else { return };
@@ -284,7 +281,7 @@ impl Place {
         let mongod = match embedded::find_mongod(named.as_deref()) {
             Ok(mongod) => mongod,
             Err(error) => {
-                println!("skipped: {error}");
+                skip("the private mongod", &error.to_string());
                 return None;
             }
         };

@@ -23,19 +23,3 @@ mod replica_set;
 mod run;
 mod two_instances;
 mod w1;
-
-pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [
-        judge_tests::tests(),
-        cuts::tests(),
-        killed_mongod::tests(),
-        killed_api::tests(),
-        replica_set::tests(),
-        two_instances::tests(),
-        at_random::tests(),
-        controls::tests(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}

@@ -15,18 +15,3 @@ mod tail_reads;
 mod updates;
 
 pub use updates::{fail, heal};
-
-pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [
-        updates::tests(),
-        lost_answers::tests(),
-        tail_reads::tests(),
-        partly_stored::tests(),
-        neighbours::tests(),
-        merged::tests(),
-        standalone::tests(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}

@@ -13,22 +13,14 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdin, Command};
 
-use crate::harness::{Mongod, Service, Setup, eventually, history, shared, skip, tests};
+use crate::harness::{Mongod, Service, Setup, eventually, history, leave_out, shared, tests};
 
-mod list {
-    use super::*;
-
-    tests!["import":
-    the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
-    extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
-    an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
-    a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
-    connections_that_are_lost, answers_of_others, no_server];
-}
-
-pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [list::tests(), addresses::tests()].into_iter().flatten().collect()
-}
+tests!["import":
+the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
+extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
+an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
+a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
+connections_that_are_lost, answers_of_others, no_server];
 
 async fn the_example() {
     let service = Service::start().await;
@@ -51,7 +43,7 @@ async fn the_real_file() {
     let file = std::env::var_os("PAGEBUCKET_TRANSACTIONS")
         .map_or_else(|| path("../shared/data/transactions_2004_2009.csv").into(), PathBuf::from);
     if !file.exists() {
-        return skip("the real file of transactions", &format!("there is no {}", file.display()));
+        return leave_out("the real file of transactions", &format!("there is no {}", file.display()));
     }
     let service = Service::start().await;
     let output = import(&service, &[&file.to_string_lossy(), "--customer", "7"]).await;

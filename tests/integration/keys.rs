@@ -15,28 +15,20 @@ use crate::harness::{
     Answer, Client, Harm, Proxy, Service, Setup, Way, eventually, history, shared, tests, trade, trade_at,
 };
 
-mod list {
-    use super::*;
-
-    tests!["keys":
-        sent_again_it_is_answered_the_same,
-        an_array_over_several_pages_is_stored_once,
-        a_later_trade_does_not_hide_an_earlier_attempt,
-        another_body_under_the_same_key_is_refused,
-        a_key_belongs_to_one_customer,
-        a_malformed_key_is_refused,
-        eight_at_once_through_two_instances,
-        a_request_cut_off_after_its_record_is_completed,
-        a_request_cut_off_between_two_pages_is_completed,
-        a_repeat_with_too_little_time_left_stores_nothing,
-        what_a_key_costs,
-        a_record_lives_from_its_last_use,
-    ];
-}
-
-pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [list::tests(), asleep::tests(), far_behind::tests()].into_iter().flatten().collect()
-}
+tests!["keys":
+    sent_again_it_is_answered_the_same,
+    an_array_over_several_pages_is_stored_once,
+    a_later_trade_does_not_hide_an_earlier_attempt,
+    another_body_under_the_same_key_is_refused,
+    a_key_belongs_to_one_customer,
+    a_malformed_key_is_refused,
+    eight_at_once_through_two_instances,
+    a_request_cut_off_after_its_record_is_completed,
+    a_request_cut_off_between_two_pages_is_completed,
+    a_repeat_with_too_little_time_left_stores_nothing,
+    what_a_key_costs,
+    a_record_lives_from_its_last_use,
+];
 
 const REPLAYED: &str = "idempotency-replayed";
 

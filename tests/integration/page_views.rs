@@ -12,20 +12,6 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Client, Service};
 
-pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [
-        bad_input::tests(),
-        counting::tests(),
-        faults::tests(),
-        limits::tests(),
-        preallocation::tests(),
-        reads::tests(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
 const PATH: &str = "/v1/page-views";
 
 /// Counts one page view, or an array of them.

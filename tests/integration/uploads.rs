@@ -17,25 +17,17 @@ use wire::Upload;
 
 pub const NDJSON: &str = "application/x-ndjson";
 
-mod list {
-    use super::*;
-
-    tests!["uploads":
-        one_summary,
-        what_is_wrong_with_a_line_is_its_own_matter,
-        an_outcome_for_each_line_as_it_commits,
-        problems_beyond_the_first_are_counted,
-        many_customers_at_once,
-        others_may_append_meanwhile,
-        what_no_upload_is,
-        a_history_that_takes_no_more,
-        memory_is_constant,
-    ];
-}
-
-pub fn tests() -> Vec<libtest_mimic::Trial> {
-    [list::tests(), bounds::tests(), faults::tests(), keyed::tests()].into_iter().flatten().collect()
-}
+tests!["uploads":
+    one_summary,
+    what_is_wrong_with_a_line_is_its_own_matter,
+    an_outcome_for_each_line_as_it_commits,
+    problems_beyond_the_first_are_counted,
+    many_customers_at_once,
+    others_may_append_meanwhile,
+    what_no_upload_is,
+    a_history_that_takes_no_more,
+    memory_is_constant,
+];
 
 pub async fn upload(client: &Client, path: &str, body: impl Into<String>) -> Answer {
     let body = body.into();
