@@ -1,9 +1,8 @@
 //! Routes, extractors, problems, links, OpenAPI. Never names the mongodb crate.
 //!
-//! [`routes`] is the map. From the outside in, a request passes [`middleware`]: its id, the access log and the
-//! draining of its body ([`middleware::outer`]), CORS, compression, the rendering of problems and panics
-//! ([`problem`]), the check of the host that it names ([`middleware::hosts`]), and, under `/v1`, the cap on requests
-//! under way, what the client accepts, and the request's deadline ([`middleware::admission`]).
+//! [`routes`] is the map, [`middleware`] is what every request passes on its way to a route. Under `/v1` it then passes
+//! [`middleware::admission`]: the cap on requests under way, what its client accepts, and its deadline. A problem on
+//! any way becomes a body in [`problem`].
 
 mod api;
 mod body;

@@ -60,7 +60,7 @@ pub async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
         let most = format!("The body must have at most {} bytes.", limits.body);
         Err(Problem::new(Kind::BodyTooLarge, most))
     };
-    // Before anything is read: who announces too much and waits for "100 Continue" need not send it.
+    // Before anything is read: a client that announces too much and waits for "100 Continue" need not send it.
     if body.size_hint().lower() > limits.body as u64 {
         return too_large();
     }

@@ -95,8 +95,8 @@ impl Addresses<'_> {
         Links { own: self.own(), first, prev, next, last, newer: None }
     }
 
-    /// From a window that showed `span` of a history of `totals`. Whoever goes on from it, either way, stays
-    /// with that moment as far as its pages were full; whoever asks for the ends, or for what is newer, does not.
+    /// From a window that showed `span` of a history of `totals`. A walk on from it, either way, stays
+    /// with that moment as far as its pages were full; the links to the ends, and to what is newer, do not.
     pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
         let some = end > Position::BEGINNING;
@@ -128,7 +128,7 @@ impl Addresses<'_> {
 }
 
 impl Links {
-    /// From a listing of customers, asked for by `own`, to those behind `next`, if there are any.
+    /// From a listing of customers, asked for by `own`, to those after `next`, if there are any.
     pub fn to_customers(own: &Uri, next: Option<CustomerId>, limit: Limit) -> Self {
         let next = next.map(|id| format!("/v1/customers?after={id}&limit={}", limit.get()));
         let own = own.path_and_query().map_or_else(|| own.path().to_owned(), ToString::to_string);

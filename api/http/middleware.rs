@@ -1,4 +1,4 @@
-//! What is around the routes: one file a layer, composed here.
+//! What is around the routes: one file for each layer, composed in [`surround`].
 
 pub mod accept;
 mod access_log;
@@ -27,5 +27,13 @@ pub fn surround<S: Clone + Send + Sync + 'static>(
     hosts: Hosts,
 ) -> Router<S> {
     // Together, because a request copies whatever one `layer` after another is wrapped around.
-    routes.layer((Outer::new(limits), cors::layer(origins), compression::layer(), Render, hosts))
+    routes.layer((
+        // The request's id, its line in the log, its place in the measurements, the rest of its body.
+        Outer::new(limits),
+        cors::layer(origins),
+        compression::layer(),
+        // Problems and panics become bodies.
+        Render,
+        hosts,
+    ))
 }

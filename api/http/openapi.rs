@@ -30,7 +30,7 @@ pub fn preamble() -> OpenApi {
             .url("/")
             .description(Some("Where this document is served."))
             .build()]))
-        // Said, because its absence would only mean that nobody has thought of it: there is no authentication.
+        // Explicitly empty: there is no authentication.
         .security(Some([]))
         .tags(Some([
             tag("Trades", "Append trades, and turn the pages of a history."),

@@ -48,6 +48,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// The parameters of a request.
     pub fn of(parts: &'a Parts) -> Self {
         // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
@@ -56,6 +57,7 @@ impl<'a> Reader<'a> {
         Self { path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
     }
 
+    /// A parameter of the path. `None` when it is wrong.
     pub fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {
         let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
         let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
@@ -130,6 +132,7 @@ pub fn instant(text: &str) -> Result<Instant, Invalid> {
     }
 }
 
+/// The documentation of an ordinal in a path.
 pub fn in_path(name: &str, description: &str, example: u64) -> Parameter {
     ParameterBuilder::new()
         .name(name)
@@ -141,6 +144,7 @@ pub fn in_path(name: &str, description: &str, example: u64) -> Parameter {
         .build()
 }
 
+/// The documentation of a parameter of a query that may be left out.
 pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
     ParameterBuilder::new()
         .name(name)
@@ -150,6 +154,7 @@ pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>)
         .build()
 }
 
+/// The documentation of `customerId` in a path.
 pub fn customer_parameter() -> Parameter {
     in_path("customerId", "Whose history: decimal digits, without a sign or a leading zero.", 7)
 }

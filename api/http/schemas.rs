@@ -28,14 +28,17 @@ fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
 }
 
+/// `buy` or `sell`.
 pub fn side() -> RefOr<Schema> {
     text().enum_values(Some(["buy", "sell"])).into()
 }
 
+/// `asc` or `desc`.
 pub fn order() -> RefOr<Schema> {
     text().enum_values(Some(["asc", "desc"])).into()
 }
 
+/// Exactly what `domain::Ticker` parses.
 pub fn ticker() -> RefOr<Schema> {
     text().min_length(Some(1)).max_length(Some(Ticker::MAX_LEN)).pattern(Some("^[A-Z0-9.-]{1,12}$")).into()
 }
@@ -54,6 +57,7 @@ pub fn price() -> RefOr<Schema> {
         .into()
 }
 
+/// An instant as it is sent.
 pub fn instant() -> RefOr<Schema> {
     text()
         .description(Some("RFC 3339 in UTC, with exactly three fraction digits."))
@@ -62,12 +66,14 @@ pub fn instant() -> RefOr<Schema> {
         .into()
 }
 
+/// The date of a new item, which may be left out.
 pub fn new_date() -> RefOr<Schema> {
     new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC. Default: when the request was received.")
         .examples([json!("2004-01-09T00:00:00.000Z")])
         .into()
 }
 
+/// An instant as it is taken.
 pub fn date_time() -> RefOr<Schema> {
     new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC.").into()
 }
@@ -93,6 +99,7 @@ pub fn page_path() -> RefOr<Schema> {
         .into()
 }
 
+/// The name of a resolution.
 pub fn resolution() -> RefOr<Schema> {
     text().enum_values(Some(Resolution::ALL.map(Resolution::name))).into()
 }

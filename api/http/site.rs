@@ -60,6 +60,7 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
+/// A route for each file.
 pub fn router() -> Router<Arc<Api>> {
     let to_docs = get(async || Redirect::to("/docs/"));
     FILES.iter().fold(Router::new().route("/docs", to_docs), |router, file| {
@@ -153,6 +154,7 @@ fn gunzipped(bytes: &[u8]) -> std::io::Result<Bytes> {
     Ok(plain.into())
 }
 
+/// The answer at every other address.
 pub async fn nothing_here() -> impl IntoResponse {
     Problem::new(
         Kind::NotFound,

@@ -11,8 +11,7 @@ use super::etag::EntityTag;
 use crate::domain::{CustomerId, PageNumber, Seq, Totals};
 use crate::store::Epoch;
 
-/// Raised with every change to the JSON of an answer: what clients have of the old one is then asked
-/// for anew.
+/// Raised with every change to the JSON of an answer: clients then fetch again what they have of the old one.
 const FORMAT: u32 = 2;
 
 /// A year, as long as anything is kept (RFC 2616 said so, and caches still do).

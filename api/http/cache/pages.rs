@@ -23,7 +23,7 @@ use crate::store::{Deadline, Epoch, Error, Store};
 /// counts, and what allocators add.
 const OVERHEAD: usize = 384;
 
-/// Pages read beside those asked for, where somebody turns one after the other. Ten more buckets in a
+/// Pages read beside those asked for, where a client turns one page after the other. Ten more buckets in a
 /// command cost less than half of what one more command does.
 const READ_AHEAD: u64 = 10;
 
@@ -65,7 +65,7 @@ impl FullPage {
 
 /// What is found under a page's number.
 pub enum Found {
-    /// A page for ever.
+    /// A page that is final.
     Full(Arc<FullPage>),
     /// The last page, as it is now.
     Tail(Bucket),
@@ -84,7 +84,7 @@ impl Found {
 }
 
 impl Pages {
-    /// Keeps at most so many bytes; 0 keeps nothing.
+    /// Keeps at most `bytes` bytes; 0 keeps nothing.
     pub fn new(store: Store, bytes: u64) -> Self {
         let kept = (bytes > 0).then(|| {
             Cache::builder()
@@ -193,7 +193,7 @@ impl Pages {
             let (low, high) = turning.unwrap_or((from, to));
             let mut read = timing.database(full.read(low, high, deadline)).await;
             if turning.is_some() && matches!(read, Err(Error::Corrupt(_))) {
-                // It may be one that nobody has asked for.
+                // It may be one that was not asked for.
                 read = timing.database(full.read(from, to, deadline)).await;
             }
             for bucket in read? {
@@ -213,8 +213,8 @@ impl Pages {
         Ok((pages.into_iter().map(there).collect(), timing))
     }
 
-    /// Where somebody is turning pages, one after the other, those to be read at once: the missing ones, and
-    /// a few that will be wanted next. The page on the other side, remembered, tells.
+    /// Where a client is turning pages, one after the other, those to be read at once: the missing ones, and
+    /// a few that it will want next. A remembered page next to these shows that it is.
     fn turning(
         &self,
         full: &FullPages,

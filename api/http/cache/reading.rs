@@ -21,7 +21,7 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// One read, from its request to its answer.
 pub struct Reading {
-    /// When nobody waits any more.
+    /// By when its database commands must have ended.
     pub deadline: Deadline,
     /// The database's.
     pub epoch: Epoch,

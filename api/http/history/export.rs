@@ -148,7 +148,7 @@ impl Rows {
     }
 }
 
-/// Counted when it is over, however it ends: a client that hangs up tells nobody.
+/// Counted when it is dropped, because a client may hang up without a word.
 struct Outcome(&'static str);
 
 impl Drop for Outcome {

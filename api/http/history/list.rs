@@ -68,7 +68,7 @@ pub async fn list(
     let mut addresses = Addresses { own: &uri, customer, order: given, dates: None };
     let view = |items, links| ListingView::new(customer, order, items, links);
     let snapshot = Snapshot::of(&selection);
-    // Whoever names a snapshot's tag has seen it: nothing need be looked for.
+    // A client that names a snapshot's tag has seen it: nothing need be looked up.
     if let Some(snapshot) = snapshot
         && let Some(unchanged) = reading.named(|epoch| snapshot.caching(epoch, customer))
     {

@@ -74,7 +74,7 @@ pub async fn page(
     PageParams { customer, page }: PageParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    // Whoever names the tag of a full page has seen it full: nothing need be looked for.
+    // A client that names the tag of a full page has seen it full: nothing need be looked up.
     if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, customer, page)) {
         return Ok(unchanged);
     }

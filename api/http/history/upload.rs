@@ -62,11 +62,11 @@ pub use views::{ManyUploadedView, OutcomeView, UploadedView};
 /// election takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// When an upload has ended before its body, the rest of the body is read and dropped for so long: many
+/// When an upload has ended before its body, the rest of the body is read and dropped for this time: many
 /// clients read no answer before they have sent all. A client has as long to take the end of its answer.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// When the service stops, what was read is sent for so long.
+/// When the service stops, what was read is sent for this time.
 const STOPPING: Duration = Duration::from_secs(1);
 
 // An upload that is stopped ends before the drain does, which is some seconds longer than a request: after its
@@ -157,7 +157,7 @@ impl Upload {
             let (customer, mut summary) = (self.customer, Summary::default());
             let (report, rest) = self.store(&mut summary).await;
             rest.linger().await;
-            // Logged here: a client that has hung up leaves nobody to render it.
+            // Logged here: when the client has hung up, the problem is not rendered.
             ending::of(report, summary, customer).map_err(Problem::logged)
         });
         match stored.await {

@@ -16,6 +16,7 @@ pub struct Line {
 }
 
 impl Line {
+    /// Before the request is answered.
     pub fn of(id: RequestId, request: &Request) -> Self {
         Self { id, method: request.method().clone(), uri: request.uri().clone() }
     }
@@ -25,6 +26,7 @@ impl Line {
         tracing::info_span!("request", id = self.id.as_str())
     }
 
+    /// Writes the event.
     pub fn write(&self, status: StatusCode, took: Duration) {
         tracing::info!(
             target: "pagebucket::access",

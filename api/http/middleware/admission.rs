@@ -160,3 +160,41 @@ where
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::header;
+
+    use super::*;
+
+    #[test]
+    fn an_upload_is_a_post_of_lines_to_a_route_that_takes_uploads() {
+        for (policy, method, media_type, upload) in [
+            (Policy::JsonOrUpload, Method::POST, "application/x-ndjson", true),
+            (Policy::JsonOrUpload, Method::POST, " Application/X-NDJSON ; charset=utf-8", true),
+            (Policy::JsonOrUpload, Method::POST, "application/json", false),
+            (Policy::JsonOrUpload, Method::GET, "application/x-ndjson", false),
+            (Policy::Json, Method::POST, "application/x-ndjson", false),
+            (Policy::Rows, Method::POST, "application/x-ndjson", false),
+        ] {
+            let request = Request::builder().method(&method).header(header::CONTENT_TYPE, media_type);
+            let request = request.body(Body::empty()).unwrap();
+            assert_eq!(policy.is_upload(&request), upload, "{policy:?} {method} {media_type}");
+        }
+    }
+
+    #[test]
+    fn an_upload_is_streamed_where_its_client_asks_for_lines() {
+        for (policy, upload, accept, streamed) in [
+            (Policy::Json, false, "application/x-ndjson", false),
+            (Policy::JsonOrUpload, false, "application/x-ndjson", false),
+            (Policy::JsonOrUpload, true, "application/json", false),
+            (Policy::JsonOrUpload, true, "application/x-ndjson", true),
+            (Policy::Rows, false, "*/*", true),
+        ] {
+            let request = Request::builder().header(header::ACCEPT, accept).body(Body::empty()).unwrap();
+            assert_eq!(policy.is_streamed(&request, upload), streamed, "{policy:?} {upload} {accept}");
+        }
+    }
+}

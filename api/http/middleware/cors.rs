@@ -39,6 +39,7 @@ fn is_localhost(origin: &str) -> bool {
     })
 }
 
+/// The layer that lets pages of these origins call.
 pub fn layer(origins: Origins) -> CorsLayer {
     let allow = move |origin: &HeaderValue, _: &Parts| origins.allow(origin);
     CorsLayer::new()

@@ -20,12 +20,12 @@ use crate::http::api::Limits;
 #[derive(Debug, Clone, Copy)]
 pub struct StillRead;
 
-/// So many times the longest body is read and dropped; whoever sends more is cut off.
+/// At most this many times the longest body is read and dropped; a client that sends more is cut off.
 const MOST: usize = 16;
 
 /// The request, and what its handler will have left of its body, if it has one.
 pub fn rest(request: Request, limits: Limits) -> (Request, Option<Rest>) {
-    // Who waits for "100 Continue" has not begun, and would be asked to if the body were read.
+    // A client that waits for "100 Continue" has not begun, and reading the body would ask it to.
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
         return (request, None);
     }

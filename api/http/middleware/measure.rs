@@ -18,6 +18,7 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Before the request is answered.
     pub fn of(request: &Request) -> Self {
         let method = match *request.method() {
             Method::GET => "GET",

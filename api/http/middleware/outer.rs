@@ -34,6 +34,7 @@ struct Shared {
 }
 
 impl Outer {
+    /// For bodies with these limits.
     pub fn new(limits: Limits) -> Self {
         Self(Arc::new(Shared { limits, meters: Meters::default() }))
     }

@@ -22,6 +22,7 @@ impl RequestId {
         headers.get(HEADER).and_then(Self::accept).unwrap_or_default()
     }
 
+    /// As text: visible ASCII.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Clients(text) => text,

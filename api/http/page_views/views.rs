@@ -82,6 +82,7 @@ pub struct BucketView {
 }
 
 impl BucketView {
+    /// This bucket.
     pub fn new(bucket: MinuteBucket) -> Self {
         let MinuteBucket { path, minute, total, seconds } = bucket;
         Self { path, timestamp: minute.start(), total_views: total, seconds }

@@ -134,7 +134,7 @@ mod tests {
                 Ok(())
             }
         }
-        // Another test's thread, which has no subscriber, would else decide that nobody listens here.
+        // Another test's thread, which has no subscriber, would otherwise decide that the log is off.
         let nowhere = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
         let _ = tracing::subscriber::set_global_default(nowhere);
         let lines = Lines::default();

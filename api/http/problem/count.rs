@@ -33,7 +33,7 @@ impl Problem {
         problem.logging(log)
     }
 
-    /// A preallocation of which nobody can say how much was made.
+    /// A preallocation of which it is not known how much was made.
     pub fn of_preallocation(cause: CountCause) -> Self {
         let (kind, why) = why(&cause);
         Self::new(kind, format!("{why} To ask again does no harm.")).logging(move || {

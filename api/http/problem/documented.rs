@@ -68,7 +68,7 @@ documented! {
     ProbeProblems: [];
 }
 
-/// One response a status, with an example a kind. Every operation is behind the check of the host.
+/// One response a status, with an example a kind. Every operation is inside the check of the host.
 fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
     for kind in kinds.iter().chain(&[Kind::MisdirectedRequest]) {

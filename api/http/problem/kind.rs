@@ -54,7 +54,7 @@ pub enum Kind {
     TimedOut,
     /// An append whose beginning alone is stored.
     PartlyStored,
-    /// An append of which nobody can say.
+    /// It is not known whether an append was stored.
     OutcomeUnknown,
     /// A line of an upload that ended before it.
     NotStored,

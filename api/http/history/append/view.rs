@@ -53,6 +53,7 @@ pub struct RangeView {
 }
 
 impl RangeView {
+    /// These trades.
     pub fn new(range: &SeqRange) -> Self {
         Self { first_seq: range.first, last_seq: range.last }
     }

@@ -3,7 +3,7 @@
 //! A walk begins with a look at the history's last page. Its links name the last trade of that moment
 //! (`asOf`), and as long as windows lie on pages that were full by then, nothing of them can change any
 //! more, the totals of that moment included: such a window is a function of its address. It needs no look
-//! at the tail, and may be kept for ever.
+//! at the tail, and may be kept forever.
 //!
 //! A client may name any trade. As long as the history holds it, it ends a beginning of the history, and the totals are
 //! those of this beginning, whether or not there was a moment when the history held no more: 25 trades in one command

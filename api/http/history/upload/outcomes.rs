@@ -92,7 +92,7 @@ impl Outcomes {
 
     /// The answer is whole.
     pub(super) async fn end(self) {
-        // It is taken, or nobody is there.
+        // Either the client takes it, or it has hung up.
         let _ = self.client.send(END).await;
     }
 
