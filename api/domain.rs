@@ -1,7 +1,7 @@
-//! What a trade, a customer, a page and a sequence number are, and a view of a page of the web. Knows nothing of HTTP or MongoDB.
+//! Trades, customers, pages, sequence numbers and views of web pages. This room does not know HTTP or MongoDB.
 //!
-//! Every type here is parsed once, at the edge, and cannot hold a wrong value afterwards: fields
-//! are private, and the only ways in are constructors that check.
+//! A value of these types is parsed once, at the edge, and is valid afterwards: fields whose values are
+//! restricted are private, and only constructors that check can set them.
 
 mod clock;
 mod customer;

@@ -1,9 +1,9 @@
 //! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
 //!
-//! [`Store`] is the one way in. [`history`] holds the pattern itself and begins with its design, and
-//! [`page_views`] its other classic, counters, with its own;
-//! [`migrations`] makes the collections, and [`collections`] checks that they are still there;
-//! [`connection`] finds the server and checks what it is.
+//! [`Store`] is the entry point. [`history`] implements the bucket pattern for histories, [`page_views`] the
+//! same pattern for counters; the documentation of each begins with its design. [`migrations`] creates the
+//! collections, [`collections`] checks that they are still there, and [`connection`] opens and checks the
+//! server.
 
 mod capacity;
 mod collections;
@@ -43,7 +43,7 @@ use page_views::PageViews;
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
-/// Belongs to the tokio runtime that made it.
+/// A store may only be used on the tokio runtime that created it.
 #[derive(Clone, Debug)]
 pub struct Store {
     client: Client,
@@ -58,7 +58,7 @@ impl Store {
     /// Connects, and checks that the server is one that this version can use.
     ///
     /// # Errors
-    /// No server within the deadline, one that is too old, or a connection string that is none.
+    /// No server answers in time, the server is too old, or the connection string is invalid.
     pub async fn connect(
         connection: Connection,
         capacity: Capacity,
@@ -82,7 +82,7 @@ impl Store {
         &self.page_views
     }
 
-    /// The same database, with full pages and page views read from such servers.
+    /// The same database, with full pages and page views read from the preferred members.
     #[must_use]
     pub fn preferring(self, preference: ReadPreference) -> Self {
         let trades = self.trades.preferring(preference);
@@ -102,10 +102,11 @@ impl Store {
         self.topology
     }
 
-    /// Lets page views be forgotten so long after their minute, in whole seconds, or never.
+    /// Sets how long page views are kept after their minute, in whole seconds. `None` keeps them without a
+    /// limit.
     ///
     /// # Errors
-    /// No database, or the user may not change an index.
+    /// The database does not answer, or the user may not change an index.
     pub async fn keep_views_for(&self, retention: Option<Duration>) -> Result<(), ConnectError> {
         let kept = page_views::keep_for(&self.database, retention).await;
         kept.map_err(|error| ConnectError::Unexpected(error.to_string()))
@@ -114,32 +115,32 @@ impl Store {
     /// Before migrations: refuses a `trades` collection that is not ours.
     ///
     /// # Errors
-    /// It is there, but not clustered; or there was no answer.
+    /// The collection exists but is not clustered, or the database does not answer.
     pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
         collections::refuse_foreign(&self.database).await
     }
 
-    /// After migrations: refuses a collection that is not there, or lacks one of its guards.
+    /// After migrations: refuses a collection that is missing or lacks one of its guards.
     ///
     /// # Errors
-    /// It is missing, or not as migrations make it; or there was no answer.
+    /// A collection is missing, it differs from what migrations create, or the database does not answer.
     pub async fn check_collections(&self) -> Result<(), ConnectError> {
         collections::check_guards(&self.database).await
     }
 
-    /// Lets idempotency keys be forgotten so long after their last use, in whole seconds.
+    /// Sets how long idempotency keys are kept after their last use, in whole seconds.
     ///
     /// # Errors
-    /// No database, or the user may not change an index.
+    /// The database does not answer, or the user may not change an index.
     pub async fn keep_keys_for(&self, retention: Duration) -> Result<(), ConnectError> {
         let kept = history::keep_keys_for(&self.database, retention).await;
         kept.map_err(|error| ConnectError::Unexpected(error.to_string()))
     }
 
-    /// Whether the primary answers within `limit`.
+    /// Checks that the primary answers within `limit`.
     ///
     /// # Errors
-    /// It does not.
+    /// The primary does not answer in time.
     pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
         let database = self.client.database("admin");
         let ping = async move {
@@ -149,10 +150,10 @@ impl Store {
         Deadline::within(limit).read(ping).await
     }
 
-    /// The database's epoch; read once.
+    /// The database's epoch. It is read once and then kept in memory.
     ///
     /// # Errors
-    /// No database in time, or it is not migrated.
+    /// The database does not answer in time, or it is not migrated.
     pub async fn epoch(&self, deadline: Deadline) -> Result<Epoch, Error> {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
@@ -160,23 +161,23 @@ impl Store {
     /// Compares the migrations of this binary with those of the database.
     ///
     /// # Errors
-    /// They do not go together.
+    /// The two do not fit together.
     pub async fn plan_migrations(&self) -> Result<Plan, MigrationError> {
         migrations::plan_embedded(&self.database).await
     }
 
-    /// Applies what is pending, and names what it applied.
+    /// Applies the pending migrations and returns their names.
     ///
     /// # Errors
-    /// They do not go together, or a command was refused.
+    /// The migrations of this binary do not fit those of the database, or a command was refused.
     pub async fn migrate(&self) -> Result<Vec<&'static str>, MigrationError> {
         migrations::apply_embedded(&self.database).await
     }
 
-    /// As [`Store::migrate`], with other files.
+    /// Same as [`Store::migrate`], with other files.
     ///
     /// # Errors
-    /// As [`Store::migrate`].
+    /// Same as [`Store::migrate`].
     pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
         migrations::apply(&self.database, files).await
     }

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Instant;
 
-/// Where the time is read from, so that a test decides what time it is.
+/// The source of the current time. Tests replace it.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
 
@@ -19,12 +19,12 @@ impl Clock {
         })
     }
 
-    /// A clock that calls `now` at every reading.
+    /// A clock that calls `now` for every reading.
     pub fn from_fn(now: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time of this reading, in whole milliseconds.
+    /// The current time, in whole milliseconds.
     pub fn now(&self) -> Instant {
         (self.0)()
     }

@@ -6,14 +6,14 @@ use serde::Serialize;
 use super::Invalid;
 use super::number::{MAX_SAFE_INTEGER, parse_digits};
 
-/// Whose history it is: a whole number, 1 to 2^53 - 1.
+/// Identifies a customer: a whole number, 1 to 2^53 - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct CustomerId(u64);
 
 impl CustomerId {
     /// # Errors
-    /// Outside 1 to 2^53 - 1.
+    /// The number is outside 1 to 2^53 - 1.
     pub fn new(id: u64) -> Result<Self, Invalid> {
         match id {
             1..=MAX_SAFE_INTEGER => Ok(Self(id)),
@@ -26,7 +26,7 @@ impl CustomerId {
         self.0
     }
 
-    /// A number to divide customers among places by, so that ids with a common stride spread.
+    /// A hash that distributes customers evenly, even if their ids have a common stride.
     pub fn spread(self) -> u32 {
         // Fibonacci hashing (Knuth, TAOCP 6.4).
         (self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
@@ -42,7 +42,7 @@ fn rule() -> Invalid {
 impl FromStr for CustomerId {
     type Err = Invalid;
 
-    /// One spelling a customer: no sign, no leading zero, so that one history has one address.
+    /// Accepts one spelling of each id, without a sign or a leading zero, so that each history has one URL.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         parse_digits(text).and_then(|id| Self::new(id).ok()).ok_or_else(rule)
     }

@@ -1,6 +1,6 @@
 use super::{Instant, Invalid};
 
-/// A half-open span of time: from a moment on, and before another. Either may be left open.
+/// A half-open span of time: at or after one moment, and before another. Either end may be open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DateRange {
     from: Option<Instant>,
@@ -9,7 +9,7 @@ pub struct DateRange {
 
 impl DateRange {
     /// # Errors
-    /// It would end before it begins. One that ends where it begins is empty.
+    /// `to` is before `from`. If they are equal, the span is empty.
     pub fn new(from: Option<Instant>, to: Option<Instant>) -> Result<Self, Invalid> {
         match (from, to) {
             (Some(from), Some(to)) if to < from => Err(Invalid::new("must not be before `from`")),
@@ -17,17 +17,17 @@ impl DateRange {
         }
     }
 
-    /// The first moment in it.
+    /// The first moment in the span, unless it is open.
     pub fn from(self) -> Option<Instant> {
         self.from
     }
 
-    /// The first moment behind it.
+    /// The first moment after the span, unless it is open.
     pub fn to(self) -> Option<Instant> {
         self.to
     }
 
-    /// Whether this moment is in it.
+    /// Whether this moment is in the span.
     pub fn contains(self, date: Instant) -> bool {
         self.from.is_none_or(|from| from <= date) && self.to.is_none_or(|to| date < to)
     }

@@ -3,18 +3,18 @@ use serde_json::value::RawValue;
 use super::shape::{DraftError, Shape, number, text};
 use super::{CustomerId, Faults, Instant, Invalid, Json, Member, Price, Quantity, Side, Ticker, Trade};
 
-/// A trade as a client proposes it: all of [`Trade`], but perhaps without a date.
+/// A trade as a client sends it: a [`Trade`] whose date is optional.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TradeDraft {
     /// Bought or sold.
     pub side: Side,
-    /// What.
+    /// The security.
     pub ticker: Ticker,
-    /// How many.
+    /// The number of units.
     pub qty: Quantity,
-    /// At which price each.
+    /// The price of one unit.
     pub price: Option<Price>,
-    /// When; `None` is the moment at which the server received it.
+    /// The date of the trade; `None` means the moment at which the server received it.
     pub date: Option<Instant>,
 }
 
@@ -33,7 +33,7 @@ impl From<Trade> for TradeDraft {
     }
 }
 
-/// What a trade of a client's looks like.
+/// The JSON object of a trade from a client.
 const TRADE: Shape =
     Shape { noun: "trade", fields: &["type", "ticker", "qty", "price", "date"], required: 3 };
 
@@ -45,8 +45,8 @@ pub fn parse_drafts(bytes: &[u8], max: usize) -> Result<Vec<TradeDraft>, DraftEr
     TRADE.one_or_many(bytes, max, parse_draft)
 }
 
-/// Parses a JSON text that is one trade, of `customer`; where that is not known, the member `customerId`
-/// says whose.
+/// Parses a JSON text that is one trade of `customer`. Without `customer`, the member `customerId` names the
+/// customer.
 ///
 /// # Errors
 /// See [`DraftError`].
@@ -69,7 +69,7 @@ pub fn parse_line(
     }
 }
 
-/// Takes `customerId` out of the members, and adds what is wrong with it to `faults`.
+/// Removes `customerId` from the members and parses it. Adds what is wrong with it to `faults`.
 fn parse_customer(members: &mut Vec<Member<'_>>, faults: &mut Faults) -> Option<CustomerId> {
     const NAME: &str = "customerId";
     let mut given = members.extract_if(.., |member| member.name.as_deref() == Some(NAME));
@@ -84,8 +84,8 @@ fn parse_customer(members: &mut Vec<Member<'_>>, faults: &mut Faults) -> Option<
     parsed.map_err(|Invalid(detail)| faults.push(|| format!("/{NAME}"), detail)).ok()
 }
 
-/// Parses one trade, which stands at `pointer`, and adds all that is wrong with it to `faults`.
-/// `None` when anything is.
+/// Parses one trade, which is at `pointer`, and adds all its faults to `faults`. Returns `None` if there are
+/// any.
 pub fn parse_draft(raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<TradeDraft> {
     parse_members(&TRADE.members(raw, pointer, faults)?, pointer, faults)
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_whose_it_is_unless_that_is_known() {
+    fn a_line_names_its_customer_unless_that_is_known() {
         let faults = |text: &str, customer: Option<u64>| match parse_line(
             text.as_bytes(),
             customer.map(|id| CustomerId::new(id).unwrap()),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn all_the_faults_are_told() {
+    fn all_the_faults_are_reported() {
         let found = faults(
             r#"[{"type":"hold","ticker":"mdb","qty":419.0,"price":1.5,"date":"1969","a/b~":0,"qty":1}, 5, {}]"#,
         );
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_values_get_an_answer_of_their_own() {
+    fn odd_values_get_their_own_answer() {
         for (qty, part) in [
             ("1e400", "whole"),
             ("9223372036854775808", "whole"),

@@ -1,21 +1,21 @@
-/// One thing wrong with an input, and where.
+/// One fault of an input, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Where in the JSON document: a JSON Pointer (RFC 6901), empty for the whole document.
+    /// The place in the JSON document: a JSON Pointer (RFC 6901), empty for the whole document.
     pub pointer: String,
-    /// Of a text of many lines: in which line, counted from 1, that JSON document is.
+    /// The line of the JSON document, counted from 1, if each line of the input is a document.
     pub line: Option<u64>,
-    /// What is wrong there, as a sentence without a full stop.
+    /// What is wrong, as a sentence without a full stop.
     pub detail: String,
 }
 
-/// All that is wrong with an input: the first [`Faults::KEPT`] in full, the rest as a number, so
-/// that a hostile body cannot make a large answer.
+/// All faults of an input: the first [`Faults::KEPT`] in full, of the rest only the number, so that a hostile
+/// body cannot cause a large answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     kept: Vec<Fault>,
     omitted: usize,
-    /// In which what is pushed now was found.
+    /// The line of the faults that are pushed now.
     line: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ impl Faults {
     /// How many faults are kept in full.
     pub const KEPT: usize = 100;
 
-    /// Adds a fault. `pointer` is only built when the fault is kept.
+    /// Adds a fault. `pointer` is only called if the fault is kept.
     pub fn push(&mut self, pointer: impl FnOnce() -> String, detail: impl Into<String>) {
         if self.kept.len() < Self::KEPT {
             self.kept.push(Fault { pointer: pointer(), line: self.line, detail: detail.into() });
@@ -32,12 +32,12 @@ impl Faults {
         }
     }
 
-    /// What is added from now on is in this line, counted from 1.
+    /// Sets the line, counted from 1, of the faults that are added from now on.
     pub fn in_line(&mut self, line: u64) {
         self.line = Some(line);
     }
 
-    /// True when nothing is wrong.
+    /// Whether there are no faults.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
@@ -52,14 +52,14 @@ impl Faults {
         &self.kept
     }
 
-    /// How many more there were.
+    /// How many further faults were found.
     pub fn omitted(&self) -> usize {
         self.omitted
     }
 }
 
-/// Why a value is not one of ours, as a sentence without a full stop. Names the rule, and never
-/// repeats the input.
+/// Why a value is not accepted, as a sentence without a full stop. It names the rule and never repeats the
+/// input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(pub String);

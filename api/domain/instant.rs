@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 
 use super::Invalid;
 
-/// A point in time, in whole milliseconds since 1970-01-01T00:00:00Z, as a BSON date holds it;
-/// years 0000 to 9999, as RFC 3339 writes them. No leap seconds, as in POSIX.
+/// A point in time, in whole milliseconds since 1970-01-01T00:00:00Z, like a BSON date. Years 0000 to 9999, as
+/// in RFC 3339. No leap seconds, as in POSIX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(i64);
 
@@ -20,7 +20,7 @@ impl Instant {
     pub const MAX: Self = Self(253_402_300_799_999);
 
     /// # Errors
-    /// Outside the years 0000 to 9999.
+    /// The moment is outside the years 0000 to 9999.
     pub fn from_millis(millis: i64) -> Result<Self, Invalid> {
         match Self(millis) {
             instant if (Self::MIN..=Self::MAX).contains(&instant) => Ok(instant),
@@ -38,20 +38,20 @@ impl Instant {
         self.0.div_euclid(1000)
     }
 
-    /// From RFC 3339, with `T` and `Z` in capitals: `2004-01-09T00:00:00.000Z`,
-    /// `2004-01-09T01:00:00+01:00`. At most three digits of a second; finer is refused, never
-    /// truncated.
+    /// Parses RFC 3339, with `T` and `Z` in capitals: `2004-01-09T00:00:00.000Z`, `2004-01-09T01:00:00+01:00`.
+    /// At most three fraction digits; a finer time is refused, never truncated.
     ///
     /// # Errors
-    /// Another notation, no such day or time, a leap second, or a year outside 0000 to 9999.
+    /// The notation is different, the day or the time does not exist, it is a leap second, or the year is
+    /// outside 0000 to 9999.
     pub fn parse_rfc3339(text: &str) -> Result<Self, Invalid> {
         Self::parse_with_separator(text, b'T')
     }
 
-    /// The same with another byte between day and time, such as a space.
+    /// Same as [`Instant::parse_rfc3339`], with another byte between day and time, such as a space.
     ///
     /// # Errors
-    /// As [`Instant::parse_rfc3339`].
+    /// Same as [`Instant::parse_rfc3339`].
     pub fn parse_with_separator(text: &str, separator: u8) -> Result<Self, Invalid> {
         let notation = || {
             Invalid::new(
@@ -93,10 +93,10 @@ impl Instant {
         Self::from_millis(midnight(day) + seconds * 1000 + millis)
     }
 
-    /// From a bare day, `2004-01-09`: its first moment in UTC.
+    /// Parses a day, `2004-01-09`, as its first moment in UTC.
     ///
     /// # Errors
-    /// Another notation, or no such day.
+    /// The notation is different, or the day does not exist.
     pub fn parse_date(text: &str) -> Result<Self, Invalid> {
         let day =
             parse_day(text).flatten().ok_or_else(|| Invalid::new("must be a day, such as \"2004-01-09\""))?;
@@ -104,7 +104,7 @@ impl Instant {
     }
 }
 
-/// `None`: not of the form `YYYY-MM-DD`. `Some(None)`: no such day.
+/// `None`: the text is not of the form `YYYY-MM-DD`. `Some(None)`: the day does not exist.
 fn parse_day(text: &str) -> Option<Option<Date>> {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -114,7 +114,7 @@ fn parse_day(text: &str) -> Option<Option<Date>> {
     Some(Date::new(year as i16, month as i8, day as i8).ok())
 }
 
-/// The fields of `HH:MM:SS`, not yet checked for their ranges.
+/// The fields of `HH:MM:SS`. Their ranges are not checked.
 fn clock_fields(text: &str) -> Option<[u16; 3]> {
     let bytes = text.as_bytes();
     if bytes[2] != b':' || bytes[5] != b':' {
@@ -123,7 +123,7 @@ fn clock_fields(text: &str) -> Option<[u16; 3]> {
     Some([digits(&text[..2])?, digits(&text[3..5])?, digits(&text[6..])?])
 }
 
-/// Minutes east of UTC of `Z` or `+HH:MM`.
+/// The offset `Z` or `+HH:MM`, in minutes east of UTC.
 fn parse_offset(text: &str) -> Option<i64> {
     if text == "Z" {
         return Some(0);

@@ -4,9 +4,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// One level of a JSON text, without loss: numbers as they were written (1e400 and 419.0 included),
-/// repeated names kept, nothing below it read. Reading level by level, on demand, is also why deep
-/// nesting costs nothing.
+/// One level of a JSON text, without loss: numbers as they were written (also 1e400 and 419.0), and repeated
+/// names. Lower levels are read on demand, so deep nesting costs nothing.
 #[derive(Debug)]
 pub enum Json<'a> {
     /// `null`
@@ -15,9 +14,9 @@ pub enum Json<'a> {
     Bool,
     /// The characters of the number.
     Number(&'a str),
-    /// `None` where the string holds a lone surrogate, which is no Unicode text.
+    /// `None` if the string contains a lone surrogate, which is not Unicode text.
     String(Option<Cow<'a, str>>),
-    /// The items, each still to be read.
+    /// The items, not read yet.
     Array(Vec<&'a RawValue>),
     /// The members in order.
     Object(Vec<Member<'a>>),
@@ -26,9 +25,9 @@ pub enum Json<'a> {
 /// One member of an object.
 #[derive(Debug)]
 pub struct Member<'a> {
-    /// `None` where the name holds a lone surrogate.
+    /// `None` if the name contains a lone surrogate.
     pub name: Option<Cow<'a, str>>,
-    /// The value, still to be read.
+    /// The value, not read yet.
     pub value: &'a RawValue,
 }
 
@@ -41,12 +40,12 @@ impl<'a> Json<'a> {
     /// Checks that all of `bytes` is one JSON text, of any depth.
     ///
     /// # Errors
-    /// It is not; says where.
+    /// `bytes` are not JSON; the error says where.
     pub fn check(bytes: &'a [u8]) -> Result<&'a RawValue, NotJson> {
         serde_json::from_slice(bytes).map_err(|error| NotJson(error.to_string()))
     }
 
-    /// Reads one level of a text that [`Json::check`] has let through.
+    /// Reads one level of a text that [`Json::check`] has accepted.
     pub fn read(raw: &'a RawValue) -> Self {
         let text = raw.get();
         match text.as_bytes()[0] {
@@ -61,7 +60,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// What it is, as the end of a sentence: "must be a string, not ...".
+    /// The type of the value, as the end of a sentence: "must be a string, not ...".
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::Invalid;
 
-/// A name that a client gives a request, so that it may send it again: 1 to 255 visible ASCII
-/// characters. Clones share them.
+/// A name that a client gives a request so that it may repeat the request: 1 to 255 visible ASCII characters.
+/// Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(Arc<str>);
 
@@ -12,7 +12,7 @@ impl IdempotencyKey {
     pub const MAX_LEN: usize = 255;
 
     /// # Errors
-    /// Too short, too long, or another character.
+    /// The key is too short or too long, or contains another character.
     pub fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
         let text = str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
         match text {

@@ -1,22 +1,22 @@
 use super::{Instant, Invalid, Resolution};
 
-/// A minute of UTC, of the years 0000 to 9999: whole minutes since 1970, negative before.
+/// A minute of UTC in the years 0000 to 9999: whole minutes since 1970, negative before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Minute(i64);
 
 impl Minute {
-    /// In milliseconds.
+    /// The length of a minute, in milliseconds.
     const MILLIS: i64 = Resolution::Minute.millis();
 
-    /// The one that this moment is in.
+    /// The minute that contains this moment.
     pub fn of(instant: Instant) -> Self {
         Self(instant.millis().div_euclid(Self::MILLIS))
     }
 
-    /// The one that begins at this moment.
+    /// The minute that begins at this moment.
     ///
     /// # Errors
-    /// None does.
+    /// The moment is not the beginning of a minute.
     pub fn beginning_at(instant: Instant) -> Result<Self, Invalid> {
         let minute = Self::of(instant);
         match minute.start() == instant {
@@ -25,16 +25,16 @@ impl Minute {
         }
     }
 
-    /// Its first moment.
+    /// The first moment of the minute.
     pub fn start(self) -> Instant {
-        // Cannot be out of range: the years 0000 to 9999 begin and end with whole minutes.
+        // Always in range: the years 0000 to 9999 begin and end with whole minutes.
         Instant::from_millis(self.0 * Self::MILLIS).unwrap_or(Instant::MIN)
     }
 
-    /// So many minutes later.
+    /// The minute that is `minutes` later.
     ///
     /// # Errors
-    /// After the year 9999.
+    /// That minute is after the year 9999.
     pub fn plus(self, minutes: u32) -> Result<Self, Invalid> {
         let later = Self(self.0 + i64::from(minutes));
         Instant::from_millis(later.0 * Self::MILLIS).map(|_| later)
@@ -45,7 +45,7 @@ impl Minute {
         self.0
     }
 
-    /// Which second of its minute a moment is in, 0 to 59.
+    /// The second of the minute that contains a moment, 0 to 59.
     pub fn second_of(instant: Instant) -> u8 {
         instant.seconds().rem_euclid(60) as u8
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn some_moments_begin_one() {
+    fn only_whole_minutes_begin_a_minute() {
         assert!(Minute::beginning_at(at("1969-12-31T23:59:00Z")).is_ok());
         for moment in ["1969-12-31T23:59:00.001Z", "2014-01-01T10:01:01Z"] {
             assert!(Minute::beginning_at(at(moment)).is_err(), "{moment}");

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::Invalid;
 use super::number::{MAX_SAFE_INTEGER, parse_digits};
 
-/// Trades on a full page. A page is a bucket.
+/// The number of trades on a full page. A page is a bucket.
 pub const PAGE_SIZE: usize = 10;
 
 const SIZE: u64 = PAGE_SIZE as u64;
 
-/// The permanent ordinal of a page in its history, from 1, without gaps (invariant 1).
+/// The permanent number of a page in its history, from 1, without gaps (invariant 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PageNumber(u64);
@@ -21,7 +21,7 @@ impl PageNumber {
     pub const FIRST: Self = Self(1);
 
     /// # Errors
-    /// Outside 1 to 2^53 - 1.
+    /// The number is outside 1 to 2^53 - 1.
     pub fn new(number: u64) -> Result<Self, Invalid> {
         match number {
             1..=MAX_SAFE_INTEGER => Ok(Self(number)),
@@ -29,7 +29,7 @@ impl PageNumber {
         }
     }
 
-    /// The ordinal itself.
+    /// The number itself.
     pub fn get(self) -> u64 {
         self.0
     }
@@ -40,7 +40,7 @@ impl PageNumber {
         Self(self.0 + 1)
     }
 
-    /// This page and those that follow it, up to and including `last`.
+    /// This page and the following pages, up to and including `last`.
     pub fn up_to(self, last: Self) -> impl Iterator<Item = Self> {
         (self.0..=last.0).map(Self)
     }
@@ -50,8 +50,8 @@ impl PageNumber {
         (self.0 > 1).then(|| Self(self.0 - 1))
     }
 
-    /// The sequence number of this page's first trade: `(page - 1) * 10 + 1`. Saturates beyond
-    /// the greatest sequence number, where no page is.
+    /// The sequence number of this page's first trade: `(page - 1) * 10 + 1`. It saturates at the greatest
+    /// sequence number; no page exists there.
     pub fn first_seq(self) -> Seq {
         Seq(((self.0 - 1).saturating_mul(SIZE) + 1).min(MAX_SAFE_INTEGER))
     }
@@ -68,7 +68,7 @@ impl Seq {
     pub const FIRST: Self = Self(1);
 
     /// # Errors
-    /// Outside 1 to 2^53 - 1.
+    /// The number is outside 1 to 2^53 - 1.
     pub fn new(seq: u64) -> Result<Self, Invalid> {
         match seq {
             1..=MAX_SAFE_INTEGER => Ok(Self(seq)),
@@ -81,39 +81,39 @@ impl Seq {
         self.0
     }
 
-    /// The page that the trade is on.
+    /// The trade's page.
     pub fn page(self) -> PageNumber {
         PageNumber((self.0 - 1) / SIZE + 1)
     }
 
-    /// Where on that page the trade is, counted from 0.
+    /// The trade's place on its page, counted from 0.
     pub fn offset(self) -> usize {
         ((self.0 - 1) % SIZE) as usize
     }
 
-    /// The address of the trade `count` places further on.
+    /// The address of the trade that is `count` places later.
     #[must_use]
     pub fn plus(self, count: usize) -> Self {
         Self(self.0 + count as u64)
     }
 }
 
-/// Trades that follow each other without a gap, both ends included.
+/// Adjacent trades, from `first` to `last`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeqRange {
     /// The first trade.
     pub first: Seq,
-    /// The last trade, `first` where there is only one.
+    /// The last trade; equal to `first` if there is only one.
     pub last: Seq,
 }
 
 impl SeqRange {
-    /// Whether this trade is among them.
+    /// Whether this trade is in the range.
     pub fn contains(&self, seq: Seq) -> bool {
         (self.first..=self.last).contains(&seq)
     }
 
-    /// How many trades it holds.
+    /// The number of trades in the range.
     pub fn count(&self) -> u64 {
         self.last.0 - self.first.0 + 1
     }

@@ -5,9 +5,9 @@ use serde::{Serialize, Serializer};
 
 use super::Invalid;
 
-/// Which page of a web site: the path of its address, 1 to 512 bytes of UTF-8 that begin with `/`, without
-/// a control character, a query or a fragment. Paths are the same when their bytes are: nothing is decoded
-/// or normalised. Cheap to clone.
+/// Identifies a page of a web site by the path of its URL: 1 to 512 bytes of UTF-8 that begin with `/`, without
+/// control characters, query or fragment. Paths are equal if their bytes are equal: nothing is decoded or
+/// normalised. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PagePath(Arc<str>);
 
@@ -16,7 +16,7 @@ impl PagePath {
     pub const MAX_LEN: usize = 512;
 
     /// # Errors
-    /// Anything else.
+    /// The text is not such a path.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         if !text.starts_with('/') {
             return Err(Invalid::new("must begin with \"/\""));

@@ -1,4 +1,4 @@
-//! A view of a page of the web, and what a client sends of such.
+//! Views of web pages, and how clients send them.
 
 use serde_json::value::RawValue;
 
@@ -8,27 +8,27 @@ use super::{Faults, Instant, Invalid, Json, Minute, PagePath, Resolution};
 /// Views of one page at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageView {
-    /// Of which page.
+    /// The page.
     pub path: PagePath,
-    /// When.
+    /// The moment of the views.
     pub at: Instant,
-    /// How many, 1 to [`PageView::MOST_VIEWS`].
+    /// The number of views, 1 to [`PageView::MOST_VIEWS`].
     pub views: u32,
 }
 
 impl PageView {
-    /// How many views may be told at once.
+    /// The most views in one `PageView`.
     pub const MOST_VIEWS: u32 = 1_000_000;
 
-    /// How far ahead of the server's clock a view may be, in milliseconds: a clock may be wrong, or a
-    /// whole day of a time zone.
+    /// How far ahead of the server's clock a view may be, in milliseconds. A client's clock may be wrong, or
+    /// set to another time zone.
     pub const MOST_AHEAD: i64 = Resolution::Day.millis();
 }
 
-/// A page and an hour of which the minutes are to be there before they are needed.
+/// A page and an hour whose buckets are to be created before they are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preallocation {
-    /// Of which page.
+    /// The page.
     pub path: PagePath,
     /// The first minute of the hour.
     pub hour: Minute,
@@ -38,10 +38,10 @@ impl Preallocation {
     /// How far ahead an hour may begin, in days.
     pub const MOST_DAYS_AHEAD: i64 = 366;
 
-    /// The first minute of an hour of UTC that begins at this moment, where it is `now`.
+    /// The first minute of the hour of UTC that begins at `begins`. `now` is the current time.
     ///
     /// # Errors
-    /// None does, or it is too far ahead.
+    /// `begins` is not a whole hour, or is too far ahead.
     pub fn hour(begins: Instant, now: Instant) -> Result<Minute, Invalid> {
         if begins.millis() % Resolution::Hour.millis() != 0 {
             return Err(Invalid::new("must be on a whole hour of UTC"));
@@ -57,8 +57,8 @@ const PAGE_VIEW: Shape = Shape { noun: "page view", fields: &["path", "at", "vie
 
 const PREALLOCATION: Shape = Shape { noun: "preallocation", fields: &["path", "hour"], required: 2 };
 
-/// Parses a JSON text that is one page view or an array of 1 to `max`, and finds all its faults. Those
-/// without a moment are of `now`.
+/// Parses a JSON text that is one page view or an array of 1 to `max` page views, and finds all its faults. A
+/// page view without a moment gets `now`.
 ///
 /// # Errors
 /// See [`DraftError`].
@@ -66,11 +66,11 @@ pub fn parse_views(bytes: &[u8], max: usize, now: Instant) -> Result<Vec<PageVie
     PAGE_VIEW.one_or_many(bytes, max, |raw, pointer, faults| parse_view(raw, pointer, now, faults))
 }
 
-/// Parses a text with a page view a line, at least one, and finds all its faults. Blank lines are passed
-/// over.
+/// Parses a text with one page view in each line, at least one, and finds all its faults. Blank lines are
+/// skipped.
 ///
 /// # Errors
-/// All that is wrong, a line that is not JSON included.
+/// All faults, including lines that are not JSON.
 pub fn parse_views_by_line(bytes: &[u8], now: Instant) -> Result<Vec<PageView>, Faults> {
     let (mut views, mut faults, mut empty) = (Vec::new(), Faults::default(), true);
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -82,7 +82,7 @@ pub fn parse_views_by_line(bytes: &[u8], now: Instant) -> Result<Vec<PageView>, 
         match Json::check(line) {
             Ok(raw) => views.extend(parse_view(raw, "", now, &mut faults)),
             Err(error) => {
-                // Of one line, the parser says that it is line 1.
+                // The parser sees a single line and calls it line 1.
                 let detail = error.to_string().replace(" at line 1 column ", ", at byte ");
                 faults.push(String::new, format!("is not JSON: {detail}"));
             }
@@ -112,8 +112,8 @@ pub fn parse_preallocation(bytes: &[u8], now: Instant) -> Result<Preallocation, 
             Ok(())
         })
     });
-    let whole = path.zip(hour).map(|(path, hour)| Preallocation { path, hour });
-    whole.filter(|_| faults.is_empty()).ok_or(DraftError::Invalid(faults))
+    let parsed = path.zip(hour).map(|(path, hour)| Preallocation { path, hour });
+    parsed.filter(|_| faults.is_empty()).ok_or(DraftError::Invalid(faults))
 }
 
 fn parse_view(raw: &RawValue, pointer: &str, now: Instant, faults: &mut Faults) -> Option<PageView> {
@@ -123,7 +123,7 @@ fn parse_view(raw: &RawValue, pointer: &str, now: Instant, faults: &mut Faults) 
         match name {
             "path" => path = Some(PagePath::parse(&text(value)?)?),
             "at" => at = not_far_ahead(Instant::parse_rfc3339(&text(value)?)?, now)?,
-            _ => views = how_many(number(&value)?)?,
+            _ => views = parse_count(number(&value)?)?,
         }
         Ok(())
     })?;
@@ -137,7 +137,7 @@ fn not_far_ahead(at: Instant, now: Instant) -> Result<Instant, Invalid> {
     }
 }
 
-fn how_many(text: &str) -> Result<u32, Invalid> {
+fn parse_count(text: &str) -> Result<u32, Invalid> {
     let number = super::number::parse_digits(text).and_then(|number| u32::try_from(number).ok());
     number.filter(|number| (1..=PageView::MOST_VIEWS).contains(number)).ok_or_else(|| {
         let most = PageView::MOST_VIEWS;
@@ -159,7 +159,7 @@ mod tests {
         at("2014-01-01T10:01:02.003Z")
     }
 
-    fn told(faults: &Faults) -> Vec<(Option<u64>, &str)> {
+    fn places(faults: &Faults) -> Vec<(Option<u64>, &str)> {
         faults.kept().iter().map(|fault| (fault.line, fault.pointer.as_str())).collect()
     }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn all_the_faults_of_views_are_told() {
+    fn all_the_faults_of_views_are_reported() {
         let found = pointers(
             r#"[{"path":"a","at":"2014-01-02T10:01:02.004Z","views":0},{},7,{"path":"/","page":1,"views":1000001},
                 {"path":"/","at":"2016-12-31T23:59:60Z"},{"path":"/","path":"/"},{"path":"/","views":1.0},{"path":"/\ud800"}]"#,
@@ -210,11 +210,11 @@ mod tests {
             parse_views_by_line(b"{\"path\":\"/\"}\n\n{\"path\":\"x\",\"views\":0}\n{\n[]\n\xff", now())
                 .unwrap_err();
         assert_eq!(
-            told(&faults),
+            places(&faults),
             [(Some(3), "/path"), (Some(3), "/views"), (Some(4), ""), (Some(5), ""), (Some(6), "")]
         );
         assert!(faults.kept()[2].detail.ends_with(", at byte 1"), "{faults:?}");
-        assert_eq!(told(&parse_views_by_line(b" \n\n", now()).unwrap_err()), [(None, "")]);
+        assert_eq!(places(&parse_views_by_line(b" \n\n", now()).unwrap_err()), [(None, "")]);
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         ] {
             let Err(DraftError::Invalid(faults)) = parse(text) else { panic!("{text}") };
             assert_eq!(
-                told(&faults),
+                places(&faults),
                 expected.iter().map(|pointer| (None, *pointer)).collect::<Vec<_>>(),
                 "{text}"
             );

@@ -7,11 +7,11 @@ use super::Invalid;
 
 /// A positive decimal number, kept digit by digit: `coefficient * 10^-scale`.
 ///
-/// It is what an IEEE 754 decimal128 holds without rounding, so the database gives back the digits
-/// that the client sent, trailing zeros included: `"15.50"` stays `"15.50"`.
+/// An IEEE 754 decimal128 holds every price without rounding, so the database returns the digits that the
+/// client sent, including trailing zeros: `"15.50"` stays `"15.50"`.
 ///
-/// Both numbers together have 126 bits. They are packed into two words, the first of which is never 0, so that a price
-/// takes 16 bytes, and an `Option` of one no more: an upload holds many.
+/// Both numbers together have 126 bits. They are packed into two words. The first word is never 0, so a price
+/// and an `Option` of a price both take 16 bytes: an upload holds many.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Price {
     /// From the top: the scale, the upper 50 bits of the coefficient, and a bit that is always set.
@@ -29,13 +29,13 @@ const _: () = assert!((Price::MAX_SCALE as u64) < 1 << (64 - SCALE_AT));
 const _: () = assert!(size_of::<Option<Price>>() == 16);
 
 impl Price {
-    /// The most significant digits (IEEE 754-2008, decimal128).
+    /// The largest number of significant digits (IEEE 754-2008, decimal128).
     pub const MAX_DIGITS: usize = 34;
-    /// The most digits behind the point (IEEE 754-2008: the least exponent of a decimal128).
+    /// The largest number of digits after the point (IEEE 754-2008: the least exponent of a decimal128).
     pub const MAX_SCALE: u16 = 6176;
 
     /// # Errors
-    /// Zero, more than 34 digits, or more than 6,176 places.
+    /// The coefficient is 0 or has more than 34 digits, or the scale is more than 6,176.
     pub fn new(coefficient: u128, scale: u16) -> Result<Self, Invalid> {
         if coefficient == 0 {
             return Err(Invalid::new("must be greater than 0"));
@@ -50,11 +50,11 @@ impl Price {
         Ok(Self { high: NonZeroU64::MIN | high, low: coefficient as u64 })
     }
 
-    /// From plain notation: digits, and a point with digits behind it or none. No sign, no
-    /// exponent, no leading zero but the one before the point.
+    /// Parses plain notation: digits, optionally followed by a point and more digits. No sign, no exponent, and
+    /// no leading zero except a single one before the point.
     ///
     /// # Errors
-    /// Another notation, or a number that [`Price::new`] refuses.
+    /// The notation is different, or [`Price::new`] refuses the number.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let notation =
             || Invalid::new("must be a positive decimal number in plain notation, such as \"15.54\"");
@@ -80,13 +80,13 @@ impl Price {
         Self::new(significant.parse().unwrap_or(0), scale)
     }
 
-    /// All its digits, as a whole number below 10^34.
+    /// All digits, as a whole number below 10^34.
     pub fn coefficient(self) -> u128 {
         let upper = (self.high.get() & ((1 << SCALE_AT) - 1)) >> 1;
         u128::from(upper) << 64 | u128::from(self.low)
     }
 
-    /// How many of them are behind the point.
+    /// The number of digits after the point.
     pub fn scale(self) -> u16 {
         (self.high.get() >> SCALE_AT) as u16
     }
@@ -109,7 +109,7 @@ impl fmt::Display for Price {
     /// Plain notation, as parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scale = usize::from(self.scale());
-        // One digit more than the scale, so that there is always one before the point.
+        // At least one digit more than the scale, so that there is always one before the point.
         let digits = format!("{:0>width$}", self.coefficient(), width = scale + 1);
         let (whole, fraction) = digits.split_at(digits.len() - scale);
         f.write_str(whole)?;
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_back_the_digits_it_was_given() {
+    fn writes_the_digits_that_it_parsed() {
         let longest = format!("0.{}1", "0".repeat(6175));
         for text in [
             "15.54",

@@ -1,4 +1,4 @@
-//! How finely views are shown, and the spans of time that are shown so.
+//! The resolution of a series of page views, and the spans of time of such a series.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use super::{Instant, Invalid};
 
-/// How much time one point of a series stands for. Hours and days are those of UTC, and each has as many
-/// seconds as the other: an [`Instant`] knows no leap seconds.
+/// The time that one point of a series covers. Hours and days are those of UTC. All days have the same number
+/// of seconds, as all hours have, because an [`Instant`] has no leap seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resolution {
     /// A second.
@@ -22,10 +22,10 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// All of them, the finest first.
+    /// All resolutions, finest first.
     pub const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
 
-    /// Its name.
+    /// The name of the unit, in singular.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Second => "second",
@@ -35,7 +35,7 @@ impl Resolution {
         }
     }
 
-    /// How long it is, in milliseconds.
+    /// The length of the unit, in milliseconds.
     pub const fn millis(self) -> i64 {
         match self {
             Self::Second => 1_000,
@@ -45,14 +45,14 @@ impl Resolution {
         }
     }
 
-    /// The span of time that holds all from `from` on and before `to`, rounded outward to whole units of
-    /// this; `from` must not be later than `to`.
+    /// The half-open span from `from` to `to`, rounded outward to whole units. `from` must not be later than
+    /// `to`.
     ///
     /// # Errors
-    /// It would end after the year 9999, which no date can say.
+    /// The rounded span would end after the year 9999.
     pub fn around(self, from: Instant, to: Instant) -> Result<(Instant, Instant), Invalid> {
         let unit = self.millis();
-        // Rounding down stays inside: the year 0000 begins with a whole day.
+        // Rounding down stays in range, because the year 0000 begins with a whole day.
         let first = Instant::from_millis(from.millis().div_euclid(unit) * unit)?;
         let up = -(-to.millis()).div_euclid(unit) * unit;
         let end = Instant::from_millis(up).map_err(|_| {
@@ -96,14 +96,14 @@ pub struct SeriesSpan {
 }
 
 impl SeriesSpan {
-    /// So many points are shown at most.
+    /// The most points of a series.
     pub const MOST_POINTS: u64 = 10_000;
 
-    /// So many points are shown where nobody says from when.
+    /// The number of points if the client gives no `from`.
     pub const USUAL_POINTS: i64 = 60;
 
-    /// The points that hold all from `from` on and before `to`; without `from` the last
-    /// [`SeriesSpan::USUAL_POINTS`] of them.
+    /// The points that cover the time from `from` to `to`; without `from`, the last
+    /// [`SeriesSpan::USUAL_POINTS`] points before `to`.
     ///
     /// # Errors
     /// See [`SpanError`].
@@ -114,7 +114,7 @@ impl SeriesSpan {
         let (first, end) = resolution.around(from.unwrap_or(to), to).map_err(SpanError::To)?;
         let first = match from {
             Some(_) => first,
-            // None before the first of all.
+            // No point begins before the year 0000.
             None => Instant::from_millis(end.millis() - Self::USUAL_POINTS * resolution.millis())
                 .unwrap_or(Instant::MIN),
         };
@@ -124,64 +124,64 @@ impl SeriesSpan {
         }
         let fits = Resolution::ALL.into_iter().find(|coarser| {
             let units = (end.millis() - first.millis()) as u64 / coarser.millis() as u64;
-            // One more at either end, where it is rounded.
+            // Rounding may add one unit at each end.
             *coarser > resolution && units + 2 <= Self::MOST_POINTS
         });
         Err(SpanError::TooLong { points: span.points(), fits })
     }
 
-    /// The beginning of its first point.
+    /// The beginning of the first point.
     pub fn from(self) -> Instant {
         self.from
     }
 
-    /// The end of its last point.
+    /// The end of the last point.
     pub fn to(self) -> Instant {
         self.to
     }
 
-    /// What a point stands for.
+    /// The time that one point covers.
     pub fn resolution(self) -> Resolution {
         self.resolution
     }
 
-    /// Whether it has more minutes than a series of minutes may have points. The database reads a document for each
-    /// minute with views, whatever the resolution: this may take long.
+    /// Whether the span has more minutes than a series of minutes may have points. The database reads one
+    /// document for each minute with views, whatever the resolution, so a long span may take long.
     pub fn is_long(self) -> bool {
         (self.to.millis() - self.from.millis()) as u64
             > Self::MOST_POINTS * Resolution::Minute.millis() as u64
     }
 
-    /// How many points it has.
+    /// The number of points.
     pub fn points(self) -> u64 {
         (self.to.millis() - self.from.millis()) as u64 / self.resolution.millis() as u64
     }
 
-    /// Which point this moment is in, if any.
+    /// The index of the point that contains this moment, if there is one.
     pub fn point(self, moment: Instant) -> Option<usize> {
         let inside = self.from <= moment && moment < self.to;
         inside.then(|| ((moment.millis() - self.from.millis()) / self.resolution.millis()) as usize)
     }
 
-    /// When a point begins.
+    /// The beginning of a point.
     pub fn beginning(self, point: usize) -> Instant {
-        // Cannot be out of range: it lies before the end.
+        // Always in range: it is before the end.
         Instant::from_millis(self.from.millis() + point as i64 * self.resolution.millis()).unwrap_or(self.to)
     }
 }
 
-/// Why a span of time is not shown as a series.
+/// Why a span of time cannot be shown as a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpanError {
-    /// It would end before it begins.
+    /// The span would end before it begins.
     Reversed,
-    /// It would end when nothing can end.
+    /// The span would end after the year 9999.
     To(Invalid),
-    /// It would have too many points.
+    /// The span would have too many points.
     TooLong {
-        /// So many.
+        /// How many points it would have.
         points: u64,
-        /// The finest resolution at which it has not, if there is one.
+        /// The finest resolution at which the points are not too many, if there is one.
         fits: Option<Resolution>,
     },
 }

@@ -1,36 +1,36 @@
-//! What a client sends: objects with certain fields, one or many of them, read with all their faults.
+//! Reads the JSON objects that clients send, one or many, and reports all their faults.
 
 use serde_json::value::RawValue;
 
 use super::{Faults, Invalid, Json, Member, NotJson};
 
-/// Why a text does not hold what it should.
+/// Why a text cannot be parsed as the expected objects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error(transparent)]
     NotJson(#[from] NotJson),
-    /// It is JSON, but not of its form.
+    /// The text is JSON, but does not have the expected form.
     #[error("not of its form")]
     Invalid(Faults),
 }
 
 /// A kind of object.
 pub(super) struct Shape {
-    /// What it is called, such as `trade`: a noun with a plural in `s`.
+    /// The name of the kind, such as `trade`: a noun with a plural in `s`.
     pub(super) noun: &'static str,
-    /// The names of its fields, the required ones first.
+    /// The names of the fields, the required ones first.
     pub(super) fields: &'static [&'static str],
-    /// How many are required.
+    /// How many fields are required.
     pub(super) required: usize,
 }
 
-/// A longer unknown name is not repeated to the client.
+/// The longest unknown name, in bytes, that is repeated to the client.
 const LONGEST_NAME_REPEATED: usize = 64;
 
 impl Shape {
-    /// Parses a JSON text that is one of these or an array of 1 to `max`. `parse` is given each, and where
-    /// it stands.
+    /// Parses a JSON text that is one object or an array of 1 to `max` objects. `parse` gets each object and
+    /// its JSON Pointer.
     pub(super) fn one_or_many<T>(
         &self,
         bytes: &[u8],
@@ -62,7 +62,7 @@ impl Shape {
         if faults.is_empty() { Ok(parsed) } else { Err(DraftError::Invalid(faults)) }
     }
 
-    /// The members of an object, which stands at `pointer`; what is none is a fault.
+    /// The members of the object at `pointer`. Any other value is a fault.
     pub(super) fn members<'a>(
         &self,
         raw: &'a RawValue,
@@ -79,8 +79,8 @@ impl Shape {
         }
     }
 
-    /// Gives each field with its value to `field`, which says what is wrong with it, and adds that and all
-    /// else to `faults`. `None` when there is anything.
+    /// Passes each field with its value to `field`, which checks it. Adds all faults of the object to `faults`.
+    /// Returns `None` if there are any.
     pub(super) fn read(
         &self,
         members: &[Member<'_>],
@@ -130,7 +130,7 @@ impl Shape {
     }
 }
 
-/// A string that is Unicode text.
+/// The text of a JSON string, which must be Unicode.
 pub(super) fn text(value: Json<'_>) -> Result<String, Invalid> {
     match value {
         Json::String(Some(text)) => Ok(text.into_owned()),
@@ -139,7 +139,7 @@ pub(super) fn text(value: Json<'_>) -> Result<String, Invalid> {
     }
 }
 
-/// The characters of a number.
+/// The characters of a JSON number.
 pub(super) fn number<'a>(value: &Json<'a>) -> Result<&'a str, Invalid> {
     match value {
         Json::Number(text) => Ok(text),

@@ -10,13 +10,13 @@ use super::{Instant, Invalid, Price};
 pub struct Trade {
     /// Bought or sold.
     pub side: Side,
-    /// What.
+    /// The security.
     pub ticker: Ticker,
-    /// How many.
+    /// The number of units.
     pub qty: Quantity,
-    /// At which price each, when the client gave one.
+    /// The price of one unit, if the client gave one.
     pub price: Option<Price>,
-    /// When.
+    /// The date of the trade.
     pub date: Instant,
 }
 
@@ -31,7 +31,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Its name in JSON and in the database.
+    /// The side's name in JSON and in the database.
     pub fn name(self) -> &'static str {
         match self {
             Self::Buy => "buy",
@@ -40,7 +40,7 @@ impl Side {
     }
 
     /// # Errors
-    /// Neither `buy` nor `sell`.
+    /// The text is neither `buy` nor `sell`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         match text {
             "buy" => Ok(Self::Buy),
@@ -62,7 +62,7 @@ impl Ticker {
     pub const MAX_LEN: usize = 12;
 
     /// # Errors
-    /// Too short, too long, or another character.
+    /// The symbol is too short or too long, or contains another character.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let allowed = |byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-');
         if !(1..=Self::MAX_LEN).contains(&text.len()) || !text.bytes().all(allowed) {
@@ -75,7 +75,7 @@ impl Ticker {
 
     /// The symbol as text.
     pub fn as_str(&self) -> &str {
-        // `parse` lets only ASCII in.
+        // Always `Ok`: `parse` accepts only ASCII.
         str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }
 }
@@ -92,14 +92,14 @@ impl fmt::Debug for Ticker {
     }
 }
 
-/// How many: a whole number, 1 to 2^53 - 1.
+/// A number of units: a whole number, 1 to 2^53 - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Quantity(u64);
 
 impl Quantity {
     /// # Errors
-    /// Outside 1 to 2^53 - 1.
+    /// The number is outside 1 to 2^53 - 1.
     pub fn new(qty: u64) -> Result<Self, Invalid> {
         match qty {
             1..=MAX_SAFE_INTEGER => Ok(Self(qty)),
@@ -107,10 +107,10 @@ impl Quantity {
         }
     }
 
-    /// From the text of a number: decimal digits, no sign, no fraction, no exponent.
+    /// Parses decimal digits, without a sign, a fraction or an exponent.
     ///
     /// # Errors
-    /// Anything else, or outside 1 to 2^53 - 1.
+    /// The notation is different, or the number is outside 1 to 2^53 - 1.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         parse_digits(text).and_then(|n| Self::new(n).ok()).ok_or_else(Self::rule)
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticker_holds_only_its_characters() {
+    fn a_ticker_has_only_allowed_characters() {
         for text in ["A", "BRK.B", "BF-A", "ABCDEFGHIJKL", "7203"] {
             assert_eq!(Ticker::parse(text).unwrap().as_str(), text);
         }

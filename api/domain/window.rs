@@ -1,21 +1,21 @@
-//! Windows: the trades nearest a cursor, whatever pages they are on.
+//! Windows: the trades nearest to a cursor, on whatever pages they are.
 
 use std::str::FromStr;
 
 use super::number::{MAX_SAFE_INTEGER, parse_digits};
 use super::{Invalid, PAGE_SIZE, Seq, SeqRange, Totals};
 
-/// In which order a history is turned over.
+/// The order in which a history is paged through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Oldest first: sequence numbers and pages upwards.
+    /// Oldest first: ascending sequence numbers and pages.
     Ascending,
-    /// Newest first: sequence numbers and pages downwards.
+    /// Newest first: descending sequence numbers and pages.
     Descending,
 }
 
-/// A place between two trades, named by how many trades lie before it: 0 is the beginning. Nothing
-/// that is appended moves it, and it may lie beyond the end.
+/// A place between two trades, identified by the number of trades before it: 0 is the beginning. Appends do not
+/// move a position. It may be beyond the end of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(u64);
 
@@ -23,7 +23,7 @@ impl Position {
     /// Before the first trade.
     pub const BEGINNING: Self = Self(0);
 
-    /// Right behind this trade.
+    /// Right after this trade.
     pub fn behind(seq: Seq) -> Self {
         Self(seq.get())
     }
@@ -33,29 +33,29 @@ impl Position {
         Self(seq.get() - 1)
     }
 
-    /// Behind the last trade of a history.
+    /// After the last trade of a history.
     pub fn end_of(totals: Totals) -> Self {
         Self(totals.trades())
     }
 
-    /// The address of the trade behind it, if there can be one.
+    /// The address of the trade after the position, if there can be one.
     pub fn next_seq(self) -> Option<Seq> {
         Seq::new(self.0 + 1).ok()
     }
 
-    /// The address of the trade before it, if there is one.
+    /// The address of the trade before the position; `None` at the beginning.
     pub fn last_seq(self) -> Option<Seq> {
         Seq::new(self.0).ok()
     }
 
-    /// How many trades lie before it, which is the sequence number of the last of them.
+    /// The number of trades before the position, which is the sequence number of the last of them.
     pub fn get(self) -> u64 {
         self.0
     }
 }
 
 impl Seq {
-    /// Whether the trade lies between two positions.
+    /// Whether the trade is between two positions.
     pub fn within(self, start: Position, end: Position) -> bool {
         start.0 < self.get() && self.get() <= end.0
     }
@@ -64,7 +64,7 @@ impl Seq {
 impl FromStr for Position {
     type Err = Invalid;
 
-    /// By the sequence number of the trade before it, 0 to 2^53 - 1.
+    /// Parses the sequence number of the trade before the position, 0 to 2^53 - 1.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let number = parse_digits(text).filter(|&number| number <= MAX_SAFE_INTEGER);
         number.map(Self).ok_or_else(|| {
@@ -75,18 +75,18 @@ impl FromStr for Position {
     }
 }
 
-/// How many trades a window shows at most: 1 to 100.
+/// The most items that a window or a list shows: 1 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit(u8);
 
 impl Limit {
-    /// The most.
+    /// The greatest limit, as a number.
     pub const MAX: u8 = 100;
 
-    /// The same as a limit.
+    /// The greatest limit.
     pub const MOST: Self = Self(Self::MAX);
 
-    /// How many customers are listed at once, where the client does not say.
+    /// How many customers are listed if the client gives no limit.
     pub const CUSTOMERS: Self = Self(25);
 
     /// The number itself.
@@ -96,7 +96,7 @@ impl Limit {
 }
 
 impl Default for Limit {
-    /// As many as on a page.
+    /// As many trades as on a full page.
     fn default() -> Self {
         Self(PAGE_SIZE as u8)
     }
@@ -115,33 +115,33 @@ impl FromStr for Limit {
     }
 }
 
-/// Which way to look, and from where.
+/// Where a window is, and in which direction it extends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cursor {
-    /// The trades behind a position, the nearest to it.
+    /// The nearest trades after a position.
     After(Position),
-    /// The trades before a position, the nearest to it.
+    /// The nearest trades before a position.
     Before(Position),
-    /// The newest trades there are.
+    /// The newest trades of the history.
     End,
 }
 
-/// What a client asks for: up to so many trades nearest a cursor.
+/// A request for the trades nearest to a cursor, at most `limit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Where.
+    /// Where the window is.
     pub cursor: Cursor,
-    /// How many at most.
+    /// The most trades that it shows.
     pub limit: Limit,
 }
 
 impl Window {
-    /// Which trades of a history of `totals` it shows.
+    /// The trades that the window shows of a history with `totals`.
     pub fn span(self, totals: Totals) -> Span {
         let (total, limit) = (totals.trades(), self.limit.get() as u64);
         let up_to = |end: u64| (end.saturating_sub(limit), end);
         let (start, end) = match self.cursor {
-            // Beyond the end there is nothing yet: the cursor stays where it is.
+            // There is no trade beyond the end yet: the cursor stays where it is.
             Cursor::After(Position(start)) if start >= total => (start, start),
             Cursor::After(Position(start)) => (start, total.min(start + limit)),
             Cursor::Before(Position(end)) => up_to(end.min(total)),
@@ -150,8 +150,8 @@ impl Window {
         Span { start: Position(start), end: Position(end) }
     }
 
-    /// Whether all its trades lie on pages that were full in a history of `totals`: then it shows the same of
-    /// every history that this one may become.
+    /// Whether all trades of the window are on full pages of a history with `totals`. Then the window shows the
+    /// same trades however the history grows.
     pub fn lies_in_full_pages(self, totals: Totals) -> bool {
         let full = totals.trades() / PAGE_SIZE as u64 * PAGE_SIZE as u64;
         match self.cursor {
@@ -161,8 +161,8 @@ impl Window {
         }
     }
 
-    /// What a search through a history of `totals` has looked at that leaves some trades out: as far as
-    /// this trade, which filled the window with others left, or to the end.
+    /// The span that a filtering search of a history with `totals` has examined. It ends at `filled_by`, the
+    /// trade that filled the window while others were left, or at the end of the history.
     pub fn searched(self, totals: Totals, filled_by: Option<Seq>) -> Span {
         let end = Position::end_of(totals);
         let backwards = |end| Span { start: filled_by.map_or(Position::BEGINNING, Position::before), end };
@@ -177,25 +177,25 @@ impl Window {
 /// The trades between two positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Before the first of them.
+    /// The position before the first trade.
     pub start: Position,
-    /// Behind the last of them: from here on trades are newer than all that was shown.
+    /// The position after the last trade. All trades after it are newer than those shown.
     pub end: Position,
 }
 
 impl Span {
-    /// Their addresses; `None` when there are none.
+    /// The addresses of the trades; `None` if there are none.
     pub fn seqs(self) -> Option<SeqRange> {
         let (first, last) = (self.start.next_seq()?, self.end.last_seq()?);
         (first <= last).then_some(SeqRange { first, last })
     }
 
-    /// Where the trades before these end, if there are any.
+    /// The position where the earlier trades end, if there are any.
     pub fn older(self, totals: Totals) -> Option<Position> {
         Some(self.start.min(Position::end_of(totals))).filter(|&start| start > Position::BEGINNING)
     }
 
-    /// Where the trades behind these begin, if there are any.
+    /// The position where the later trades begin, if there are any.
     pub fn newer(self, totals: Totals) -> Option<Position> {
         Some(self.end).filter(|&end| end < Position::end_of(totals))
     }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn in_full_pages_a_window_is_the_same_for_ever() {
+    fn a_window_in_full_pages_never_changes() {
         let (after, before) = (|n| Cursor::After(Position(n)), |n| Cursor::Before(Position(n)));
         let mut settled = 0;
         for cursor in (0..=45).flat_map(|n| [after(n), before(n)]).chain([Cursor::End]) {
@@ -312,12 +312,12 @@ mod tests {
     fn beyond_the_end_the_cursor_stays() {
         let beyond = span(Cursor::After(Position(1_000)), 10, 25);
         assert_eq!((beyond.end, beyond.newer(totals(25))), (Position(1_000), None));
-        assert_eq!(beyond.older(totals(25)), Some(Position(25)), "what there is lies before it");
+        assert_eq!(beyond.older(totals(25)), Some(Position(25)), "the existing trades are before it");
         assert_eq!(span(Cursor::After(Position(1_000)), 10, 0).older(totals(0)), None);
     }
 
     #[test]
-    fn numbers_are_of_their_form() {
+    fn numbers_have_one_form() {
         assert_eq!("0".parse::<Position>(), Ok(Position::BEGINNING));
         assert_eq!("9007199254740991".parse::<Position>(), Ok(Position(MAX_SAFE_INTEGER)));
         assert_eq!(["1", "100"].map(|text| text.parse::<Limit>().unwrap().get()), [1, 100]);

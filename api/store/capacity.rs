@@ -2,16 +2,17 @@ use std::time::Duration;
 
 use super::COMMIT;
 
-/// How much may be held in memory, and what may wait for a commit.
+/// Limits on memory and on the queue of requests that wait for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Trades that wait to be committed, or are being committed. A trade is of a fixed size, and so is
-    /// its part of a command, so that this bounds bytes, too. Apart from them as many counters of page views.
-    /// One customer, or one page's minute, may hold a quarter.
+    /// The most trades that may wait for a commit or be in one. A trade and its part of a command have a fixed
+    /// size, so this limits bytes too. The same limit applies, separately, to counters of page views. One
+    /// customer, or one minute of a page, may hold a quarter.
     pub queued_trades: usize,
-    /// The least that a request must have left to be committed. Only tests have another than [`COMMIT`].
+    /// The least time that a request must have left to be committed. Only tests set another value than
+    /// [`COMMIT`].
     pub commit_time: Duration,
-    /// Customers whose tails are remembered, at less than 256 bytes each.
+    /// The most customers whose tails are kept in memory, at less than 256 bytes each.
     pub catalog_customers: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Whether the collections are those that this version relies on.
+//! Checks that the collections are those that this version relies on.
 //!
-//! A `trades` that is not clustered is refused before anything else: it is not ours. Once migrations
-//! are applied, every guard must be there too: a collection that was dropped is made anew by the next
-//! append, without any of them, and nothing would look wrong until two writers meet.
+//! A `trades` collection that is not clustered is refused first: pagebucket did not create it. After migrations
+//! every guard must exist too. If a collection is dropped, the next append creates it again without guards, and
+//! the error would stay hidden until two writers collide.
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
@@ -13,15 +13,15 @@ use super::connection::{ConnectError, describe};
 use super::error::code;
 use super::{history, indexes, page_views};
 
-/// `listIndexes` of a collection that is not there.
+/// `listIndexes` of a collection that does not exist.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// A collection, and the unique index that is one of its guards.
+/// A collection and the unique index that is one of its guards.
 struct Guarded {
     collection: &'static str,
     /// The fields of the unique index, all ascending.
     unique: [&'static str; 2],
-    /// The same in words.
+    /// The index in words, for messages.
     words: &'static str,
 }
 
@@ -38,7 +38,7 @@ const GUARDED: [Guarded; 2] = [
     },
 ];
 
-/// Refuses somebody else's `trades`; none at all is fine.
+/// Refuses a `trades` collection that pagebucket did not create. A missing one is accepted.
 pub(super) async fn refuse_foreign(database: &Database) -> Result<(), ConnectError> {
     match options(database, history::COLLECTION).await? {
         Some(options) if !options.contains_key("clusteredIndex") => Err(ConnectError::NotClustered),
@@ -46,7 +46,7 @@ pub(super) async fn refuse_foreign(database: &Database) -> Result<(), ConnectErr
     }
 }
 
-/// Refuses a collection that is missing, or is without a guard that a migration gave it.
+/// Refuses a collection that is missing or lacks a guard that a migration created.
 pub(super) async fn check_guards(database: &Database) -> Result<(), ConnectError> {
     refuse_foreign(database).await?;
     for guarded in &GUARDED {
@@ -63,9 +63,9 @@ pub(super) async fn check_guards(database: &Database) -> Result<(), ConnectError
     Ok(())
 }
 
-/// Those of a collection, if it is there.
+/// The options of a collection, if it exists.
 async fn options(database: &Database, collection: &str) -> Result<Option<Document>, ConnectError> {
-    // As documents: the driver's own type has no words for what later servers add.
+    // As documents: the driver's type drops options that later servers add.
     let list = doc! { "listCollections": 1, "filter": { "name": collection } };
     let mut found = database.run_cursor_command(list).await.map_err(|error| unexpected(&error))?;
     let found = found.try_next().await.map_err(|error| unexpected(&error))?;
@@ -80,7 +80,7 @@ async fn indexes_of(database: &Database, collection: &'static str) -> Result<Vec
 }
 
 fn has_validator(options: &Document) -> bool {
-    // The server's own defaults, where it does not name them.
+    // An option that is not listed has the server's default, which is the value compared with here.
     let is = |option: &str, value: &str| options.get_str(option).is_ok_and(|given| given == value);
     let validator = options.get_document("validator");
     validator.is_ok_and(|validator| ["$jsonSchema", "$expr"].iter().all(|part| validator.contains_key(part)))
@@ -91,14 +91,14 @@ fn has_validator(options: &Document) -> bool {
 fn is_unique(index: &Document, fields: &[&str]) -> bool {
     let ascending =
         |value: &Bson| value.as_i32() == Some(1) || value.as_i64() == Some(1) || value.as_f64() == Some(1.0);
-    let on_these =
+    let on_fields =
         index.get_document("key").is_ok_and(|key| key.keys().eq(fields) && key.values().all(ascending));
-    let of_some = ["partialFilterExpression", "sparse"].iter().any(|option| index.contains_key(option));
-    on_these && index.get_bool("unique").unwrap_or(false) && !of_some
+    let partial = ["partialFilterExpression", "sparse"].iter().any(|option| index.contains_key(option));
+    on_fields && index.get_bool("unique").unwrap_or(false) && !partial
 }
 
 fn unexpected(error: &DriverError) -> ConnectError {
-    describe(error, "the address given")
+    describe(error, "the given address")
 }
 
 #[cfg(test)]

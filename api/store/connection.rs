@@ -1,4 +1,4 @@
-//! Finding a server, and finding out what it is.
+//! Connecting to a server and checking its version and topology.
 
 mod address;
 mod error;

@@ -5,44 +5,44 @@ use tokio::time::Instant;
 
 use super::Error;
 
-/// A command waits so long for a primary to be known, and a read so long for the database to come
-/// back.
+/// How long a command waits until a primary is known, and how long a read waits until the database is available
+/// again.
 pub const NO_PRIMARY: Duration = Duration::from_secs(5);
 
-/// One database command, replays included.
+/// The longest time for one database command, including replays.
 pub const COMMAND: Duration = Duration::from_secs(30);
 
-/// The least that a request has left when a commit takes it: enough to replay a command until another
-/// primary is elected, 10 s by default, and has answered.
+/// The least time that a request has left when a commit takes it. It is enough to replay a command until
+/// another primary is elected, which takes 10 s by default, and has answered.
 pub const COMMIT: Duration = Duration::from_secs(15);
 
-/// The moment at which somebody stops waiting.
+/// The moment at which a caller stops waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// So far from now.
+    /// A deadline `limit` from now.
     pub fn within(limit: Duration) -> Self {
         Self(Instant::now() + limit)
     }
 
-    /// The earlier of the two.
+    /// The earlier of this deadline and `limit` from now.
     #[must_use]
     pub fn or_within(self, limit: Duration) -> Self {
         Self(self.0.min(Instant::now() + limit))
     }
 
-    /// The latest of them; without any, one command's time.
+    /// The latest of `deadlines`, or [`COMMAND`] from now if there are none.
     pub(super) fn latest(deadlines: impl IntoIterator<Item = Self>) -> Self {
         deadlines.into_iter().max().unwrap_or_else(|| Self::within(COMMAND))
     }
 
-    /// How much is left, zero when it has passed.
+    /// The time left; zero after the deadline.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// Whether it has passed.
+    /// Whether the deadline has passed.
     pub fn passed(self) -> bool {
         self.remaining().is_zero()
     }
@@ -52,24 +52,24 @@ impl Deadline {
         i64::try_from(self.remaining().as_millis()).unwrap_or(i64::MAX).max(1)
     }
 
-    /// Waits a little before the next attempt, longer with every one, at most to the deadline:
-    /// 2 ms doubled with each of at most eight attempts, of which a random half to all is waited.
+    /// Waits before the next attempt, at most until the deadline. The longest wait is 2 ms, doubled with each
+    /// of at most eight attempts; the actual wait is a random half to all of it.
     pub(super) async fn back_off(self, attempt: u32) {
         let longest = Duration::from_millis(2 << attempt.min(8));
         let wait = longest.mul_f64(rand::random_range(0.5..=1.0));
         tokio::time::sleep(wait.min(self.remaining())).await;
     }
 
-    /// Waits for `work`, which may be dropped half-way, until the deadline. `None` when that has passed.
+    /// Waits for `work` until the deadline, then drops it and returns `None`.
     pub(super) async fn wait_for<T>(self, work: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout_at(self.0, work).await.ok()
     }
 
-    /// Runs `work` as a task of its own, and waits for it until the deadline. `None` when that
-    /// has passed, or the work panicked.
+    /// Runs `work` as a separate task and waits for it until the deadline. Returns `None` if the deadline
+    /// passes or the work panics.
     ///
-    /// The driver's futures must not be dropped half-way, and both a deadline and a client that
-    /// hangs up would drop them; in a task of its own the work goes on to its end.
+    /// The driver's futures must not be dropped before they end, and both a deadline and a client that
+    /// disconnects would drop them. A separate task always runs to its end.
     pub(super) async fn spawn<T: Send + 'static>(
         self,
         work: impl Future<Output = T> + Send + 'static,
@@ -77,10 +77,10 @@ impl Deadline {
         self.wait_for(tokio::spawn(work)).await?.ok()
     }
 
-    /// As [`Deadline::spawn`], for work that stores nothing.
+    /// Same as [`Deadline::spawn`], for work that stores nothing.
     ///
     /// # Errors
-    /// The work's own, or [`Error::Unavailable`] when there was no answer.
+    /// The error of `work`, or [`Error::Unavailable`] if `work` gave no answer.
     pub(super) async fn read<T: Send + 'static>(
         self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,

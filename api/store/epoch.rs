@@ -1,5 +1,5 @@
-//! The database's epoch: a random number assigned by a migration. Caches keep pages for as long as a year; the epoch
-//! keeps the pages of one database from being taken for those of another of the same name.
+//! The database's epoch: a random number assigned by a migration. Caches keep pages for up to a year; the epoch
+//! distinguishes the pages of one database from those of another database with the same name.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use mongodb::options::ReadConcern;
 
 use super::{COMMAND, Deadline, Error, migrations};
 
-/// Made once for a database, and the same for all its instances.
+/// The epoch of a database, the same for all instances that use the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Epoch(i64);
 
@@ -20,7 +20,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Reads it.
+/// Reads the epoch of `database`.
 pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch, Error> {
     let records = database.collection::<Document>(migrations::COLLECTION);
     let read = async move {

@@ -1,41 +1,41 @@
 use mongodb::error::ErrorKind;
 
-/// What can go wrong with the database. Its texts are for the log, never for a client: they may
-/// hold the driver's words.
+/// What can go wrong with the database. The messages are for the log, never for a client: they may contain the
+/// driver's message.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// No server answers now; asking again later may help. Nothing was stored.
+    /// No server answers at the moment; a later attempt may succeed. Nothing was stored.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
-    /// A document is not what invariants 1 to 5 say.
+    /// A document breaks one of the invariants 1 to 5.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
-    /// Our mistake, or a server's answer that we do not understand.
+    /// A bug of ours, or an answer that this version does not understand.
     #[error("{0}")]
     Internal(String),
 }
 
-/// Where a document of ours is not what it must be.
+/// Which field of a stored document is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("bucket {id} is corrupt at {field}: {detail}")]
 pub struct Corruption {
-    /// The bucket's `_id`, as far as it could be read.
+    /// The bucket's `_id`, or a description if it is unreadable.
     pub id: String,
     /// The field, such as `history.3.qty`.
     pub field: String,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     pub detail: String,
 }
 
-/// Codes that say "not now" rather than "never": the server, its role, its shards or its storage are
-/// changing, or a time limit ran out. (mongo `src/mongo/base/error_codes.yml`, by category; a code
-/// stands with the first of its own.)
-const PASSING: [&[i32]; 7] = [
+/// Codes of errors that are temporary: the server, its role, its shards or its storage are changing, or a time
+/// limit ran out. Source: mongo `src/mongo/base/error_codes.yml`, by category; a code with several categories
+/// is listed under its first.
+const TEMPORARY: [&[i32]; 7] = [
     // RetriableError, NetworkError: hosts, shutdown, majority not yet known, limits of time and resources.
     &[6, 7, 89, 91, 134, 202, 262, 317, 358, 402, 407, 9001, 11600],
-    // NotPrimaryError: elections. 10058 is what servers before 5.0 called it.
+    // NotPrimaryError: elections. 10058 is the code in servers before 5.0.
     &[189, 10058, 10107, 11602, 13435, 13436],
-    // NeedRetargettingError, and its like without a category: a mongos whose map of the shards is old.
+    // NeedRetargettingError, and similar codes without a category: a mongos whose map of the shards is old.
     // StaleShardVersion, StaleEpoch, StaleDbVersion, StaleConfig.
     &[63, 150, 249, 13388],
     // SnapshotError: SnapshotTooOld, SnapshotUnavailable, StaleChunkHistory, MigrationConflict.
@@ -44,38 +44,38 @@ const PASSING: [&[i32]; 7] = [
     &[24, 50, 237, 355, 11601],
     // Without a category: WriteConflict, FailedToSatisfyReadPreference, ElectionInProgress, TemporarilyUnavailable.
     &[112, 133, 216, 365],
-    // UserNotFound, AuthenticationFailed: the back end of authentication may be away.
+    // UserNotFound, AuthenticationFailed: the back end of authentication may be unavailable.
     &[11, 18],
 ];
 
-fn passes(code: i32) -> bool {
-    PASSING.iter().any(|codes| codes.contains(&code))
+fn is_temporary(code: i32) -> bool {
+    TEMPORARY.iter().any(|codes| codes.contains(&code))
 }
 
-/// Of a command that stored nothing.
+/// For the error of a command that stored nothing.
 impl From<&mongodb::error::Error> for Error {
     fn from(error: &mongodb::error::Error) -> Self {
-        // The kind alone: the rest of an error is its labels and the whole reply, byte for byte.
-        let said = error.kind.to_string();
+        // Only the kind: the rest of the error is its labels and the raw bytes of the reply.
+        let message = error.kind.to_string();
         match error.kind.as_ref() {
-            ErrorKind::Command(command) if !passes(command.code) => Self::Internal(said),
+            ErrorKind::Command(command) if !is_temporary(command.code) => Self::Internal(message),
             ErrorKind::InvalidArgument { .. }
             | ErrorKind::InvalidResponse { .. }
             | ErrorKind::Bson(_)
-            | ErrorKind::Internal { .. } => Self::Internal(said),
-            _ => Self::Unavailable(said),
+            | ErrorKind::Internal { .. } => Self::Internal(message),
+            _ => Self::Unavailable(message),
         }
     }
 }
 
-/// Of a command that stored nothing.
+/// For the error of a command that stored nothing.
 impl From<mongodb::error::Error> for Error {
     fn from(error: mongodb::error::Error) -> Self {
         Self::from(&error)
     }
 }
 
-/// The server's code of an error, if the server made it.
+/// The error's code, if the error came from the server.
 pub(super) fn code(error: &mongodb::error::Error) -> Option<i32> {
     match error.kind.as_ref() {
         ErrorKind::Command(command) => Some(command.code),

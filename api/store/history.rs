@@ -1,60 +1,60 @@
-//! Histories of trades in buckets of ten: a page is a bucket.
+//! Histories of trades in buckets of ten. A page is a bucket.
 //!
 //! # Identity
 //!
-//! A bucket's `_id` is `customerId_second`, ten digits, zero-padded ([`BucketId`]), and `_id` order
-//! is page order (invariant 3). A page's permanent name is its ordinal `page`; a trade's is its
-//! sequence number, `(page - 1) * 10 + place` (invariant 5). Totals are read from the last bucket,
-//! the *tail*, and nothing is ever counted.
+//! A bucket's `_id` is `customerId_second`, with the second in ten digits, zero-padded ([`BucketId`]). The
+//! order of `_id` is the order of pages (invariant 3). The permanent name of a page is its number `page`; that
+//! of a trade is its sequence number, `(page - 1) * 10 + place` (invariant 5). Totals are read from the last
+//! bucket, the *tail*; nothing is ever counted.
 //!
 //! # Capacity
 //!
-//! Ten trades a bucket, and every bucket but the tail holds exactly ten (invariant 2). A full bucket
-//! never changes (invariant 4).
+//! A bucket holds at most ten trades, and every bucket except the tail holds exactly ten (invariant 2). A full
+//! bucket never changes (invariant 4).
 //!
 //! # Atomicity
 //!
-//! An append is *compare-and-append*: one conditional upsert a bucket that names the `_id` and the
-//! count it expects ([`statement`]). Three guards inside the database decide every race:
+//! An append is *compare-and-append*: one conditional upsert for each bucket, which names the `_id` and the
+//! count that it expects ([`statement`]). Three guards inside the database decide every race:
 //!
-//! - the clustered `_id`: a statement that expects an old count finds nothing, tries to insert an
-//!   `_id` that is taken, and is refused (E11000);
-//! - the unique `{customerId, page}`: of two writers that open one page under different seconds,
-//!   one is refused (E11000);
-//! - the validator: a statement that expects trades where there is no bucket would insert one whose
+//! - the clustered `_id`: a statement that expects an old count finds no bucket, tries to insert an `_id` that
+//!   exists, and is refused (E11000);
+//! - the unique index on `{customerId, page}`: of two writers that open one page under different seconds, one
+//!   is refused (E11000);
+//! - the validator: a statement that expects trades in a bucket that does not exist would insert a bucket whose
 //!   `count` is not the size of its `history`, and is refused (121).
 //!
 //! # Ordering
 //!
-//! Opening page P + 1 compares nothing about page P, so P must be known to be full *for good*. A
-//! tail is therefore known only from an append acknowledged at majority ([`catalog`]), or from a read
-//! at majority ([`tails`], [`majority`](super::majority)); statements of one customer go in one ordered command, so
-//! that a failed page never leaves a later one behind. Within one process a customer has at most one
-//! commit under way; between processes the guards decide.
+//! Opening page P + 1 compares nothing about page P, so P must be known to be *permanently* full. A tail is
+//! therefore known only from an append acknowledged at majority ([`catalog`]), or from a read at majority
+//! ([`tails`], [`majority`](super::majority)). The statements of one customer go in one ordered command, so no
+//! page is opened after a failed one. Within one process a customer has at most one commit under way; between
+//! processes the guards decide.
 //!
 //! # Group commit
 //!
-//! Appends queue at a few committers, by customer ([`group_commit`](super::group_commit), [`policy`]).
-//! What has queued while the last commit was under way is merged ([`batch`]) and sent as one command or
-//! few ([`commit`]). A keyed request that has to search a long history first leaves its commit
-//! ([`catch_up`]). What is queued is bounded, in all and for each customer; uploads have a part of it
-//! ([`upload_quota`]).
+//! Appends queue at a few committers, by customer ([`group_commit`](super::group_commit), [`policy`]). The
+//! appends that queued during the last commit are merged ([`batch`]) and sent as one or a few commands
+//! ([`commit`]). A keyed request that must first search a long history leaves its commit ([`catch_up`]). The
+//! queue is bounded, in total and for each customer; uploads may use a part of it ([`upload_quota`]).
 //!
 //! # Reading
 //!
-//! Every page is one seek ([`find`]), whatever the length of the history. What is read belongs to the
-//! moment at which the tail was: nothing before it changes ([`reads`]). No read shows less than an earlier one, nor
-//! than was acknowledged before it, whichever server is primary ([`majority`](super::majority)). Of a moment that has been seen
-//! before the tail need not be read again ([`high_water`]). Readers of one history at once
-//! share commands ([`coalesce`]). Spans of time are found by an index of their own ([`date_scan`]).
+//! Every page is one seek ([`find`]), whatever the length of the history. The pages before a tail never change,
+//! so pages read later still belong to the moment at which the tail was read ([`reads`]). A read shows at least
+//! what an earlier read showed and what was acknowledged before, whichever server is primary
+//! ([`majority`](super::majority)). The state up to a trade that was read before can be read without reading
+//! the tail again ([`high_water`]). Simultaneous readers of one history share commands ([`coalesce`]). Spans of
+//! time have their own index ([`date_scan`]).
 //!
 //! # Retry
 //!
-//! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append pauses for a
-//! short random time, reads the tail again, from after the refusing write, and is placed again. An unknown one is replayed as the same
-//! command under the same number, which the server applies at most once ([`session`](super::group_commit)), until it is
-//! answered or its deadline passes; it is never placed anew. A standalone server has no numbers: there
-//! the first lost answer is already an unknown outcome.
+//! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append pauses
+//! for a short random time, reads the tail again, at a time after the refusing write, and is placed again. An
+//! unknown append is replayed as the same command under the same number, which the server applies at most once
+//! ([`session`](super::group_commit)), until it is answered or its deadline passes. It is never placed again. A
+//! standalone server has no numbers: there the first lost answer is already an unknown outcome.
 
 mod append;
 mod append_lines;

@@ -1,4 +1,4 @@
-//! Which indexes a collection has.
+//! Lists the indexes of a collection.
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
@@ -6,10 +6,10 @@ use mongodb::bson::{Document, doc};
 
 use super::{Error, whole};
 
-/// All of them, as documents: the driver's own type has no words for what later servers add.
+/// All indexes of a collection, as documents: the driver's type drops options that later servers add.
 ///
 /// # Errors
-/// The driver's: no database, or no such collection.
+/// The driver's error: the database does not answer, or the collection does not exist.
 pub(super) async fn list(
     database: &Database,
     collection: &str,
@@ -17,16 +17,16 @@ pub(super) async fn list(
     database.run_cursor_command(doc! { "listIndexes": collection }).await?.try_collect().await
 }
 
-/// An index that is there.
+/// An index that exists.
 pub(super) struct Found {
-    /// After how many seconds documents expire by it, if they do.
+    /// After how many seconds documents expire, if the index is a TTL index.
     pub(super) seconds: Option<i64>,
 }
 
-/// An index, if it is there.
+/// The index with this name, if it exists.
 ///
 /// # Errors
-/// No database, or no such collection.
+/// The database does not answer, or the collection does not exist.
 pub(super) async fn named(database: &Database, collection: &str, name: &str) -> Result<Option<Found>, Error> {
     let indexes = list(database, collection).await?;
     let index = indexes.iter().find(|index| index.get_str("name").ok() == Some(name));

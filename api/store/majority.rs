@@ -1,4 +1,4 @@
-//! Reads at majority, and patience while the database comes back.
+//! Reads at read concern majority, retried while the database is temporarily unavailable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,21 @@ use crate::store::{Deadline, Error, NO_PRIMARY};
 /// The server refuses an `afterClusterTime` that is later than its own clock.
 const INVALID_OPTIONS: i32 = 72;
 
-/// Reads at majority of which none shows less than an earlier one showed, or than was acknowledged
-/// before it. Clones share what they know.
+/// Majority reads that never go back in time: each shows at least what an earlier read showed and what was
+/// acknowledged before the read began. Clones share the newest known time.
 ///
-/// The majority that one server sees only grows. A new primary has everything that an older one showed
-/// or acknowledged at majority, but it may not know yet that a majority has it. So each read asks for a
-/// state no older than the newest known time (`afterClusterTime`), and waits where the primary is behind.
+/// The majority-committed state that one server sees only grows. A new primary has everything that an older
+/// primary showed or acknowledged at majority, but it may not know yet that a majority has it. So each read
+/// asks for a state no older than the newest known time (`afterClusterTime`), and waits if the primary is
+/// behind.
 ///
-/// A time is known from a majority read, or from a write that was acknowledged at majority: the
-/// `operationTime` of both replies is of a state that a majority has. The time of any other reply may be of a
-/// write that is rolled back.
+/// A time is known from a majority read, or from a write that was acknowledged at majority: the `operationTime`
+/// of both replies belongs to a state that a majority has. The time of any other reply may belong to a write
+/// that is rolled back.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct MonotonicReads {
     database: Database,
-    /// As [`as_number`] has it; 0 while none is known.
+    /// The newest known time as [`as_number`] encodes it; 0 while none is known.
     newest: Arc<AtomicU64>,
 }
 
@@ -37,18 +38,18 @@ impl MonotonicReads {
         Self { database, newest: Arc::default() }
     }
 
-    /// The `operationTime` of a write that was acknowledged at majority.
+    /// Remembers `at`, the `operationTime` of a write that was acknowledged at majority.
     pub(in crate::store) fn learn(&self, at: Option<Timestamp>) {
         self.newest.fetch_max(at.map_or(0, as_number), Ordering::SeqCst);
     }
 
-    /// The documents that a `find` or `aggregate` command without a read concern answers with, each as `read`
-    /// makes it. `after` is a further time that the read must see, where one is known.
+    /// Runs a `find` or `aggregate` command that has no read concern yet, and returns its documents, each
+    /// converted by `read`. `after`, if known, is another time that the read must see.
     ///
-    /// With `server` a server other than the primary may answer, and may show less.
+    /// With `server`, a server other than the primary may answer and may show an older state.
     ///
     /// # Errors
-    /// No database in time, no primary in time that has caught up, or an error of `read`.
+    /// The database does not answer in time, no primary has caught up in time, or `read` fails.
     pub(in crate::store) async fn find<T>(
         &self,
         server: Option<&SelectionCriteria>,
@@ -67,7 +68,7 @@ impl MonotonicReads {
             let error = match self.run(server, command, &read).await {
                 Ok(found) => return Ok(found),
                 Err(Failure::Driver(error)) if newest > 0 && code(&error) == Some(INVALID_OPTIONS) => {
-                    // The database was replaced by an older state of itself. There is nothing newer to show.
+                    // The database was replaced by an older state of itself, which is now the newest.
                     self.newest.compare_exchange(newest, 0, Ordering::SeqCst, Ordering::SeqCst).ok();
                     tracing::warn!("the database is older than what it showed before; was it restored?");
                     Error::Unavailable(error.kind.to_string())
@@ -124,7 +125,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// In the order of time.
+/// A number that orders like the timestamp.
 fn as_number(at: Timestamp) -> u64 {
     u64::from(at.time) << 32 | u64::from(at.increment)
 }
@@ -133,8 +134,7 @@ fn as_timestamp(number: u64) -> Option<Timestamp> {
     (number > 0).then_some(Timestamp { time: (number >> 32) as u32, increment: number as u32 })
 }
 
-/// A read that is attempted again while the database is away, for as long as a primary may be
-/// unknown.
+/// A read that is retried while the database is unavailable, for at most [`NO_PRIMARY`].
 pub(in crate::store) struct Patient {
     after: Option<Timestamp>,
     deadline: Deadline,
@@ -143,13 +143,13 @@ pub(in crate::store) struct Patient {
 }
 
 impl Patient {
-    /// `after` is the time from which on the read must see, where that is known.
+    /// `after`, if known, is the time whose state the read must at least see.
     pub(in crate::store) fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
         Self { after, deadline, patience: deadline.or_within(NO_PRIMARY), attempts: 0 }
     }
 
-    /// The read concern of the next attempt, and its limit in milliseconds. The attempt must see a state of the time
-    /// `newest`, too, which a primary surely has.
+    /// The read concern of the next attempt and its time limit in milliseconds. The attempt must also see the
+    /// state of the time `newest`, which every primary has.
     fn terms(&self, newest: Option<Timestamp>) -> (Document, i64) {
         let mut concern = doc! { "level": "majority" };
         if let Some(after) = self.after.max(newest) {
@@ -159,19 +159,19 @@ impl Patient {
         (concern, limit.remaining_millis())
     }
 
-    /// Waits until another attempt makes sense after this error.
+    /// Waits after `error` until the next attempt may begin.
     ///
     /// # Errors
-    /// None does.
+    /// Returns `error` if another attempt would not help or the patience is used up.
     pub(in crate::store) async fn after(&mut self, error: Error) -> Result<(), Error> {
         match error {
-            // After a failover the time to wait for may never come, and a clock that was set back may be
-            // refused. A majority read without it is as safe; at worst the next append is refused again.
+            // After a failover the cluster may never reach `after`, or refuse it because its clock was set
+            // back. A majority read without `after` is as safe; at worst the next append is refused again.
             Error::Unavailable(why) | Error::Internal(why) if self.after.take().is_some() => {
                 tracing::debug!(why, "dropped afterClusterTime");
             }
             Error::Unavailable(why) if !self.patience.passed() => {
-                tracing::debug!(why, "a read is tried again")
+                tracing::debug!(why, "a read is retried")
             }
             error => return Err(error),
         }

@@ -1,9 +1,8 @@
-//! Numbered JSON files of MongoDB commands, embedded in the binary, applied in order, each once.
+//! Numbered JSON files of MongoDB commands, embedded in the binary and applied in order, each once.
 //!
-//! A file is `{why, compatible, commands: [{why, run}]}`. What is applied is recorded in the
-//! collection `migrations`, one document a file, with the checksum of the file's text. Every command
-//! may be run again, so that a migration that was cut off half-way is applied from its beginning.
-//! A lock with a lease ([`lock`]) lets one instance apply at a time.
+//! A file is `{why, compatible, commands: [{why, run}]}`. The collection `migrations` has one document for each
+//! applied file, with the checksum of the file's text. Every command may be run again, so an interrupted
+//! migration is applied from its beginning. A lock with a lease ([`lock`]) lets one instance apply at a time.
 
 mod error;
 mod files;
@@ -22,20 +21,20 @@ pub use error::MigrationError;
 pub use files::Migration;
 pub(super) use lock::COLLECTION;
 
-/// `create` of a collection that an earlier attempt has made.
+/// `create` of a collection that an earlier attempt has created.
 const NAMESPACE_EXISTS: i32 = 48;
 
-/// `createIndexes` of an index that is there with other options.
+/// `createIndexes` of an index that exists with other options.
 const INDEX_OPTIONS_CONFLICT: i32 = 85;
 
-/// What a binary's migrations mean to a database.
+/// Which migrations of this binary a database still needs.
 #[derive(Debug)]
 pub struct Plan {
     pending: Vec<Migration>,
 }
 
 impl Plan {
-    /// Names of those to be applied, in order.
+    /// The names of the pending migrations, in order.
     pub fn pending(&self) -> Vec<&str> {
         self.pending.iter().map(|migration| migration.name).collect()
     }
@@ -44,23 +43,23 @@ impl Plan {
 /// Compares the migrations of this binary with those of the database.
 ///
 /// # Errors
-/// They do not go together.
+/// The two do not fit together.
 pub(super) async fn plan_embedded(database: &Database) -> Result<Plan, MigrationError> {
     plan(database, files::embedded()?).await
 }
 
-/// Applies what is pending of this binary's migrations, and names what it applied.
+/// Applies the pending migrations of this binary and returns their names.
 ///
 /// # Errors
-/// They do not go together, or a command was refused.
+/// The migrations of this binary do not fit those of the database, or a command was refused.
 pub(super) async fn apply_embedded(database: &Database) -> Result<Vec<&'static str>, MigrationError> {
     apply(database, files::embedded()?).await
 }
 
-/// As [`apply_embedded`], with other files.
+/// Same as [`apply_embedded`], with other files.
 ///
 /// # Errors
-/// As [`apply_embedded`].
+/// Same as [`apply_embedded`].
 pub(super) async fn apply(
     database: &Database,
     files: Vec<Migration>,
@@ -76,7 +75,7 @@ pub(super) async fn apply(
 
 async fn apply_all(database: &Database, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
     let mut applied = Vec::new();
-    // Planned again: the instance that held the lock before us may have applied some.
+    // Planned again: the previous holder of the lock may have applied some.
     for migration in plan(database, files).await?.pending {
         for command in &migration.commands {
             run(database, &migration, command).await?;
@@ -99,7 +98,7 @@ async fn plan(database: &Database, files: Vec<Migration>) -> Result<Plan, Migrat
             Some(_) => {}
             None if *number < latest => return Err(MigrationError::Missing(record.name.clone())),
             None if !record.compatible => return Err(MigrationError::Ahead(record.name.clone())),
-            None => tracing::info!(migration = record.name, "the database is ahead, compatibly"),
+            None => tracing::info!(migration = record.name, "the database has a later, compatible migration"),
         }
     }
     let pending = files.into_iter().filter(|file| !records.contains_key(&file.number)).collect();
@@ -136,7 +135,7 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
         command: name.clone(),
         source,
     };
-    let asked = command.clone();
+    let wanted = command.clone();
     match database.run_command(command).await {
         Ok(reply) => {
             let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
@@ -146,7 +145,7 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
         Err(error)
             if name == "createIndexes"
                 && code(&error) == Some(INDEX_OPTIONS_CONFLICT)
-                && has_indexes(database, &asked).await.map_err(failed)? =>
+                && has_indexes(database, &wanted).await.map_err(failed)? =>
         {
             Ok(())
         }
@@ -154,19 +153,19 @@ async fn run(database: &Database, migration: &Migration, command: &Document) -> 
     }
 }
 
-/// Whether all indexes that this command asks for are there, as it asks for them, and perhaps with more: with
-/// a time after which documents expire, which is the operator's to choose.
+/// Whether all indexes of this `createIndexes` command exist with the options that it names. They may have more
+/// options: the operator chooses after which time documents expire.
 async fn has_indexes(database: &Database, command: &Document) -> Result<bool, Error> {
     let collection = command.get_str("createIndexes").unwrap_or_default();
-    let there = indexes::list(database, collection).await?;
-    let mut asked = command.get_array("indexes").into_iter().flatten().filter_map(Bson::as_document);
-    Ok(asked.all(|asked| {
-        there.iter().any(|index| asked.iter().all(|(option, value)| index.get(option) == Some(value)))
+    let existing = indexes::list(database, collection).await?;
+    let mut wanted = command.get_array("indexes").into_iter().flatten().filter_map(Bson::as_document);
+    Ok(wanted.all(|wanted| {
+        existing.iter().any(|index| wanted.iter().all(|(option, value)| index.get(option) == Some(value)))
     }))
 }
 
 async fn record(database: &Database, migration: &Migration) -> Result<(), MigrationError> {
-    // An upsert, because the driver may retry it on a standalone server only so.
+    // An upsert, because a plain insert cannot be retried safely on a standalone server.
     let values = doc! {
         "name": migration.name,
         "checksum": &migration.checksum,

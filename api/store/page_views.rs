@@ -1,52 +1,58 @@
-//! Views of pages, counted in a document for each page and minute.
+//! Page views, counted in one document for each page and minute.
 //!
 //! # Identity
 //!
 //! `{page, timestamp, totalViews, seconds: {"0": 3, "2": 14}}`: the views of one page in one minute of UTC, by
-//! the second. The pair of page and minute is the bucket's name; `_id` is the server's own and means nothing.
-//! A moment belongs to the minute and the second that it is in, rounded down, before 1970, too.
+//! second. Page and minute together identify the bucket; `_id` is assigned by the server and means nothing.
+//! A moment belongs to the minute and second that contain it: times are rounded down, also before 1970.
 //!
 //! # Capacity
 //!
-//! Sixty counters a bucket, so that it has at most some 800 bytes, whatever is counted. It is bounded by time
-//! and not by count: nothing is ever full, and any minute may be counted in at any time.
+//! A bucket has sixty counters and so at most some 800 bytes, however many views it counts. It is bounded by
+//! time and not by count: a bucket is never full, and views of any minute may be counted at any time.
 //!
 //! # Atomicity
 //!
-//! Counting is one upsert a page and minute, `{$inc: {totalViews: n, "seconds.14": n}}`: the database adds, so
-//! that nobody need know what was there. Two guards inside it hold the shape against every writer:
+//! Counting is one upsert for each page and minute, `{$inc: {totalViews: n, "seconds.14": n}}`. The database
+//! adds, so the writer need not know the earlier value. Two guards in the database protect the shape against
+//! every writer:
 //!
-//! - the unique `{page, timestamp}`: of two upserts that find no bucket one inserts it, and the other is turned
-//!   away (E11000) and finds it the next time. Without that index both insert one: two documents for one minute,
-//!   each with a part of the views, for ever;
-//! - the validator: `totalViews` is the sum of `seconds`, a timestamp is a whole minute.
+//! - the unique index on `{page, timestamp}`: of two upserts that find no bucket, one inserts it; the other is
+//!   refused (E11000) and finds the bucket at its next attempt. Without that index both insert a bucket, and
+//!   one minute permanently has two documents, each with a part of the views;
+//! - the validator: `totalViews` is the sum of `seconds`, and a timestamp is a whole minute.
 //!
 //! # Counting once
 //!
-//! `$inc` compares nothing: sent twice, it counts twice, and afterwards nobody can tell. So it is sent by the group
-//! commit that trades have ([`super::group_commit`]): what has queued for one page and minute becomes one
-//! statement ([`policy`]), and a command whose answer is lost is replayed under its number, which the server
-//! applies at most once. What comes of a view ([`count`]) is *counted*, acknowledged at majority and journal;
-//! *not counted*, refused or never sent; or *unknown*, when no answer came before the deadline that can be
-//! trusted: a command that was given up may yet count once. Unlike a trade a view leaves
-//! nothing behind by which a repeat could be recognised: there are no idempotency keys here (`docs/page-views.md`).
+//! `$inc` compares nothing: sent twice, it counts twice, and that cannot be detected later. So it is sent by
+//! the same group commit as trades ([`super::group_commit`]): the queued views of one page and minute become
+//! one statement ([`policy`]), and a command whose answer is lost is replayed under its number, which the
+//! server applies at most once. The outcome of a view ([`count`]) is
+//!
+//! - *counted*: acknowledged at majority and journal;
+//! - *not counted*: refused or never sent;
+//! - *unknown*: no final answer came before the deadline. A command that was given up may still count once.
+//!
+//! A stored trade carries its idempotency key; a counted view has no trace by which a repeat could be
+//! recognised. So there are no idempotency keys for views (`docs/page-views.md`).
 //!
 //! # Preallocation
 //!
-//! The sixty minutes of an hour can be made beforehand, all zeros, in one command ([`preallocate`]). It inserts and
-//! never updates: a bucket that is there refuses it (E11000) and stays as it is, so that no view is lost, whoever
-//! comes first.
+//! The sixty buckets of an hour can be created in advance, with all counters 0, in one command
+//! ([`preallocate`]). It inserts and never updates: if a bucket exists, the insert is refused (E11000) and the
+//! bucket stays as it is. So no view is lost, whether counting or preallocation comes first.
 //!
 //! # Reading
 //!
-//! A series is one scan of the unique index, from its first minute to its last ([`series`]); what is coarser than
-//! a minute is added up in the database, where that is less to send. What all pages had goes by the index on
-//! `timestamp` alone ([`top`]). Everything is read at majority; where a secondary is preferred its answer may be
-//! some moments older ([`query`]).
+//! A series is one scan of the unique index, from its first minute to its last ([`series`]). Points coarser
+//! than a minute are added up in the database, because then less is sent. The totals of all pages are read by
+//! the index on `timestamp` ([`top`]). Every read has read concern majority. If a secondary is preferred, its
+//! answer may be slightly older ([`query`]).
 //!
 //! # Retention
 //!
-//! For ever, or for some days: then the index on `timestamp` is a TTL index ([`retention`]).
+//! Views are kept without a limit, or for some days: then the index on `timestamp` is a TTL index
+//! ([`retention`]).
 
 mod bucket;
 mod count;

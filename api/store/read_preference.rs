@@ -2,23 +2,23 @@ use std::time::Duration;
 
 use mongodb::options::{ReadPreference as Driver, SelectionCriteria};
 
-/// Of whom is asked first what need not be the primary's.
+/// Which member serves reads that do not need the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadPreference {
-    /// The primary alone.
+    /// Only the primary.
     #[default]
     Primary,
-    /// A secondary, where there is one.
+    /// A secondary, or the primary if no secondary is available.
     SecondaryPreferred,
-    /// Whoever is nearest.
+    /// Any member with low latency, primary or secondary.
     Nearest,
 }
 
-/// One that does not answer in this time, elections included, is left alone.
+/// How long a preferred member may take to answer, including elections, before it is passed over.
 pub(super) const SOON: Duration = Duration::from_secs(2);
 
 impl ReadPreference {
-    /// The servers to choose from; `None` is the primary.
+    /// The driver's selection of members; `None` means the primary.
     pub(super) fn criteria(self) -> Option<SelectionCriteria> {
         let options = None;
         let driver = match self {

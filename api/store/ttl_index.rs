@@ -1,8 +1,8 @@
-//! How long the documents of a collection are kept: the server removes them by a TTL index on a date, or
-//! keeps them without a limit.
+//! How long the documents of a collection are kept: a TTL index on a date removes them, or they are kept
+//! without a limit.
 //!
-//! Not in a migration, because the operator chooses the time and may change it. `collMod` makes an index
-//! expire, later or earlier; an index that is to expire no more has to be dropped and created again.
+//! A migration does not set this, because the operator chooses the time and may change it. `collMod` turns an
+//! index into a TTL index or changes its time. To stop expiry the index must be dropped and created again.
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
@@ -10,21 +10,22 @@ use mongodb::bson::{Document, doc};
 use super::error::code;
 use super::{COMMAND, Deadline, Error, indexes};
 
-/// Answers to an instance that another one, which starts at the same time, has been quicker than: the index
-/// is gone meanwhile, or there with other options. IndexNotFound, IndexOptionsConflict.
+/// IndexNotFound, IndexOptionsConflict: another instance that starts at the same time has just dropped the
+/// index or created it with other options.
 const OVERTAKEN: [i32; 2] = [27, 85];
 
-/// Attempts, while other instances are quicker.
+/// How often to try while other instances change the index.
 const ATTEMPTS: u32 = 6;
 
-/// An ascending index on one date field, by its default name.
+/// An ascending index on one date field, with its default name.
 pub(super) struct TtlIndex {
     pub(super) collection: &'static str,
     pub(super) field: &'static str,
 }
 
 impl TtlIndex {
-    /// Lets documents expire `seconds` after their date, or never. Returns whether that is a change.
+    /// Makes documents expire `seconds` after their date; `None` keeps them without a limit. Returns whether
+    /// this changed the index.
     ///
     /// # Errors
     /// The database does not answer, or the user lacks the privilege.

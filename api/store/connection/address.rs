@@ -1,4 +1,4 @@
-//! The connection string, and what it makes of the driver's options.
+//! The connection string and the driver options that follow from it.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use super::error::{ConnectError, describe};
 use super::redaction;
 use crate::store::deadline::NO_PRIMARY;
 
-/// How often a server reports that it is alive, unless the connection string says so.
+/// How often the driver checks that a server is alive, unless the connection string sets it.
 ///
-/// A server that falls silent without closing its connections is given up after this time and
-/// [`CONNECT`] together: the driver then breaks off the commands that wait for it, and they are sent
-/// again. That is less than a replica set takes to elect another primary.
+/// The driver gives up a server that falls silent without closing its connections after this time plus
+/// [`CONNECT`]. It then aborts the commands that wait for that server, and they are sent again. The sum is
+/// less than a replica set takes to elect another primary.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// How long a new connection may take, unless the connection string says so.
+/// How long a new connection may take, unless the connection string sets it.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// Which database to use, and how.
+/// Which database to use and how to reach it.
 #[derive(Clone)]
 pub struct Connection {
-    /// A MongoDB connection string. May hold a password.
+    /// A MongoDB connection string. It may contain a password.
     pub uri: String,
     /// Name of the database.
     pub database: String,
-    /// Most connections to each server.
+    /// The largest number of connections to each server.
     pub pool_size: u32,
     /// Watches every command, for tests and measurements.
     pub observer: Option<CommandObserver>,
@@ -40,7 +40,7 @@ pub struct Connection {
 pub struct CommandObserver(pub(super) EventHandler<CommandEvent>);
 
 impl CommandObserver {
-    /// The function must be quick: it runs on the command's own path.
+    /// `observe` must be quick: each command waits for it.
     pub fn new(observe: impl Fn(&str, &Document) + Send + Sync + 'static) -> Self {
         Self(EventHandler::callback(move |event| {
             if let CommandEvent::Started(started) = event {
@@ -51,7 +51,7 @@ impl CommandObserver {
 }
 
 impl Connection {
-    /// The servers' addresses, fit for a log: without user, password or options.
+    /// The servers' addresses for the log: without user, password or options.
     pub fn shown(&self) -> String {
         redaction::shown(&self.uri)
     }
@@ -67,10 +67,10 @@ impl Connection {
         Ok(options)
     }
 
-    /// What the driver has against the connection string, in its own words where they cannot quote
-    /// a password.
+    /// Why the driver refuses the connection string. The driver's message is kept only if it cannot quote a
+    /// password.
     pub(super) fn invalid(&self, error: &DriverError) -> ConnectError {
-        let said = match error.kind.as_ref() {
+        let message = match error.kind.as_ref() {
             ErrorKind::DnsResolve { .. } => return describe(error, "the host of the connection string"),
             ErrorKind::InvalidArgument { message, .. } => message.clone(),
             other => other.to_string(),
@@ -78,17 +78,17 @@ impl Connection {
         ConnectError::InvalidUri(if !redaction::has_scheme(&self.uri) {
             "it must begin with mongodb:// or mongodb+srv://".to_owned()
         } else if redaction::may_hold_a_secret(&self.uri) {
-            WITHOUT_A_QUOTE.to_owned()
+            REDACTED.to_owned()
         } else {
-            said
+            message
         })
     }
 }
 
-const WITHOUT_A_QUOTE: &str = "look at its hosts, ports and options, and percent-encode each of : / ? # [ ] @ % in its \
-                               user and password (what is wrong is not quoted, because it may be the password)";
+const REDACTED: &str = "check its hosts, ports and options, and percent-encode each of : / ? # [ ] @ % in its user \
+                        and password (the wrong part is not quoted, because it may be the password)";
 
-/// The hosts of a connection string, as a message names them.
+/// The hosts of a connection string, for messages.
 pub(super) fn host_list(options: &ClientOptions) -> String {
     options.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -10,14 +10,14 @@ use crate::store::error::code;
 const ALREADY_INITIALIZED: i32 = 23;
 
 impl Connection {
-    /// Makes a fresh replica-set member, the first host of the connection string, a set of one
-    /// node, and waits until it is primary. A member that already belongs to a set is left alone.
+    /// Makes the first host of the connection string a replica set of one node, and waits until it is primary.
+    /// A server that already belongs to a set is left as it is.
     ///
     /// # Errors
-    /// Nobody answers, it was not started with `--replSet`, or it is no primary in time.
+    /// The server does not answer, was not started with `--replSet`, or does not become primary in time.
     pub async fn initiate(&self) -> Result<(), ConnectError> {
         let mut options = self.options().await?;
-        // The set does not exist yet, so that only its member can be spoken to.
+        // The set does not exist yet, so only a direct connection to the member works.
         let named = options.repl_set_name.take();
         options.direct_connection = Some(true);
         options.hosts.truncate(1);
@@ -48,7 +48,7 @@ impl Connection {
     }
 }
 
-/// Waits for a server that is still starting, as one that was started together with us is.
+/// Waits for a server that is still starting, for example because it was started together with this process.
 async fn first_answer(admin: &Database) -> Result<Document, DriverError> {
     let deadline = Deadline::within(COMMAND);
     loop {

@@ -10,15 +10,16 @@ const OLDEST_SERVER: (u32, u32) = (6, 0);
 /// What a deployment can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
-    /// One server that is not a member of a replica set: no numbered writes, so that the first lost
-    /// answer is already an unknown outcome, and no majority.
+    /// One server that is not a member of a replica set. It has no majority and no numbered writes, so the
+    /// first lost answer is already an unknown outcome.
     Standalone,
     /// A replica set, of one node or more, or a sharded cluster.
     Replicated,
 }
 
 impl Connection {
-    /// A client with deadlines and a name of ours, once a server that we can use answers it.
+    /// Returns a client with our timeouts and application name, after a server that this version supports has
+    /// answered.
     pub(in crate::store) async fn open(&self) -> Result<(Client, Topology), ConnectError> {
         let mut options = self.options().await?;
         options.command_event_handler = self.observer.clone().map(|CommandObserver(handler)| handler);
@@ -29,7 +30,7 @@ impl Connection {
     }
 }
 
-/// Waits for a server, and refuses one that is too old.
+/// Waits for a server and refuses one that is too old.
 async fn inspect(client: &Client, hosts: &str) -> Result<Topology, ConnectError> {
     let admin = client.database("admin");
     let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(|error| describe(&error, hosts))?;

@@ -1,5 +1,5 @@
-//! What of a connection string may be shown. It may hold a password, and one that is not escaped as it
-//! should be can stand anywhere in it.
+//! Which part of a connection string may be shown. It may contain a password, and a password that is not
+//! escaped correctly can stand anywhere in the string.
 
 /// Options whose values are secrets, in lower case.
 const SECRET_OPTIONS: [&str; 2] = ["password", "authmechanismproperties"];
@@ -8,7 +8,7 @@ pub(super) fn has_scheme(uri: &str) -> bool {
     uri.starts_with("mongodb://") || uri.starts_with("mongodb+srv://")
 }
 
-/// Whether anything in it must not be quoted, so that neither must a message that may quote it.
+/// Whether the string may contain a secret. A message that may quote the string must then not be shown either.
 pub(super) fn may_hold_a_secret(uri: &str) -> bool {
     let Some((_, rest)) = uri.split_once("://") else { return true };
     let options = rest.to_ascii_lowercase();
@@ -17,22 +17,22 @@ pub(super) fn may_hold_a_secret(uri: &str) -> bool {
         || !hosts(rest).split(',').all(is_host)
 }
 
-/// The hosts alone, and not even these where they cannot be told from a secret.
+/// Only the hosts; `...` if they cannot be distinguished from a secret.
 pub(super) fn shown(uri: &str) -> String {
     let (scheme, rest) = uri.split_once("://").unwrap_or_default();
     let scheme = if scheme == "mongodb+srv" { scheme } else { "mongodb" };
-    // The last "@": a password with an unescaped one must not show its tail.
+    // The last "@": if a password contains an unescaped "@", the rest of the password must not be shown.
     let (secret, rest) = rest.rsplit_once('@').unwrap_or(("", rest));
     let hosts = hosts(rest);
-    let can_be_told = !secret.contains('?') && hosts.split(',').all(is_host);
-    format!("{scheme}://{}", if can_be_told { hosts } else { "..." })
+    let distinguishable = !secret.contains('?') && hosts.split(',').all(is_host);
+    format!("{scheme}://{}", if distinguishable { hosts } else { "..." })
 }
 
 fn hosts(rest: &str) -> &str {
     rest.split(['/', '?']).next().unwrap_or_default()
 }
 
-/// Whether what follows the colon is a port, rather than the password of a string without a host.
+/// Whether the text after the colon is a port, and not the password of a string without a host.
 fn is_host(host: &str) -> bool {
     let port = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         Some((_, "")) => return true,

@@ -1,15 +1,16 @@
-//! Committers: each drains what queued while its last commit was under way.
+//! Committers: each commits the requests that queued during its last commit.
 //!
-//! There are a few, and a key always has the same one, so that one key's order is kept: at most one of
-//! its commits is under way. There is no timer: an idle committer commits at once, a busy one what has
-//! come meanwhile, and one journal flush serves them all. (The bucket catalog of MongoDB's own
+//! There are a few committers. A key always has the same one, and at most one commit of a key is under way, so
+//! the order of its requests is kept. There is no timer: an idle committer commits at once; a busy one then
+//! commits all requests that arrived meanwhile, with one journal flush. (The bucket catalog of MongoDB's own
 //! time-series collections does the same.)
 //!
-//! A commit that takes long, above all one whose outcome is unknown and which is being replayed, is
-//! *parked*: its keys wait for it, and the committer goes on with the others, in other sessions.
+//! A commit that takes long is *parked*: its keys wait for it, and the committer goes on with other keys, in
+//! other sessions. Most parked commits have an unknown outcome and are being replayed.
 //!
-//! A key whose requests were refused pauses for a short random time before they are committed again, so that
-//! two instances that append to one customer do not refuse each other in step. Other keys go on meanwhile.
+//! A key whose requests were refused pauses for a short random time before they are committed again. Otherwise
+//! two instances that append to one customer could refuse each other again and again. Other keys go on
+//! meanwhile.
 
 #[cfg(test)]
 mod tests;
@@ -21,41 +22,41 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 
-/// Committers of one kind in a process. Each has one commit under way; a few of them keep the server's
-/// journal busy while others wait for it.
+/// Committers of one kind in a process. Each has one commit under way; with a few of them, some keep the
+/// server's journal busy while others wait for it.
 const COMMITTERS: usize = 4;
 
-/// How long a committer waits for a commit before it goes on with other keys. An ordinary one takes
+/// How long a committer waits for a commit before it goes on with other keys. An ordinary commit takes
 /// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The longest pause after a first refusal. It doubles with each of the next refusals, at most
-/// [`MOST_DOUBLINGS`] times.
+/// The longest pause after a first refusal. It doubles with each further refusal, at most [`MOST_DOUBLINGS`]
+/// times.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// See [`PAUSE`]: few, because a pause delays everything that waits for the key.
+/// See [`PAUSE`]. Few, because a pause delays all requests of the key.
 const MOST_DOUBLINGS: u32 = 3;
 
-/// Keys in one commit.
+/// The most keys in one commit.
 const MOST_KEYS: usize = 1_000;
 
-/// The weight of one commit, but for what the last key brings: enough that a journal flush is shared by
-/// many, few enough that none waits long behind others.
-const ENOUGH: usize = 10_000;
+/// A commit takes no more keys once it has this weight: enough that many requests share a journal flush, and
+/// few enough that no request waits long.
+const FULL_WEIGHT: usize = 10_000;
 
-/// What a committer of one kind is told.
+/// The types of the messages that committers of one kind receive.
 pub(in crate::store) trait Messages: 'static {
-    /// Whose requests are committed together, in order, one commit after the other.
+    /// Requests with the same key are committed in order, one commit after the other.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
-    /// What a client wants.
+    /// A request of a client.
     type Request: Send + 'static;
-    /// What became of one key's part of a commit.
+    /// The outcome of a batch.
     type Settled: Send + 'static;
-    /// What else a policy is told.
+    /// Any other message to the policy.
     type Message: Send + 'static;
 }
 
-/// What one committer remembers, and what it makes of requests.
+/// How one committer forms batches of requests, and what it remembers between commits.
 pub(in crate::store) trait BatchPolicy<M: Messages>: Send + 'static {
     /// One key's part of a commit.
     type Batch: Send + 'static;
@@ -65,87 +66,89 @@ pub(in crate::store) trait BatchPolicy<M: Messages>: Send + 'static {
     /// How often a request was refused.
     fn refusals(request: &M::Request) -> u32;
 
-    /// Takes the first of a key's requests, as many as go into one commit, at least one of them; the last
-    /// part is how much that weighs. `None` where none of those is to be committed: its client was told that
-    /// it waited too long, or is told here that too little time is left.
+    /// Takes the first of a key's waiting requests, at least one and as many as fit into one commit. Returns
+    /// the batch and its weight. Returns `None` if none of the taken requests is to be committed: its client
+    /// was already answered that it waited too long, or is answered here that too little time is left.
     fn next_batch(
         &mut self,
         key: &M::Key,
         waiting: &mut VecDeque<M::Request>,
     ) -> Option<(Self::Batch, usize)>;
 
-    /// Commits batches, at least one, and tells the committer of each as soon as it is settled.
+    /// Commits at least one batch, and reports each to the committer as soon as it is settled.
     fn commit(
         &self,
         batches: Vec<Self::Batch>,
         committer: Handle<M>,
     ) -> impl Future<Output = ()> + Send + 'static;
 
-    /// Learns what became of a batch. Returns whose it was, and the requests to be committed anew, before
-    /// any other of the key.
+    /// Learns the outcome of a batch. Returns its key and the requests to commit again, before any other
+    /// request of the key.
     fn settle(&mut self, settled: M::Settled) -> (M::Key, Vec<M::Request>);
 
-    /// A commit has ended without a word of this key.
+    /// A commit has ended without an outcome for this key.
     fn lost(&mut self, key: &M::Key);
 
-    /// Is told something else.
+    /// Receives any other message.
     fn receive(&mut self, message: M::Message, busy: &Busy<M::Key>);
 
-    /// Work besides the commits, if there is any now: one after the other, unless one takes long.
+    /// The next task to run beside the commits, if there is one now. Tasks run one after the other, unless one
+    /// takes long.
     fn background_task(&mut self, committer: &Handle<M>) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Keys with a commit under way, by the number of that commit.
+/// Keys with a commit under way, and the number of that commit.
 pub(in crate::store) type Busy<K> = HashMap<K, u64>;
 
 enum Event<M: Messages> {
     /// A new request.
     Request(M::Request),
-    /// One that a commit has taken, and that was not committed.
+    /// A request that a commit has taken and not committed.
     PutBack(M::Request),
-    /// For the policy.
+    /// A message for the policy.
     Message(M::Message),
-    /// What became of one key's part of a commit.
+    /// The outcome of a batch.
     Settled(M::Settled),
     /// A commit has ended; its keys are free, settled or not.
     Ended { number: u64, keys: Vec<M::Key> },
-    /// A key has paused for long enough after a refusal.
+    /// The pause of a key after a refusal is over.
     Paused(M::Key),
-    /// The next may begin: one has ended, or takes long.
+    /// The next piece of work in this lane may begin: the previous one has ended or takes long.
     Free(Lane),
 }
 
-/// What a committer does one after the other, unless one takes long.
+/// A kind of work that runs one piece after the other, unless a piece takes long.
 #[derive(Debug, Clone, Copy)]
 enum Lane {
     Commits,
     Background,
 }
 
-/// Where a committer gets its messages. It lives as long as somebody has its address.
+/// Sends messages to a committer. The committer lives as long as one of its handles.
 pub(in crate::store) struct Handle<M: Messages>(UnboundedSender<Event<M>>);
 
 impl<M: Messages> Handle<M> {
-    /// A new request. False, and lost, if the committer has ended: by a panic.
+    /// Sends a new request. Returns false, and the request is lost, if the committer has panicked.
     #[must_use]
     pub(in crate::store) fn request(&self, request: M::Request) -> bool {
         self.0.send(Event::Request(request)).is_ok()
     }
 
-    /// A request that a commit has taken and was settled without. It is committed before those that wait.
+    /// Returns a request that a commit has taken and not committed. It is committed before the waiting
+    /// requests.
     pub(in crate::store) fn put_back(&self, request: M::Request) {
-        // The committer outlives its commits: they hold its address.
+        // The committer outlives its commits, because they hold a handle.
         let _ = self.0.send(Event::PutBack(request));
     }
 
-    /// Something for the policy. False, and lost, if the committer has ended: by a panic.
+    /// Sends a message to the policy. Returns false, and the message is lost, if the committer has panicked.
     pub(in crate::store) fn send(&self, message: M::Message) -> bool {
         self.0.send(Event::Message(message)).is_ok()
     }
 
-    /// What became of a batch.
+    /// Reports the outcome of a batch.
     pub(in crate::store) fn settled(&self, settled: M::Settled) {
-        // The committer outlives its commits: they hold its address.
+        // The committer outlives its commits, because they hold a handle.
         let _ = self.0.send(Event::Settled(settled));
     }
 }
@@ -160,15 +163,16 @@ impl<M: Messages> Clone for Handle<M> {
 pub(in crate::store) struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
 
 impl<M: Messages> Committers<M> {
-    /// How many there are.
+    /// The number of committers.
     pub(in crate::store) const COUNT: usize = COMMITTERS;
 
-    /// Starts them, each with a policy of its own. They end when this is dropped, and what they do is done.
+    /// Starts the committers, each with its own policy. After this value is dropped they finish their work and
+    /// end.
     pub(in crate::store) fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
         Self(std::array::from_fn(|number| start(policy(number))))
     }
 
-    /// The committer of a key with this hash, always the same.
+    /// The committer of keys with this hash, always the same one.
     pub(in crate::store) fn by_hash(&self, hash: u64) -> &Handle<M> {
         &self.0[hash as usize % COMMITTERS]
     }
@@ -182,25 +186,25 @@ impl<M: Messages> std::fmt::Debug for Committers<M> {
 
 struct Committer<M: Messages, P: BatchPolicy<M>> {
     policy: P,
-    /// Its own address, which does not keep it alive.
+    /// Its own handle, which does not keep it alive.
     own: WeakUnboundedSender<Event<M>>,
     waiting: HashMap<M::Key, VecDeque<M::Request>>,
     /// Keys with waiting requests and no commit under way, in order of arrival.
     ready: VecDeque<M::Key>,
     busy: Busy<M::Key>,
     commits: u64,
-    /// Commits under way that are not parked: none or one.
+    /// Commits under way that are not parked: 0 or 1.
     committing: usize,
-    /// Background tasks under way that do not take long: none or one.
+    /// Background tasks under way that do not take long yet: 0 or 1.
     in_background: usize,
 }
 
-/// Starts a committer. It ends when every address of it is dropped.
+/// Starts a committer. It ends when all of its handles are dropped.
 fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
-    let (address, inbox) = unbounded_channel();
+    let (sender, inbox) = unbounded_channel();
     let committer = Committer {
         policy,
-        own: address.downgrade(),
+        own: sender.downgrade(),
         waiting: HashMap::new(),
         ready: VecDeque::new(),
         busy: HashMap::new(),
@@ -209,7 +213,7 @@ fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
         in_background: 0,
     };
     tokio::spawn(committer.run(inbox));
-    Handle(address)
+    Handle(sender)
 }
 
 impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
@@ -261,7 +265,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
 
     fn queue(&mut self, request: M::Request, push: impl FnOnce(&mut VecDeque<M::Request>, M::Request)) {
         let key = P::key(&request);
-        // Room for one: most keys have no second request waiting.
+        // Capacity 1: most keys have no second request waiting.
         let waiting = self.waiting.entry(key.clone()).or_insert_with(|| VecDeque::with_capacity(1));
         push(waiting, request);
         if waiting.len() == 1 && !self.busy.contains_key(&key) {
@@ -279,20 +283,20 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
     /// Releases a key after a random time.
     fn pause(&mut self, key: M::Key, refusals: u32) {
         let Some(own) = self.own.upgrade() else { return };
-        // Busy under a number of its own: the end of the commit that was refused does not release it.
+        // A new number, so that the end of the refused commit does not release the key.
         self.commits += 1;
         self.busy.insert(key.clone(), self.commits);
         tokio::spawn(async move {
             tokio::time::sleep(pause(refusals)).await;
-            // The committer cannot be gone: we hold its address.
+            // The committer still exists, because this task holds a handle.
             let _ = own.send(Event::Paused(key));
         });
     }
 
-    /// Commits what waits, as much as goes into one commit.
+    /// Commits waiting requests, as many as fit into one commit.
     fn commit(&mut self) {
         let Some(own) = self.own.upgrade().map(Handle) else {
-            // Nothing holds an address: no client waits.
+            // No handle exists, so no client waits.
             self.ready.clear();
             return;
         };
@@ -300,7 +304,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         let mut batches = Vec::new();
         let mut keys = Vec::new();
         let mut weight = 0;
-        while batches.len() < MOST_KEYS && weight < ENOUGH {
+        while batches.len() < MOST_KEYS && weight < FULL_WEIGHT {
             let Some(key) = self.ready.pop_front() else { break };
             if let Some((batch, more)) = self.next_batch(&key) {
                 weight += more;
@@ -313,8 +317,8 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
             return;
         }
         self.committing += 1;
-        let ending = Ending { number: self.commits, keys, address: own.clone() };
-        let turn = Turn { lane: Lane::Commits, address: own.clone() };
+        let ending = Ending { number: self.commits, keys, committer: own.clone() };
+        let turn = Turn { lane: Lane::Commits, committer: own.clone() };
         let commit = self.policy.commit(batches, own);
         tokio::spawn(patiently(turn, async move {
             let _ending = ending;
@@ -322,7 +326,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         }));
     }
 
-    /// The first of a key's requests for which somebody waits.
+    /// The next batch of a key, if a client still waits for one of its requests.
     fn next_batch(&mut self, key: &M::Key) -> Option<(P::Batch, usize)> {
         let waiting = self.waiting.get_mut(key)?;
         let mut batch = None;
@@ -339,18 +343,18 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         let Some(own) = self.own.upgrade().map(Handle) else { return };
         if let Some(task) = self.policy.background_task(&own) {
             self.in_background += 1;
-            tokio::spawn(patiently(Turn { lane: Lane::Background, address: own }, task));
+            tokio::spawn(patiently(Turn { lane: Lane::Background, committer: own }, task));
         }
     }
 }
 
-/// A random time, from half of what is the longest after this many refusals, at least one.
+/// A random pause between half of the longest pause after this many refusals (at least one) and all of it.
 fn pause(refusals: u32) -> Duration {
     let longest = PAUSE * 2_u32.pow((refusals - 1).min(MOST_DOUBLINGS));
     longest.mul_f64(rand::random_range(0.5..=1.0))
 }
 
-/// Runs `work` to its end, and gives up its turn when it takes long.
+/// Runs `work` to its end, but gives up its turn after [`PATIENCE`].
 async fn patiently<M: Messages>(turn: Turn<M>, work: impl Future<Output = ()>) {
     let mut work = std::pin::pin!(work);
     if tokio::time::timeout(PATIENCE, &mut work).await.is_err() {
@@ -359,29 +363,29 @@ async fn patiently<M: Messages>(turn: Turn<M>, work: impl Future<Output = ()>) {
     }
 }
 
-/// Tells the committer that the next may begin, also when this one panicked.
+/// When dropped, also by a panic, tells the committer that the next work of the lane may begin.
 struct Turn<M: Messages> {
     lane: Lane,
-    address: Handle<M>,
+    committer: Handle<M>,
 }
 
 impl<M: Messages> Drop for Turn<M> {
     fn drop(&mut self) {
-        // The committer cannot be gone: we hold its address.
-        let _ = self.address.0.send(Event::Free(self.lane));
+        // The committer still exists, because this value holds a handle.
+        let _ = self.committer.0.send(Event::Free(self.lane));
     }
 }
 
-/// Tells the committer that a commit has ended, also when it panicked.
+/// When dropped, also by a panic, tells the committer that a commit has ended.
 struct Ending<M: Messages> {
     number: u64,
     keys: Vec<M::Key>,
-    address: Handle<M>,
+    committer: Handle<M>,
 }
 
 impl<M: Messages> Drop for Ending<M> {
     fn drop(&mut self) {
         let keys = std::mem::take(&mut self.keys);
-        let _ = self.address.0.send(Event::Ended { number: self.number, keys });
+        let _ = self.committer.0.send(Event::Ended { number: self.number, keys });
     }
 }

@@ -1,4 +1,5 @@
-//! What the answer to an `update` command means: each statement stored, refused, or the whole unknown.
+//! What the answer to an `update` command means: a verdict for each statement, or that the outcome of the whole
+//! command is unknown.
 
 use std::collections::BTreeMap;
 
@@ -6,47 +7,48 @@ use mongodb::bson::{Bson, Document, Timestamp};
 
 use crate::store::whole;
 
-/// What an answer says.
+/// The meaning of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::store) enum Answer {
-    /// One verdict a statement, in their order; what is stored is stored durably.
+    /// The server has decided about every statement; what is stored is stored durably.
     Known {
+        /// One verdict for each statement, in their order.
         verdicts: Vec<Verdict>,
-        /// Which statements have inserted a document.
+        /// The indexes of the statements that inserted a document.
         upserted: Vec<usize>,
-        /// The cluster's time of the answer: a read from then on sees what refused a statement.
+        /// The cluster time of the answer. A read at this time or later sees what refused a statement.
         at: Option<Timestamp>,
     },
-    /// Anything may have happened.
+    /// Every statement may or may not be stored. The text says why that is not known.
     Unknown(String),
 }
 
 /// What became of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) enum Verdict {
-    /// It is applied.
+    /// It was applied.
     Stored,
-    /// It is refused, for good: a count never returns to an earlier value.
+    /// It was refused. That is final, because a count never returns to an earlier value.
     Refused,
-    /// It makes no document of ours, by our own mistake or another's: by what is there.
+    /// It would produce an invalid document. Either the statement is wrong or the stored document is.
     Malformed(String),
-    /// An earlier one of the same ordered command failed.
+    /// An earlier statement of the same ordered command failed.
     NotRun,
 }
 
 const DUPLICATE_KEY: i32 = 11000;
 const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
-/// BadValue, TypeMismatch, PathNotViable: a document whose fields are of other types than ours.
-const OF_ANOTHER_FORM: [i32; 3] = [2, 14, 28];
+/// BadValue, TypeMismatch, PathNotViable: fields of the stored document have unexpected types.
+const WRONG_TYPES: [i32; 3] = [2, 14, 28];
 
-/// Reads the answer to a command of `statements` statements.
+/// Judges the answer to a command of `statements` statements.
 pub(in crate::store) fn judge(reply: &Document, statements: usize, ordered: bool) -> Answer {
     if let Ok(error) = reply.get_document("writeConcernError") {
         return Answer::Unknown(format!("write concern error: {error}"));
     }
     let mut failed = BTreeMap::new();
     for error in reply.get_array("writeErrors").into_iter().flatten() {
-        match of_error(error) {
+        match judge_error(error) {
             Ok((index, verdict)) if index < statements => failed.insert(index, verdict),
             _ => return Answer::Unknown(format!("write error: {error}")),
         };
@@ -81,20 +83,20 @@ fn upserted(reply: &Document) -> Vec<usize> {
     upserted.filter_map(|item| number(item.as_document()?.get("index"))).collect()
 }
 
-fn of_error(error: &Bson) -> Result<(usize, Verdict), ()> {
+fn judge_error(error: &Bson) -> Result<(usize, Verdict), ()> {
     let error = error.as_document().ok_or(())?;
     let index = number(error.get("index")).ok_or(())?;
     match error.get_i32("code") {
         Ok(DUPLICATE_KEY) => Ok((index, Verdict::Refused)),
         Ok(DOCUMENT_VALIDATION_FAILURE) if only_the_count_is_wrong(error) => Ok((index, Verdict::Refused)),
         Ok(DOCUMENT_VALIDATION_FAILURE) => Ok((index, Verdict::Malformed(error.to_string()))),
-        Ok(code) if OF_ANOTHER_FORM.contains(&code) => Ok((index, Verdict::Malformed(error.to_string()))),
+        Ok(code) if WRONG_TYPES.contains(&code) => Ok((index, Verdict::Malformed(error.to_string()))),
         _ => Err(()),
     }
 }
 
-/// Whether the validator's `$expr` alone is not satisfied. The server explains a document that
-/// failed `{$jsonSchema, $expr}` as an `$and` of the clauses that failed.
+/// Whether only the validator's `$expr` is not satisfied. If a document fails `{$jsonSchema, $expr}`, the
+/// server reports an `$and` of the failed clauses.
 fn only_the_count_is_wrong(error: &Document) -> bool {
     let clauses = error
         .get_document("errInfo")

@@ -1,10 +1,10 @@
 //! Numbered commands: sessions whose writes the server applies at most once.
 //!
-//! A retryable write is a command with a session's id and a number, `txnNumber`. The server keeps
-//! the outcome of the session's latest number; the same command under the same number is answered
-//! with what was applied, and what had failed runs again. (MongoDB specification "Retryable
-//! Writes".) The driver's own retry is one attempt; ours goes on until a deadline, with identical
-//! content, because the same number with other content would be answered as if stored.
+//! A retryable write is a command with a session's id and a number, `txnNumber`. The server keeps the outcome
+//! of the session's latest number. When it receives the same command under the same number, it reports the
+//! statements that were applied and repeats those that had failed. (MongoDB specification "Retryable
+//! Writes".) The driver itself retries once; this module retries until a deadline. The content must be
+//! identical, because the server would answer other content under the same number as if it were stored.
 
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use super::reply::{self, Answer};
 use crate::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
 use crate::store::{Deadline, Error, Topology, error};
 
-/// Sessions at rest, for commands to take and give back.
+/// A pool of sessions for numbered commands.
 #[derive(Debug)]
 pub(in crate::store) struct Sessions {
     client: Client,
@@ -28,38 +28,38 @@ pub(in crate::store) struct Sessions {
     idle: Mutex<Vec<NumberedSession>>,
 }
 
-/// A session of the driver's with numbers of our own.
+/// A driver session with our own command numbers.
 ///
-/// It is never dropped into the driver's pool: the driver numbers its own writes from 1, and the
-/// server refuses a number below the session's latest. One that is given up is forgotten instead,
-/// which leaks some hundred bytes for each outcome that stayed unknown.
+/// It never returns to the driver's pool: the driver numbers its own writes from 1, and the server refuses a
+/// number below the session's latest. A session whose command has an unknown outcome is leaked instead, some
+/// hundred bytes each.
 #[derive(Debug)]
 struct NumberedSession {
     session: ManuallyDrop<ClientSession>,
     latest: i64,
 }
 
-/// A new session of the driver's may be one that it has used before, for a write that it numbered
-/// itself, from 1. Ours begin where it never gets.
+/// The first number. A session from the driver's pool may have served writes that the driver numbered from 1,
+/// so our numbers begin where the driver's never arrive.
 const FIRST_NUMBER: i64 = 1 << 40;
 
 /// A write command.
 #[derive(Debug)]
 pub(in crate::store) struct Command {
     collection: &'static str,
-    /// All but the statements.
+    /// The command without its statements.
     head: Document,
-    /// Under which name the command has its statements.
+    /// The name of the field that holds the statements.
     name: &'static CStr,
-    /// As they are sent, because a `Document` takes ten times the memory.
+    /// The statements in raw form, because a `Document` takes ten times the memory.
     statements: Result<RawArrayBuf, BsonError>,
     count: usize,
     ordered: bool,
 }
 
 impl Command {
-    /// Updates of a collection: in order, so that the first that fails is the last that runs, or each for
-    /// itself.
+    /// Updates of a collection. An `ordered` command stops at its first failure; otherwise each update runs
+    /// independently of the others.
     pub(in crate::store) fn update(
         collection: &'static str,
         updates: impl IntoIterator<Item = Bson>,
@@ -70,7 +70,7 @@ impl Command {
         Self::new(collection, head, cstr!("updates"), updates, ordered)
     }
 
-    /// New documents of a collection, each for itself.
+    /// Inserts documents into a collection, each independently of the others.
     pub(in crate::store) fn insert(
         collection: &'static str,
         documents: Vec<Document>,
@@ -92,7 +92,7 @@ impl Command {
         Self { collection, head, name, statements, count, ordered }
     }
 
-    /// Its bytes, under this number.
+    /// The command's bytes, with this number.
     fn bytes(self, number: Option<i64>) -> Result<RawDocumentBuf, BsonError> {
         let mut bytes = RawDocumentBuf::try_from(&self.head)?;
         bytes.append(self.name, self.statements?);
@@ -103,7 +103,8 @@ impl Command {
     }
 }
 
-/// A write concern: acknowledged once it is at majority and in its journals, within the deadline.
+/// The write concern of durable writes: acknowledged once they are in the journals of a majority, within the
+/// deadline.
 pub(in crate::store) fn durable(deadline: Deadline) -> Document {
     doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
 }
@@ -111,11 +112,11 @@ pub(in crate::store) fn durable(deadline: Deadline) -> Document {
 /// What became of a command.
 #[derive(Debug)]
 pub(in crate::store) enum Outcome {
-    /// The server has answered for good.
+    /// The server gave a final answer.
     Answered(Answer),
-    /// It was never sent, or was turned away before anything ran: nothing is stored.
+    /// The command was never sent, or was rejected before it ran: nothing is stored.
     NotSent(Error),
-    /// The deadline passed without an answer to trust. What was sent may yet apply once.
+    /// The deadline passed without a final answer. The command may still be applied once.
     Unknown,
 }
 
@@ -127,8 +128,8 @@ impl Sessions {
         Self { client, topology, idle: Mutex::default() }
     }
 
-    /// Runs a command until the server answers or the deadline passes. On a standalone server, which has
-    /// no numbers, there is one attempt.
+    /// Runs a command until the server gives a final answer or the deadline passes. A standalone server has no
+    /// numbers, so there it is one attempt.
     pub(in crate::store) async fn commit(
         self: &Arc<Self>,
         database: &Database,
@@ -140,7 +141,7 @@ impl Sessions {
         metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection).record(command.count as f64);
         let started = Instant::now();
         let replay = async move { sessions.replay(&database, command, deadline).await };
-        // A server that is frozen answers nothing: the task waits for it, we do not.
+        // A frozen server never answers: the spawned task waits for it, this one does not.
         let outcome = deadline.spawn(replay).await.unwrap_or(Outcome::Unknown);
         metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
             .record(started.elapsed().as_secs_f64());
@@ -157,7 +158,7 @@ impl Sessions {
             session.latest += 1;
             session.latest
         });
-        // Once: each replay is the same bytes.
+        // Encoded once: each replay sends identical bytes.
         let command = match command.bytes(number) {
             Ok(command) => command,
             Err(error) => {
@@ -174,7 +175,7 @@ impl Sessions {
                     self.idle().push(session);
                     return Outcome::Answered(answer);
                 }
-                Err(error) if attempt == 0 && ran_nowhere(error) => {
+                Err(error) if attempt == 0 && never_ran(error) => {
                     self.idle().push(session);
                     return Outcome::NotSent(error.into());
                 }
@@ -183,7 +184,7 @@ impl Sessions {
             metrics::counter!(RETRIES, "collection" => collection, "cause" => "unknown_outcome").increment(1);
             tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
             deadline.back_off(attempt).await;
-            // Nothing is sent any more once every client has been told that the outcome is unknown.
+            // After the deadline nothing is sent: every client has been answered that the outcome is unknown.
             if self.topology == Topology::Standalone || deadline.passed() {
                 return Outcome::Unknown;
             }
@@ -204,8 +205,8 @@ impl Sessions {
     }
 }
 
-/// Whether a first attempt ended before any server began with the command.
-fn ran_nowhere(error: &mongodb::error::Error) -> bool {
+/// Whether a first attempt ended before any server began to run the command.
+fn never_ran(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::ServerSelection { .. })
         || error::code(error) == Some(UNAUTHORIZED)
 }

@@ -10,26 +10,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::store::{COMMAND, COMMIT, Deadline};
 
-/// How long a request may wait for its first commit: long enough for a queue that is full.
+/// How long a request may wait for its first commit: long enough to get through a full queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// A committer answers before the deadline of its commit. A client waits this much longer than its own.
+/// How much longer than its own deadline a client waits. A committer answers before the deadline of its commit.
 const GRACE: Duration = Duration::from_secs(1);
 
-// A request that has waited as long as it may has enough time left for a commit.
+// After the longest wait a request still has enough time for a commit.
 const _: () = assert!(LONGEST_WAIT.as_secs() + COMMIT.as_secs() <= COMMAND.as_secs());
 
-/// One key may hold this part of a queue.
-const PART_OF_A_KEY: usize = 4;
+/// One key may hold a queue's size divided by this.
+const KEY_DIVISOR: usize = 4;
 
-/// Maps of what keys hold, so that requests of different keys rarely wait for one lock.
+/// How many maps hold the units by key. With several maps, requests of different keys rarely wait for one lock.
 const SHARDS: usize = 16;
 
 const WAITING: u8 = 0;
 const TAKEN: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// What may wait at once, in units of its own. Its clones are one queue.
+/// A limit on the requests that wait at once, in units that the user of the queue defines. Clones share the
+/// limit.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Queue(Arc<Inner>);
 
@@ -37,65 +38,65 @@ pub(in crate::store) struct Queue(Arc<Inner>);
 struct Inner {
     free: Semaphore,
     size: u32,
-    /// Units by key, of keys that hold any.
+    /// The units of each key that holds any.
     held: [Mutex<HashMap<u64, usize>>; SHARDS],
-    /// The least that a request must have left when a commit takes it.
+    /// The least time that a request must have left when a commit takes it.
     commit: Duration,
-    /// The name of the metric of what waits.
+    /// The name of the metric that counts the waiting units.
     gauge: &'static str,
 }
 
-/// Units of a queue that one key holds, for as long as this lives.
+/// Units of a queue that one key holds until this value is dropped.
 #[derive(Debug)]
 pub(in crate::store) struct Room {
     queue: Queue,
     key: u64,
     units: usize,
-    /// A part of what some requests may have together.
-    _part: Option<OwnedSemaphorePermit>,
+    /// Units of a second limit, which applies to some requests together.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Full {
-    /// The queue holds as much as it may.
+    /// The queue is full.
     Queue,
-    /// This key holds as much of it as a key may.
+    /// This key holds as much of the queue as one key may.
     Key,
 }
 
 impl Room {
-    /// The same, holding a part of what its like may have together.
+    /// The same room, which also holds `permit` until it is dropped.
     #[must_use]
-    pub(in crate::store) fn with(mut self, part: OwnedSemaphorePermit) -> Self {
-        self._part = Some(part);
+    pub(in crate::store) fn with(mut self, permit: OwnedSemaphorePermit) -> Self {
+        self._permit = Some(permit);
         self
     }
 }
 
 impl Queue {
-    /// For `size` units. A request with less time left than `commit` is not committed.
+    /// A queue for `size` units. A request with less time left than `commit` is not committed.
     pub(in crate::store) fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
         let size = u32::try_from(size.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let free = Semaphore::new(size as usize);
         Self(Arc::new(Inner { free, size, held: Default::default(), commit, gauge }))
     }
 
-    /// How many units may wait at once: a request of more never has room.
+    /// How many units may wait at once. A request of more units never has room.
     pub(in crate::store) fn size(&self) -> usize {
         self.0.size as usize
     }
 
     /// The most units that one key may hold, unless a single request has more.
     pub(in crate::store) fn most_of_a_key(&self) -> usize {
-        (self.0.size as usize / PART_OF_A_KEY).max(1)
+        (self.0.size as usize / KEY_DIVISOR).max(1)
     }
 
-    /// Room for `units` of one key, which holds at most `most` of them then. A key that holds nothing may
-    /// have more, so that every request fits that fits into the queue.
+    /// Takes room for `units` of one key, which may then hold at most `most` units. A key that holds nothing
+    /// may take more, so every request that fits into the queue has room then.
     ///
     /// # Errors
-    /// There is not as much.
+    /// There is not enough room.
     pub(in crate::store) fn room(&self, key: u64, units: usize, most: usize) -> Result<Room, Full> {
         let mut held = self.held(key);
         let own = held.entry(key).or_default();
@@ -110,7 +111,7 @@ impl Queue {
         };
         permit.forget();
         metrics::gauge!(self.0.gauge).increment(units as f64);
-        Ok(Room { queue: self.clone(), key, units, _part: None })
+        Ok(Room { queue: self.clone(), key, units, _permit: None })
     }
 
     fn give_back(&self, key: u64, units: usize) {
@@ -126,10 +127,10 @@ impl Queue {
         self.0.held[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
-    /// requests find no room meanwhile.
+    /// Waits until the queue is empty, including the requests of clients that have disconnected. New requests
+    /// find no room meanwhile.
     pub(in crate::store) async fn drain(&self) {
-        // Never closed: an error cannot be.
+        // Acquiring fails only if the semaphore is closed, and it never is.
         let _ = self.0.free.acquire_many(self.0.size).await;
     }
 }
@@ -143,7 +144,7 @@ impl Drop for Room {
     }
 }
 
-/// The request's half.
+/// The committer's half of a waiting request.
 #[derive(Debug)]
 pub(in crate::store) struct Ticket<A> {
     deadline: Deadline,
@@ -152,11 +153,11 @@ pub(in crate::store) struct Ticket<A> {
     room: Room,
 }
 
-/// The client's half.
+/// The client's half of a waiting request.
 #[derive(Debug)]
 pub(in crate::store) struct Pending<A> {
     deadline: Deadline,
-    /// The least that is left of it when a commit takes the request.
+    /// The least time that must be left when a commit takes the request.
     commit: Duration,
     state: Arc<AtomicU8>,
     answered: oneshot::Receiver<A>,
@@ -165,14 +166,14 @@ pub(in crate::store) struct Pending<A> {
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum NoAnswer {
-    /// It has waited too long for a commit, and will not get into one any more.
+    /// The request has waited too long for a commit and will not get into one.
     Withdrawn,
-    /// It got into a commit of which nothing was heard before its own deadline.
+    /// The request got into a commit that gave no answer before the request's own deadline.
     Lost,
 }
 
 impl<A> Ticket<A> {
-    /// Both halves. `deadline` is shortened to one command's.
+    /// Creates both halves. `deadline` is shortened to [`COMMAND`] from now.
     pub(in crate::store) fn new(deadline: Deadline, room: Room) -> (Self, Pending<A>) {
         let deadline = deadline.or_within(COMMAND);
         let state = Arc::new(AtomicU8::new(WAITING));
@@ -186,12 +187,12 @@ impl<A> Ticket<A> {
         self.deadline
     }
 
-    /// Whether too little time is left to commit it.
+    /// Whether too little time is left to commit the request.
     pub(in crate::store) fn is_late(&self) -> bool {
         self.deadline.remaining() < self.room.queue.0.commit
     }
 
-    /// Takes the request out of the queue for good; false when its client was told that it waited too
+    /// Takes the request for a commit. Returns false if its client was already answered that it waited too
     /// long.
     pub(in crate::store) fn take(&self) -> bool {
         match self.state.compare_exchange(WAITING, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
@@ -201,16 +202,16 @@ impl<A> Ticket<A> {
     }
 
     pub(in crate::store) fn answer(self, answer: A) {
-        // Before the answer, so that the client's next request finds it.
+        // The room is free before the answer, so that the client's next request can take it.
         drop(self.room);
-        // A client that has hung up is not there to be told.
+        // Fails if the client has disconnected.
         let _ = self.answer.send(answer);
     }
 }
 
 impl<A> Pending<A> {
-    /// Waits for the answer: for a first commit at most [`LONGEST_WAIT`], and only while enough time is left
-    /// for one; then to the deadline.
+    /// Waits for the answer. The wait for a first commit is at most [`LONGEST_WAIT`] and ends when too little
+    /// time is left for a commit; once a commit has taken the request, the wait lasts until the deadline.
     ///
     /// # Errors
     /// See [`NoAnswer`].

@@ -1,4 +1,4 @@
-//! Appends: into the queue, and from the committer's answer to the caller's.
+//! Appends: a request enters the queue, and the committer's answer becomes the caller's.
 
 use super::engine::Trades;
 use super::outcome::{AppendError, Cause, Progress};
@@ -9,13 +9,14 @@ use crate::store::group_commit::{Full, NoAnswer, Pending, Room, Ticket};
 use crate::store::{COMMAND, Deadline, Error};
 
 impl Trades {
-    /// Stores trades at the end of a history, in their order; at least one trade.
+    /// Stores at least one trade at the end of a history, in the given order.
     ///
-    /// It goes on to its end when the caller stops waiting. `deadline` is shortened to one
+    /// The append goes on to its end even if the caller stops waiting. `deadline` is shortened to one
     /// command's.
     ///
     /// # Errors
-    /// See [`AppendError`]; what it does not call unknown is stored exactly once, or not at all.
+    /// See [`AppendError`]. Each trade that the error does not count as unknown is stored exactly once or not
+    /// at all.
     pub async fn append(
         &self,
         customer: CustomerId,
@@ -27,13 +28,13 @@ impl Trades {
         self.enqueue(Request::new(customer, trades, ticket), pending).await
     }
 
-    /// The most trades of an upload in one append.
+    /// The most trades that an upload may append at once.
     pub fn most_of_an_upload(&self) -> usize {
         UploadQuota::most_at_once(&self.0.queue)
     }
 
-    /// As [`Trades::append`], but waits for room, and has a command's time from then on. At most
-    /// [`Trades::most_of_an_upload`].
+    /// Same as [`Trades::append`] for at most [`Trades::most_of_an_upload`] trades, but waits for room in the
+    /// queue. The time for one command starts when there is room.
     ///
     /// # Errors
     /// See [`AppendError`].
@@ -49,6 +50,8 @@ impl Trades {
         self.enqueue(Request::new(customer, trades, ticket), pending).await
     }
 
+    /// Waits for room in the queue for a part of an upload.
+    ///
     /// # Errors
     /// There was no room for too long, or the upload was stopped.
     pub(super) async fn room_of_an_upload(
@@ -60,8 +63,10 @@ impl Trades {
         self.0.upload_quota.room(&self.0.queue, customer, trades, waiting).await
     }
 
+    /// Takes room in the queue.
+    ///
     /// # Errors
-    /// The queue is full.
+    /// The queue is full, or the customer's part of it.
     pub(super) fn room(&self, customer: CustomerId, trades: usize) -> Result<Room, Full> {
         let queue = &self.0.queue;
         queue.room(customer.get(), trades, queue.most_of_a_key())

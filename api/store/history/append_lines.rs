@@ -1,12 +1,13 @@
-//! Keyed uploads: any number of lines, appended in parts; [`super::dedup`] says why each line is stored once.
+//! Keyed uploads: any number of lines, appended in parts. [`super::dedup`] explains why each line is stored
+//! once.
 //!
-//! The record is that of any keyed request, with one fingerprint for all uploads: what an upload asks for
-//! is not known before its end. It is touched now and then while the upload goes on, and made again from what the
-//! upload knows of it where it has expired: the machine may have slept meanwhile.
+//! An upload has a record as any keyed request has. All uploads have the same fingerprint, because the content
+//! of an upload is not known before its end. The record is touched at intervals while the upload goes on. If it
+//! has expired, for example because the machine slept, it is created again from what the upload knows of it.
 //!
-//! Each part begins its search where that of the part before has ended, so that an upload sent again
-//! reads what it has stored once. At the end of the history it needs no search any more, but for what
-//! others add, which committers look at.
+//! The search of each part begins where the search of the previous part ended, so a repeated upload reads what
+//! it has stored only once. At the end of the history the upload itself needs no further search; committers
+//! search what other writers add.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +26,13 @@ use crate::domain::{CustomerId, IdempotencyKey, Instant, TradeDraft};
 use crate::store::group_commit::Ticket;
 use crate::store::{COMMAND, Deadline, Error};
 
-/// The record is touched this often: far more often than it could expire.
+/// How often the record is touched: far more often than it could expire.
 const TOUCH: Duration = Duration::from_secs(300);
 
-/// How long the search of one part may take: it may have to read a long history that others have written.
+/// How long the search of one part may take. It may have to read a long history that other writers have added.
 const SEARCH: Duration = Duration::from_secs(300);
 
-/// What an upload has come to in one history. Holds no trades.
+/// The progress of an upload in one history. It holds no trades.
 #[derive(Debug)]
 pub struct UploadedSoFar {
     customer: CustomerId,
@@ -41,33 +42,34 @@ pub struct UploadedSoFar {
 
 #[derive(Debug)]
 struct Begun {
-    /// Of lines that have none.
+    /// The date of lines that have no date of their own.
     date: Instant,
-    /// None of the upload's lines is at or before this `seq`.
+    /// All of the upload's lines are after this `seq`.
     from: u64,
-    /// Lines that were not asked for yet are behind this `seq`, where they are.
+    /// The lines still to come, if they are stored, are after this `seq`.
     looked: u64,
-    /// Whether the end of the history was met.
+    /// Whether the search has reached the end of the history.
     at_end: bool,
-    /// When the record was touched, in milliseconds of the server's clock, where it tells the time.
+    /// When the record was last touched, in milliseconds of the server's clock. `None` if that clock is not
+    /// known.
     touched: Option<i64>,
 }
 
 impl UploadedSoFar {
-    /// Of an upload that has not begun in this history.
+    /// The progress of an upload that has not begun in this history.
     pub fn nothing(customer: CustomerId, key: IdempotencyKey) -> Self {
         Self { customer, key, begun: None }
     }
 }
 
 impl Trades {
-    /// Stores lines of a keyed upload at the end of a history, but for those that an earlier attempt has
-    /// stored or passed by. Their numbers ascend, also from call to call; at least one line. `now` is when
-    /// the upload came.
+    /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has stored
+    /// or skipped. `lines` has at least one and at most [`Trades::most_of_an_upload`] lines. Their numbers
+    /// ascend, also from call to call. `now` is the time at which the upload arrived.
     ///
-    /// After a failure the lines that have no end may be given again, also where the outcome is unknown.
-    /// It waits for room in the queue; at most [`Trades::most_of_an_upload`] lines. When it is told to stop it
-    /// sends nothing any more, and only waits for what it has sent.
+    /// After a failure, the lines without an end may be given again, even if their outcome is unknown. The call
+    /// waits for room in the queue. When it is stopped, it sends nothing more and only waits for what it has
+    /// sent.
     pub async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
@@ -130,16 +132,16 @@ impl Trades {
         let answer = self.enqueue(request, pending).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
-            // What was appended, perhaps, is to be found.
+            // Lines with an unknown outcome may be stored: the next search must look for them.
             Err(_) => begun.at_end = false,
         }
-        // What is stored is answered in any case. The next part tries to touch the record again.
+        // An error here does not change the answer. The next part tries to touch the record again.
         let _ = self.keep_record(so_far, now, &waiting.stop).await;
         answer
     }
 
-    /// Makes the record of an upload that begins, or touches it when that is due. What it was found to be, where
-    /// the upload begins.
+    /// Creates the record of an upload that begins, or touches the record when that is due. Returns the
+    /// registered record if the upload begins here.
     async fn keep_record(
         &self,
         so_far: &mut UploadedSoFar,
@@ -173,15 +175,15 @@ impl Trades {
 }
 
 impl Begun {
-    /// Whether the record is to be touched. The server's clock decides: this machine's stops while it sleeps. A
-    /// standalone server tells no time, and keeps no promise.
+    /// Whether the record must be touched. The server's clock decides, because this machine's clock stops while
+    /// the machine sleeps. A standalone server reports no time; nothing is promised there.
     fn is_due(&self, now: Option<i64>) -> bool {
         let since = |(touched, now): (i64, i64)| now - touched > TOUCH.as_millis() as i64;
         self.touched.zip(now).is_some_and(since)
     }
 }
 
-/// What stores no trade may be cut off.
+/// Runs work that stores no trade, and drops it when `stop` is cancelled.
 async fn unless<T>(
     stop: &CancellationToken,
     work: impl Future<Output = Result<T, Error>>,

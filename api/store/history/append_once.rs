@@ -1,4 +1,4 @@
-//! A keyed append, from its request to its answer; [`dedup`](super::dedup) says why it is stored once.
+//! A keyed append, from its request to its answer. [`dedup`](super::dedup) explains why it is stored once.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::metric::KEYED_APPENDS;
 use crate::store::group_commit::{Answer, Outcome, Ticket};
 use crate::store::{Deadline, Error};
 
-/// How long a key may take to be registered: what is left then is enough for a commit.
+/// How long the registration of a key may take. The time left afterwards is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);
 
-/// One attempt.
+/// One attempt at a keyed append.
 struct Attempt {
     trades: Trades,
     customer: CustomerId,
@@ -31,15 +31,15 @@ struct Attempt {
 }
 
 impl Trades {
-    /// Stores trades at the end of a history, at least one, unless a request with the same key has
-    /// stored them already. `now` is when the request came.
+    /// Stores at least one trade at the end of a history, unless a request with the same key has already stored
+    /// the trades. `now` is the time at which the request arrived.
     ///
-    /// It goes on to its end when the caller stops waiting. Also returned is when the first request with the key came: the
-    /// date of its trades that have none.
+    /// The append goes on to its end even if the caller stops waiting. Also returns when the first request with the key
+    /// arrived: trades without a date get this one.
     ///
     /// # Errors
-    /// See [`AppendError`]. The same request with the same key may be sent again after any of them but
-    /// [`Cause::KeyReused`], and is still stored once.
+    /// See [`AppendError`]. After any error except [`Cause::KeyReused`] the same request may be sent again with
+    /// the same key, and is still stored once.
     pub async fn append_once(
         &self,
         customer: CustomerId,
@@ -50,8 +50,8 @@ impl Trades {
     ) -> Result<(Progress, Instant), AppendError> {
         let count = drafts.len();
         let attempt = Attempt { trades: self.clone(), customer, key, drafts, deadline };
-        // Each of its steps keeps the deadline. In a task of its own, because a client that hangs up
-        // would cut it off between two steps.
+        // A separate task, because a client that disconnects would otherwise stop the attempt between two
+        // steps. Each step keeps the deadline.
         let outcome = match tokio::spawn(attempt.run(now)).await {
             Ok(outcome) => outcome,
             Err(_panicked) => {
@@ -116,7 +116,7 @@ impl Attempt {
         }
     }
 
-    /// Answers what an earlier request has stored, once that is in the record, durably.
+    /// Stores the outcome of an earlier request durably in the record, then answers it.
     async fn tell(
         &self,
         id: RecordId,
@@ -141,7 +141,8 @@ impl Attempt {
     }
 }
 
-/// Registers a key with its record, where none is there; or `keeps` the record of a request that is under way.
+/// Registers a key: inserts its record unless there is one. With `keeps`, keeps the record of a request that is
+/// under way.
 pub(super) async fn register_key(
     trades: &Trades,
     customer: CustomerId,
@@ -162,8 +163,8 @@ pub(super) async fn register_key(
 }
 
 impl Trades {
-    /// Looks for trades in all that there is, which may be long, in no committer's way. A repeat that fails
-    /// before its end goes on where this one has come to.
+    /// Searches the whole history, which may be long, without blocking a committer. If this attempt fails
+    /// before its end, a repeat goes on where it stopped.
     pub(super) async fn find(
         &self,
         customer: CustomerId,

@@ -1,5 +1,5 @@
-//! Merging: what many requests to one customer become in one commit, and what its outcome means to
-//! each of them. No database here.
+//! Merging: many requests of one customer become one part of a commit, and the outcome of the commit becomes
+//! the outcome of each request. This file does not use the database.
 
 use mongodb::bson::Timestamp;
 
@@ -14,58 +14,58 @@ use crate::metric::RETRIES;
 use crate::store::Error;
 use crate::store::group_commit::Verdict;
 
-/// Refusals after which a request gives up. With `n` processes appending to one customer an attempt
-/// wins about once in `n` times, so that ten processes lose so often in a row once in 10^4 appends.
+/// After this many refusals a request fails. If `n` processes append to one customer, an attempt succeeds about
+/// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.
 const MOST_ATTEMPTS: u32 = 100;
 
-/// Trades of one customer in one commit, unless a single request has more. Ten more would open one
-/// more bucket in the same ordered command: a bound only keeps commands short.
+/// The most trades of one customer in one commit, unless a single request has more. More trades would only open
+/// more buckets in the same ordered command; the bound keeps commands short.
 pub(super) const MOST_TRADES: usize = 2_000;
 
 /// One customer's part of a commit: its requests in order of arrival, as one append.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) customer: CustomerId,
-    /// The known tail; where it is not in the catalog it is read first.
+    /// The known tail. A tail that is not in the catalog is read first.
     pub(super) tail: Known,
     pub(super) requests: Vec<Request>,
     pub(super) statements: Vec<Statement>,
-    /// Whether the keys of what is stored are worth remembering.
+    /// Whether the keys of the stored trades are to be remembered.
     pub(super) keyed: bool,
 }
 
 /// What is known of a tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing; what is read must be no older than this, where it says something.
+    /// Nothing is known. If a time is given, the tail must be read at this time or later.
     Nothing(Option<Timestamp>),
-    /// This is it, or the history is empty.
+    /// The tail; `None` if the history is empty.
     Tail(Option<Tail>),
 }
 
-/// What a committer does with a customer after a commit.
+/// The outcome of a batch, for its committer.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) customer: CustomerId,
     /// The new tail, if it is known.
     pub(super) tail: Option<Tail>,
-    /// Requests to be placed anew, before any other of the customer.
+    /// Requests to place again, before any other request of the customer.
     pub(super) again: Vec<Request>,
-    /// What was stored, where its keys are worth remembering.
+    /// The stored trades' keys, if they are to be remembered.
     pub(super) run: Option<Run>,
-    /// Requests of which all is stored. They are answered when the committer knows the new tail, so that
-    /// a client's next request finds it.
+    /// Requests that are completely stored. They are answered after the committer knows the new tail, so that a
+    /// client's next request finds it.
     pub(super) done: Vec<Request>,
 }
 
 impl Batch {
-    /// Takes out the requests whose searches are too far behind `last` to be brought up to date in a commit.
+    /// Removes the requests whose searches are too far behind `last` to catch up within a commit.
     pub(super) fn take_far_behind(&mut self, last: u64) -> Vec<Request> {
         let too_far = last.saturating_sub(NEAR);
         self.requests.extract_if(.., |request| request.is_behind(too_far)).collect()
     }
 
-    /// The searches that have not come as far as `last`.
+    /// The searches that have not reached `last`.
     pub(super) fn searches_behind(&mut self, last: u64) -> Searches {
         let behind = self.behind(last);
         behind
@@ -74,7 +74,7 @@ impl Batch {
             .collect()
     }
 
-    /// The same searches have gone on, or have failed.
+    /// Takes the result of [`Batch::searches_behind`]: the searches have advanced, or have failed.
     pub(super) fn found(&mut self, last: u64, found: Result<Searches, Error>) {
         match found {
             Ok(found) => {
@@ -97,11 +97,14 @@ impl Batch {
         self.requests.iter_mut().filter(move |request| request.is_behind(last))
     }
 
-    /// Lays the trades out behind the tail. Without a plan the requests are answered, as are those whose
-    /// trades are all there.
+    /// Plans the statements that append the trades after the tail. Requests whose trades are all stored are
+    /// answered.
+    ///
+    /// # Errors
+    /// The outcome of the batch, if no trade is left to store or the history has no second left.
     pub(super) fn plan(mut self, tail: Option<Tail>, now: Instant) -> Result<Self, Box<Settled>> {
-        let (there, rest): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
-        there.into_iter().for_each(Request::succeed);
+        let (placed, rest): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
+        placed.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
             let (customer, again, done) = (self.customer, Vec::new(), Vec::new());
@@ -118,12 +121,12 @@ impl Batch {
         }
     }
 
-    /// All trades still to be placed, in order: what the statements' ranges count.
+    /// All trades still to be placed, in order. The statements' ranges are indexes into them.
     pub(super) fn items(&self) -> impl Iterator<Item = Item<'_>> {
         self.requests.iter().flat_map(Request::items)
     }
 
-    /// The commit was answered, with a verdict for each statement.
+    /// Settles the batch after the server has answered with a verdict for each statement.
     pub(super) fn settle(mut self, verdicts: &[Verdict], at: Option<Timestamp>) -> Settled {
         let stored = verdicts.iter().take_while(|verdict| **verdict == Verdict::Stored).count();
         let ranges: Vec<_> = self.statements[..stored].iter().map(Statement::range).collect();
@@ -138,7 +141,7 @@ impl Batch {
         match verdicts.get(stored) {
             None => Settled { customer: self.customer, tail, again, run, done },
             Some(Verdict::Malformed(detail)) => {
-                // Whose trade it is cannot be told where several are merged: each goes alone then.
+                // If several requests are merged, the cause cannot be assigned to one: each is then sent alone.
                 if let [_] = again[..] {
                     let cause =
                         || Error::Internal(format!("the validator refuses our own bucket: {detail}")).into();
@@ -163,14 +166,14 @@ impl Batch {
         }
     }
 
-    /// The keys of the trades in these ranges, which a command has stored.
+    /// The keys of the stored trades, which have these ranges.
     fn run(&self, ranges: &[SeqRange]) -> Option<Run> {
         let first = ranges.first().filter(|_| self.keyed)?.first.get();
         let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
         Some(Run { first, keys: self.items().take(count).map(|item| item.key).collect() })
     }
 
-    /// The deadline passed without an answer to trust.
+    /// Settles the batch after the deadline has passed without a final answer.
     pub(super) fn unknown(self) -> Settled {
         for request in self.requests {
             let unknown = request.rest().len();
@@ -179,14 +182,14 @@ impl Batch {
         Settled { customer: self.customer, tail: None, again: Vec::new(), run: None, done: Vec::new() }
     }
 
-    /// Nothing was sent.
+    /// Settles the batch if nothing was sent.
     pub(super) fn fail(self, cause: impl Fn() -> Cause) -> Settled {
         self.requests.into_iter().for_each(|request| request.fail(0, cause()));
         Settled { customer: self.customer, tail: None, again: Vec::new(), run: None, done: Vec::new() }
     }
 }
 
-/// Deals what is stored out to the requests, in their order.
+/// Assigns the stored ranges to the requests, in their order.
 fn assign(requests: &mut [Request], ranges: &[SeqRange]) {
     let mut requests = requests.iter_mut().filter(|request| !request.rest().is_empty());
     let mut current = requests.next();
@@ -194,8 +197,8 @@ fn assign(requests: &mut [Request], ranges: &[SeqRange]) {
         let mut first = range.first;
         while let Some(request) = current.as_deref_mut().filter(|_| first <= range.last) {
             let wanted = request.rest().len();
-            let there = (range.last.get() - first.get() + 1) as usize;
-            let count = wanted.min(there);
+            let available = (range.last.get() - first.get() + 1) as usize;
+            let count = wanted.min(available);
             request.place(SeqRange { first, last: first.plus(count - 1) });
             first = first.plus(count);
             if count == wanted {

@@ -4,26 +4,26 @@ use mongodb::bson::{Document, doc};
 
 use crate::domain::CustomerId;
 
-/// The `_id` of a bucket: `customerId_second`, the second in ten digits, zero-padded, so that the
-/// order of the texts is the order of the seconds.
+/// The `_id` of a bucket: `customerId_second`. The second has ten digits, zero-padded, so the order of the
+/// texts is the order of the seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BucketId {
-    /// Whose bucket.
+    /// The customer whose bucket this is.
     pub customer: CustomerId,
     /// The bucket second: at most [`BucketId::LAST_SECOND`].
     pub second: u64,
 }
 
 impl BucketId {
-    /// The last second that ten digits hold, in the year 2286.
+    /// The greatest second with ten digits, in the year 2286.
     pub const LAST_SECOND: u64 = 9_999_999_999;
 
     /// A filter for exactly the buckets of `customer`.
     ///
-    /// The regular expression is the manual's; on a clustered collection it alone would be a scan
-    /// of everything, and the range bounds the scan. `:` follows `9` in ASCII, so that no bucket has
-    /// the upper bound as its `_id`, and it need not be exclusive, which some servers get wrong
-    /// (SERVER-121822). `customerId` targets one shard.
+    /// The regular expression comes from the manual. Alone it would scan the whole clustered collection; the
+    /// range bounds the scan. `:` follows `9` in ASCII, so no bucket has the upper bound as its `_id`. So the
+    /// bound need not be exclusive; some servers get exclusive bounds wrong (SERVER-121822). `customerId`
+    /// targets one shard.
     pub(super) fn all_of(customer: CustomerId) -> Document {
         doc! {
             "customerId": customer.get() as i64,
@@ -48,7 +48,7 @@ impl BucketId {
         }
     }
 
-    /// The second of `id`, when it is a bucket of `customer`.
+    /// Parses `id`. `None` if it is not the `_id` of a bucket of `customer`.
     pub(super) fn parse(id: &str, customer: CustomerId) -> Option<Self> {
         let second = id.strip_prefix(&customer.to_string())?.strip_prefix('_')?;
         let digits = second.len() == 10 && second.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,7 +1,8 @@
-//! The tails of recently active customers: a cache, bounded by count, least recently used out first.
+//! The tails of recently active customers: a cache, bounded by count, that evicts the least recently used
+//! first.
 //!
-//! Losing it, or sharing the database with other instances, changes no result: a statement from a
-//! tail that has moved on is refused, and costs one more read.
+//! If the cache is lost, or other instances write to the same database, no result changes: a statement from an
+//! old tail is refused and costs one more read.
 
 use std::hash::RandomState;
 
@@ -15,7 +16,7 @@ use crate::domain::CustomerId;
 pub(super) struct Catalog(LruCache<CustomerId, Tail, RandomState>);
 
 impl Catalog {
-    /// Of at most `capacity` customers, at least 1.
+    /// A cache of at most `capacity` customers, at least 1.
     pub(super) fn new(capacity: usize) -> Self {
         Self(LruCache::with_hasher(capacity.max(1), RandomState::new()))
     }
@@ -24,7 +25,7 @@ impl Catalog {
         self.0.len()
     }
 
-    /// The customer's tail, which is now the most recently used.
+    /// The customer's tail, which becomes the most recently used.
     pub(super) fn get(&mut self, customer: CustomerId) -> Option<Tail> {
         self.0.get(&customer).copied()
     }
@@ -34,7 +35,7 @@ impl Catalog {
         self.0.insert(tail.id.customer, tail);
     }
 
-    /// Forgets a tail that may have moved on.
+    /// Forgets a tail that may be out of date.
     pub(super) fn forget(&mut self, customer: CustomerId) {
         self.0.remove(&customer);
     }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list in order of use.
+        /// Compares the cache with a list in order of use.
         #[test]
         fn does_what_a_list_would_do(steps in prop::collection::vec((0_u8..3, 1_u64..8, 1_u64..100), 1..200)) {
             let mut catalog = Catalog::new(4);

@@ -1,8 +1,8 @@
-//! Keyed requests whose searches are far behind a tail: they catch up beside the commits.
+//! Keyed requests whose searches are far behind a tail catch up beside the commits.
 //!
-//! That is so where the catalog knew an old tail, and another instance has written a long history since. As a
-//! rule no other attempt has found the record of such a request; then its `from` is raised to the tail, and
-//! nothing has to be read. Otherwise all of the history from there on is looked at.
+//! A search is far behind if the catalog knew an old tail and another instance has written many trades since.
+//! Usually no other attempt has found the record of such a request: then `from` of the record is raised to the
+//! tail, and nothing has to be read. Otherwise the whole history after `from` is searched.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::domain::CustomerId;
 use crate::store::group_commit::Handle;
 use crate::store::{Deadline, Error};
 
-/// Brings the searches of these requests of one customer up to `last`, the total of a known tail, and puts the requests
-/// back at the front of the queue, in their order. Meanwhile others are committed.
+/// Advances the searches of these requests of one customer to `last`, the total of a known tail. Then puts the
+/// requests back at the front of the queue, in their order. Other requests are committed meanwhile.
 pub(super) async fn catch_up(
     connection: Arc<Connection>,
     customer: CustomerId,
@@ -26,17 +26,17 @@ pub(super) async fn catch_up(
     confirm_from(&connection, customer, &mut requests, last).await;
     while requests.iter().any(|request| request.is_behind(last)) {
         for request in requests.extract_if(.., |request| request.deadline().passed()) {
-            request.fail(0, Error::Unavailable("no search has ended in time".to_owned()).into());
+            request.fail(0, Error::Unavailable("the search did not end in time".to_owned()).into());
         }
         let Some(deadline) = requests.iter().map(Request::deadline).max() else { return };
-        if let Err(error) = look_on(&connection, customer, &mut requests, last, deadline).await {
+        if let Err(error) = search_on(&connection, customer, &mut requests, last, deadline).await {
             return requests.into_iter().for_each(|request| request.fail(0, error.clone().into()));
         }
     }
     requests.into_iter().rev().for_each(|request| committer.put_back(request));
 }
 
-/// Raises `from` of these requests' records to `last`, where that is allowed; their searches begin there then.
+/// Raises `from` of these requests' records to `last`, if that is allowed. Their searches then begin there.
 async fn confirm_from(connection: &Connection, customer: CustomerId, requests: &mut [Request], last: u64) {
     let mut requests: Vec<_> =
         requests.iter_mut().filter_map(|request| Some((request.unseen_record()?, request))).collect();
@@ -48,8 +48,8 @@ async fn confirm_from(connection: &Connection, customer: CustomerId, requests: &
     }
 }
 
-/// Looks at some more of the history, and keeps in the records how far that was.
-async fn look_on(
+/// Searches one more part of the history and stores in the records how far the searches have come.
+async fn search_on(
     connection: &Connection,
     customer: CustomerId,
     requests: &mut [Request],

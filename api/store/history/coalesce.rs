@@ -1,8 +1,8 @@
 //! Readers of one history share commands, as appends share commits.
 //!
-//! A few reads of a history are under way at once. Who comes meanwhile waits for one of these to end,
-//! and is then read with all others that wait, by one command: no timer, no added latency while few ask,
-//! and under load a fraction of the work. Nobody is answered by a command sent before they asked.
+//! At most a few reads of a history are under way at once. Further reads wait until one of these ends; then one
+//! command reads the pages of all that wait. There is no timer, no added latency with few readers, and under
+//! load a fraction of the work. A command never answers a request that arrived after the command was sent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,18 +15,18 @@ use crate::domain::{CustomerId, PageNumber};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Deadline, Error};
 
-/// Reads of one history under way at once: as few as keep the server busy, since each that waits makes
-/// the next one larger.
-const AT_ONCE: usize = 4;
+/// The most reads of one history under way at once. It is just large enough to keep the server busy: each
+/// further read waits and makes the next command larger.
+const MOST_UNDER_WAY: usize = 4;
 
-/// Most pages in one command.
+/// The most pages in one command.
 const MOST_READ: usize = 64;
 
-/// Who is reading what. Its clones are one.
+/// The reads under way and waiting, by history. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coalescer(Arc<Mutex<HashMap<CustomerId, Line>>>);
 
-/// The readers of one history.
+/// The reads of one history.
 #[derive(Debug, Default)]
 struct Line {
     under_way: usize,
@@ -41,10 +41,10 @@ struct Wanted {
 }
 
 impl Coalescer {
-    /// A page by its number in the index, by a command of its own or one with others.
+    /// Reads a page by its number through the index, alone or in one command with other pages.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or the bucket is corrupt.
     pub(super) async fn page(
         &self,
         reads: &MonotonicReads,
@@ -62,7 +62,7 @@ impl Coalescer {
         answered.and_then(Result::ok).unwrap_or_else(no_answer)
     }
 
-    /// Reads pages, and those that are waiting then, until none are.
+    /// Reads pages, then the pages that wait meanwhile, until none wait.
     async fn read(self, reads: MonotonicReads, customer: CustomerId, mut wanted: Vec<Wanted>) {
         let mut turn = Turn { readers: &self, customer, ended: false };
         while !wanted.is_empty() {
@@ -75,11 +75,11 @@ impl Coalescer {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be read at once, by whoever is given it; `None` when it waits.
+    /// Returns the request if the caller must read it now; `None` if it was put in the line.
     fn join(&self, customer: CustomerId, wanted: Wanted) -> Option<Vec<Wanted>> {
         let mut lines = self.lock();
         let line = lines.entry(customer).or_default();
-        if line.under_way < AT_ONCE {
+        if line.under_way < MOST_UNDER_WAY {
             line.under_way += 1;
             return Some(vec![wanted]);
         }
@@ -88,7 +88,7 @@ impl Coalescer {
     }
 }
 
-/// One of the reads that may be under way.
+/// One of the [`MOST_UNDER_WAY`] reads.
 struct Turn<'a> {
     readers: &'a Coalescer,
     customer: CustomerId,
@@ -96,7 +96,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// What is to be read next. The turn has ended when there is nothing.
+    /// The requests to read next. If there are none, the turn has ended.
     fn next(&mut self) -> Vec<Wanted> {
         let mut lines = self.readers.lock();
         let Some(line) = lines.get_mut(&self.customer) else { return Vec::new() };
@@ -119,8 +119,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The last one out leaves nothing behind. Nobody waits then, unless it was by a panic: they are told that
-/// there is no answer.
+/// Ends a turn, and removes the line after its last turn. No request waits then, except after a panic: the
+/// waiting requests are then answered that there is no answer.
 fn end(lines: &mut HashMap<CustomerId, Line>, customer: CustomerId) {
     if let Some(line) = lines.get_mut(&customer) {
         line.under_way -= 1;
@@ -143,11 +143,11 @@ async fn find(reads: &MonotonicReads, customer: CustomerId, wanted: Vec<Wanted>)
             for wanted in wanted {
                 let at = found.binary_search_by_key(&wanted.page, |bucket| bucket.page);
                 let bucket = at.ok().map(|at| found[at].clone());
-                // Who has hung up needs no answer.
+                // Fails if the reader is gone.
                 let _ = wanted.answer.send(Ok(bucket));
             }
         }
-        // It concerns those alone who asked for it.
+        // A corrupt bucket must only fail the requests for it.
         Err(Error::Corrupt(_)) => one_by_one(reads, customer, wanted).await,
         Err(error) => wanted.into_iter().for_each(|wanted| drop(wanted.answer.send(Err(error.clone())))),
     }

@@ -1,4 +1,4 @@
-//! One commit: tails, plans, commands, verdicts.
+//! One commit: find the tails, plan the statements, send the commands, judge the answers.
 
 use std::sync::Arc;
 
@@ -19,24 +19,23 @@ use crate::metric::COMMIT_TRADES;
 use crate::store::group_commit::{Answer, Command, Handle, Outcome, Verdict, durable};
 use crate::store::{Deadline, Error};
 
-/// Statements in one command.
+/// The most statements in one command.
 const MOST_STATEMENTS: usize = 1_000;
 
-/// The longest command, in bytes. A server takes 48 MB (`maxMessageSizeBytes`).
+/// The longest command, in bytes. A server accepts 48 MB (`maxMessageSizeBytes`).
 const MOST_BYTES: usize = 12 * 1024 * 1024;
 
-// A statement has some 300 bytes around its at most ten trades, and a trade at most 150.
+// A statement has some 300 bytes besides its at most ten trades; a trade has at most 150.
 const _: () = assert!(MOST_STATEMENTS * (300 + 10 * 150) < MOST_BYTES);
 
-/// Commits these customers' requests, at least one, and tells the committer of each customer as soon
-/// as it is settled.
+/// Commits at least one batch, and reports each to the committer as soon as it is settled.
 pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, committer: &Handle<Appends>) {
-    let tell = |mut settled: Settled| {
+    let report = |mut settled: Settled| {
         let done = std::mem::take(&mut settled.done);
         committer.settled(settled);
         done.into_iter().for_each(Request::succeed);
     };
-    let planned = plan(connection, batches, committer, &tell).await;
+    let planned = plan(connection, batches, committer, &report).await;
     let (single, longer): (Vec<_>, Vec<_>) =
         planned.into_iter().partition(|batch| batch.statements.len() == 1);
     let mut commands = Vec::new();
@@ -45,15 +44,15 @@ pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, commi
         commands.push(single.by_ref().take(MOST_STATEMENTS).collect());
     }
     commands.extend(longer.into_iter().map(|batch| vec![batch]));
-    join_all(commands.into_iter().map(|batches| send(connection, batches, &tell))).await;
+    join_all(commands.into_iter().map(|batches| send(connection, batches, &report))).await;
 }
 
-/// Finds the tails that are not in the catalog, all in one query, and plans.
+/// Reads the tails that are not in the catalog, all in one query, then plans the statements of each batch.
 async fn plan(
     connection: &Arc<Connection>,
     batches: Vec<Batch>,
     committer: &Handle<Appends>,
-    tell: &impl Fn(Settled),
+    report: &impl Fn(Settled),
 ) -> Vec<Batch> {
     let cold = batches.iter().filter_map(|batch| match batch.tail {
         Known::Nothing(after) => Some((batch.customer, after)),
@@ -74,12 +73,12 @@ async fn plan(
             (Known::Nothing(_), Ok(found)) => match found.get(&batch.customer).cloned().transpose() {
                 Ok(tail) => tail,
                 Err(corruption) => {
-                    tell(batch.fail(|| Error::from(corruption.clone()).into()));
+                    report(batch.fail(|| Error::from(corruption.clone()).into()));
                     continue;
                 }
             },
             (Known::Nothing(_), Err(error)) => {
-                tell(batch.fail(|| error.clone().into()));
+                report(batch.fail(|| error.clone().into()));
                 continue;
             }
         };
@@ -90,15 +89,15 @@ async fn plan(
     for (batch, tail) in search(connection, ready, committer).await {
         match batch.plan(tail, now) {
             Ok(batch) => planned.push(batch),
-            Err(settled) => tell(*settled),
+            Err(settled) => report(*settled),
         }
     }
     planned
 }
 
-/// Where trades were added since keyed requests looked for theirs, looks again. What is found is
-/// placed; without an answer those requests fail, and no others. Where many trades were added the request
-/// leaves the commit, and comes back when its search is up to date.
+/// Searches the trades that were added since the keyed requests last searched. A request's trades that are
+/// found are placed. If a search fails, only its requests fail. If many trades were added, a request leaves the
+/// commit and returns when its search is up to date.
 async fn search(
     connection: &Arc<Connection>,
     batches: Vec<(Batch, Option<Tail>)>,
@@ -122,8 +121,9 @@ async fn search(
     join_all(work).await
 }
 
-/// Sends one command: of single statements, unordered, or of one customer, ordered.
-async fn send(connection: &Connection, batches: Vec<Batch>, tell: &impl Fn(Settled)) {
+/// Sends one command: an unordered one for many customers with one statement each, or an ordered one for one
+/// customer.
+async fn send(connection: &Connection, batches: Vec<Batch>, report: &impl Fn(Settled)) {
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
     let command = command(&batches, ordered, deadline);
@@ -133,7 +133,8 @@ async fn send(connection: &Connection, batches: Vec<Batch>, tell: &impl Fn(Settl
     match connection.sessions.commit(&connection.database, command, deadline).await {
         Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
             connection.server_time.learn(at);
-            // Where all were refused it is the time of whatever the server did last.
+            // If all statements were refused, `at` may be the time of a write that a majority does not have
+            // yet.
             if verdicts.contains(&Verdict::Stored) {
                 connection.reads.learn(at);
             }
@@ -141,28 +142,28 @@ async fn send(connection: &Connection, batches: Vec<Batch>, tell: &impl Fn(Settl
             for batch in batches {
                 let (own, others) = verdicts.split_at(batch.statements.len());
                 verdicts = others;
-                tell(batch.settle(own, at));
+                report(batch.settle(own, at));
             }
         }
         Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
-            batches.into_iter().for_each(|batch| tell(batch.unknown()))
+            batches.into_iter().for_each(|batch| report(batch.unknown()))
         }
         Outcome::NotSent(error) => {
-            batches.into_iter().for_each(|batch| tell(batch.fail(|| error.clone().into())))
+            batches.into_iter().for_each(|batch| report(batch.fail(|| error.clone().into())))
         }
     }
 }
 
-/// The latest of all requests ([`group_commit`](crate::store::group_commit), "Deadlines").
+/// The latest deadline of all requests ([`group_commit`](crate::store::group_commit), "Deadlines").
 fn deadline<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Deadline {
     let requests = batches.into_iter().flat_map(|batch| &batch.requests);
     Deadline::latest(requests.map(Request::deadline))
 }
 
-/// The command that commits the statements of these batches: in order, so that the first that fails
-/// is the last that runs, or each for itself.
+/// The command that commits the statements of these batches. An `ordered` command stops at its first failure;
+/// otherwise each statement runs independently of the others.
 fn command(batches: &[Batch], ordered: bool, deadline: Deadline) -> Command {
-    // One after the other, because as documents they take much memory.
+    // Lazily, one after the other, because statements take much memory as documents.
     let updates = batches.iter().flat_map(|batch| {
         let trades: Vec<_> = batch.items().collect();
         batch.statements.iter().map(move |statement| Bson::from(upsert(statement, &trades)))

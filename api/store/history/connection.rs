@@ -7,13 +7,13 @@ use crate::domain::Clock;
 use crate::store::group_commit::Sessions;
 use crate::store::majority::MonotonicReads;
 
-/// What committers share.
+/// What all committers of trades share.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) database: Database,
     pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
     pub(super) clock: Clock,
-    /// For records of keys.
+    /// The server's clock, for the records of keys.
     pub(super) server_time: ServerTime,
 }

@@ -1,12 +1,12 @@
-//! The customers there are, in order.
+//! All customers, in order of their ids.
 //!
-//! Each history has a page 1 (invariant 1), and so one key in the unique index on customer and page
-//! that says `page: 1`. With `customerId` bounded below and `page` equal to 1 the server walks that index
-//! from one such key to the next: two keys a customer, no document, however many pages each has, and it
-//! stops when there are enough. Their tails are then one more query ([`super::tails`]).
+//! Each history has a page 1 (invariant 1), so each customer has one key with `page: 1` in the unique index on
+//! customer and page. With `customerId` bounded below and `page` equal to 1, the server skips from one such key
+//! to the next and stops when it has enough. It examines two keys a customer and no document, however many
+//! pages there are. One more query reads the tails ([`super::tails`]).
 //!
-//! `$group` over the same index is a DISTINCT_SCAN, too, but one of all customers: the server does not
-//! stop it at a `$limit` behind it. This is the one read that names no customer by equality.
+//! `$group` over the same index is a DISTINCT_SCAN too, but it visits all customers: the server does not stop
+//! it at a later `$limit`. This is the only read that does not name a customer by equality.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
@@ -18,20 +18,21 @@ use super::tails;
 use crate::domain::{CustomerId, Limit, Totals};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
-/// Some customers, ascending by id.
+/// A page of the list of customers, ascending by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Customers {
-    /// Each with its totals. They are not of one moment: each is as its own last page showed it.
+    /// Each customer with its totals. The totals are not a snapshot: each comes from its own history's last
+    /// page.
     pub found: Vec<(CustomerId, Totals)>,
-    /// Whether there are others behind the last of them.
+    /// Whether there are customers after the last one here.
     pub more: bool,
 }
 
 impl Trades {
-    /// Up to `limit` customers whose ids are greater than `after`, or the first ones.
+    /// Up to `limit` customers with ids greater than `after`, or the first ones without `after`.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn customers(
         &self,
         after: Option<CustomerId>,
@@ -53,22 +54,22 @@ impl Trades {
         let mut tails = tails::find(&self.0.reads, ids.clone(), None, deadline).await?;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            let tail = tails.remove(&id).ok_or_else(|| behind(id))??;
+            let tail = tails.remove(&id).ok_or_else(|| vanished(id))??;
             found.push((id, Tail::totals(Some(tail))));
         }
         Ok(Customers { found, more })
     }
 }
 
-fn behind(id: CustomerId) -> Error {
-    Error::Unavailable(format!("the history of customer {id} was there, and is not there now"))
+fn vanished(id: CustomerId) -> Error {
+    Error::Unavailable(format!("the history of customer {id} was found, but cannot be read now"))
 }
 
 fn command(after: Option<CustomerId>, most: usize) -> Document {
     doc! {
         "find": COLLECTION,
         "filter": { "customerId": { "$gt": after.map_or(0, |id| id.get() as i64) }, "page": 1_i64 },
-        // All of it is in the index.
+        // A covered query: the index holds every field.
         "projection": { "_id": 0, "customerId": 1 },
         "sort": { "customerId": 1, "page": 1 },
         "limit": most as i64,
@@ -78,7 +79,7 @@ fn command(after: Option<CustomerId>, most: usize) -> Document {
     }
 }
 
-/// None of a customer whose id is not one.
+/// The customer of an index key; `None` if its id is invalid.
 fn id(key: &RawDocument) -> Result<Option<CustomerId>, Error> {
     let id = key.get_i64("customerId").ok();
     Ok(id.and_then(|id| CustomerId::new(u64::try_from(id).ok()?).ok()))

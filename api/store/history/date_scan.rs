@@ -1,13 +1,12 @@
 //! The trades of a span of time.
 //!
-//! Trades arrive out of order, so that neither pages nor sequence numbers are in order of date: a
-//! bucket is judged by its `first` and `last`. The full ones are chosen in an index of these, which
-//! holds all that the choice takes, the page number included: no bucket is looked at to be left out,
-//! and none beyond those that fill the window. `last >= from` bounds the scan on one side only, so
-//! that an early day of a long history examines many keys, never many documents. The tail is not in
-//! that index, and was read with the history.
+//! Trades arrive out of order, so neither pages nor sequence numbers are in order of date. A bucket is chosen
+//! by its `first` and `last`. A partial index covers this choice for full buckets, with the page number:
+//! buckets outside the span are never read, and no more buckets than the window needs. `last >= from` bounds
+//! the scan on one side only, so an early day of a long history examines many keys, but never many documents.
+//! The tail is not in that index; it was read with the history.
 //!
-//! One query with `$or` inside `customerId` for both would not use the index.
+//! One query for both, with `$or` inside `customerId`, would not use the index.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
@@ -19,32 +18,32 @@ use crate::domain::{Cursor, CustomerId, DateRange, PAGE_SIZE, PageNumber, Positi
 use crate::store::majority::MonotonicReads;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
-/// Pages chosen by the first look at the index, then four times as many by each further one: every
-/// look examines all keys of the range again.
+/// How many pages the first scan of the index chooses. Each further scan chooses four times as many, at most
+/// [`MOST_CHOSEN`], because every scan examines all keys of the range again.
 const FIRST_CHOICE: usize = 256;
 pub(super) const MOST_CHOSEN: usize = 65_536;
 
-/// Most buckets in one command.
+/// The most buckets in one command.
 const MOST_READ: usize = 256;
 
-/// A search through the full pages of one history, in one direction.
+/// A scan of the full pages of one history for a span of time, in one direction.
 #[derive(Debug)]
 pub(super) struct DateScan {
     pub(super) customer: CustomerId,
     pub(super) dates: DateRange,
-    /// From its last page, or the cursor's, downwards; else upwards.
+    /// Whether pages are scanned in descending order.
     pub(super) backwards: bool,
-    /// The pages that are left, both included.
+    /// The first and the last page that are still to be scanned.
     pub(super) left: Option<(PageNumber, PageNumber)>,
-    /// How many are chosen next.
+    /// How many pages the next scan chooses.
     pub(super) chosen: usize,
 }
 
 impl History {
-    /// Up to `count` trades of `dates` nearest the cursor, in order of their addresses.
+    /// Up to `count` trades of `dates`, those nearest to the cursor, in order of their addresses.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn dated(
         &self,
         dates: DateRange,
@@ -71,7 +70,7 @@ impl History {
             }
             shown
         };
-        // In the order in which they are found.
+        // In the order of the scan.
         let mut found = Vec::new();
         if backwards {
             found.extend(shown(last));
@@ -81,7 +80,7 @@ impl History {
             (low <= high).then_some((low, high))
         });
         let mut search = DateScan { customer: self.customer, dates, backwards, left, chosen: FIRST_CHOICE };
-        // Twice as many with each command, where few of their trades are of these dates.
+        // Doubled with each command: more than one command is needed if few trades match the dates.
         let mut most = count.div_ceil(PAGE_SIZE) + 1;
         while found.len() < count && search.left.is_some() {
             let pages = search.choose(&self.trades.0.reads, tail, deadline).await?;
@@ -104,7 +103,7 @@ impl History {
         Ok(found)
     }
 
-    /// Full pages in this order.
+    /// Reads full pages, in the given order.
     pub(super) async fn read(
         &self,
         pages: &[PageNumber],
@@ -118,7 +117,7 @@ impl History {
 }
 
 impl DateScan {
-    /// The numbers of the next pages that may hold trades of these dates, in the direction of the search.
+    /// The numbers of the next pages that may hold trades of these dates, in the direction of the scan.
     pub(super) async fn choose(
         &mut self,
         reads: &MonotonicReads,
@@ -154,7 +153,7 @@ impl DateScan {
         doc! {
             "find": COLLECTION,
             "filter": filter,
-            // All of it is in the index.
+            // A covered query: the index holds every field.
             "projection": { "_id": 0, "page": 1 },
             "sort": { "page": if self.backwards { -1 } else { 1 } },
             "limit": self.chosen as i64,

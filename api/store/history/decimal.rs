@@ -1,4 +1,4 @@
-//! [`Price`] as a decimal128, without rounding.
+//! Converts a [`Price`] to and from decimal128, without rounding.
 //!
 //! IEEE 754-2008, section 3.5.2, binary integer encoding: a sign bit, 14 bits of exponent biased by
 //! 6176, 113 bits of coefficient; BSON stores the 128 bits little-endian.
@@ -15,8 +15,8 @@ pub(super) fn encode(price: Price) -> Decimal128 {
     Decimal128::from_bytes((exponent << COEFFICIENT_BITS | price.coefficient()).to_le_bytes())
 }
 
-/// `None` for what no [`Price`] is: negative numbers, zero, infinities, NaN, or more than 34 digits
-/// in plain notation.
+/// `None` for values that a [`Price`] cannot have: negative numbers, zero, infinities, NaN, and more than 34
+/// digits in plain notation.
 pub(super) fn decode(decimal: Decimal128) -> Option<Price> {
     let bits = u128::from_le_bytes(decimal.bytes());
     let (sign, rest) = (bits >> 127, bits & (u128::MAX >> 1));
@@ -29,7 +29,7 @@ pub(super) fn decode(decimal: Decimal128) -> Option<Price> {
     if exponent <= BIAS {
         return Price::new(coefficient, (BIAS - exponent) as u16).ok();
     }
-    // Written by another hand, such as 1E+3: the same number in plain notation.
+    // A positive exponent, such as 1E+3, comes from another program: convert it to plain notation.
     let shift = u32::try_from(exponent - BIAS).ok().filter(|&shift| shift < Price::MAX_DIGITS as u32)?;
     Price::new(coefficient.checked_mul(10_u128.pow(shift))?, 0).ok()
 }
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_other_hands_numbers() {
+    fn reads_numbers_of_other_programs() {
         let decode = |text: &str| decode(text.parse().unwrap()).map(|price| price.to_string());
         assert_eq!(decode("1E+3").as_deref(), Some("1000"));
         for text in ["-1", "0", "NaN", "Infinity", "-Infinity", "1E+40"] {

@@ -1,5 +1,5 @@
-//! A bucket as a document, both ways. Reading parses everything again, and names what is corrupt:
-//! the validator keeps other hands from writing it, but not a disk from losing it.
+//! Converts a bucket to and from a document. Reading validates every field again and names the corrupt one: the
+//! validator stops invalid writes, but not damage on disk.
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{DateTime, Document, doc};
@@ -16,7 +16,7 @@ use crate::store::Corruption;
 /// Name of the collection.
 pub const COLLECTION: &str = "trades";
 
-/// A trade to be stored, with what it is known by, where it has a key.
+/// A trade to store, with its hash if the append has an idempotency key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<'a> {
     pub(super) trade: &'a Trade,
@@ -27,29 +27,29 @@ pub(super) struct Item<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
     pub(super) id: BucketId,
-    /// Its ordinal.
+    /// The page's number.
     pub page: PageNumber,
-    /// Its trades.
+    /// The page's trades.
     pub trades: Vec<Trade>,
 }
 
 impl Bucket {
-    /// Whether it is full, and so will never change.
+    /// Whether the bucket is full, so that it never changes.
     pub fn full(&self) -> bool {
         self.trades.len() == PAGE_SIZE
     }
 
-    /// The address of its first trade.
+    /// The address of the bucket's first trade.
     pub fn first_seq(&self) -> Seq {
         self.page.first_seq()
     }
 
-    /// The trade at this address, if it is here.
+    /// The trade at this address, if it is in this bucket.
     pub fn trade(&self, seq: Seq) -> Option<&Trade> {
         self.trades.get(seq.offset()).filter(|_| seq.page() == self.page)
     }
 
-    /// Those of a history that ends with it.
+    /// The totals of a history that ends with this bucket.
     pub fn totals(&self) -> Totals {
         Tail::totals(Some(self.tail()))
     }
@@ -59,7 +59,7 @@ impl Bucket {
     }
 
     /// # Errors
-    /// Anything that the invariants forbid, with the field's name.
+    /// A field has a value that the invariants forbid; the error names the field.
     pub(super) fn read(document: &RawDocument, customer: CustomerId) -> Result<Self, Corruption> {
         let id = document.get_str("_id").unwrap_or("without a readable _id");
         let corrupt = |field: &str, detail: &str| Corruption {
@@ -93,7 +93,7 @@ impl Bucket {
     }
 }
 
-/// The field, and what is wrong with it.
+/// A field and what is wrong with it.
 type Fault = (&'static str, &'static str);
 
 fn trade(item: &RawDocument) -> Result<Trade, Fault> {

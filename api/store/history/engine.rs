@@ -15,7 +15,7 @@ use crate::store::group_commit::{Committers, Handle, Queue, Sessions};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Capacity, ReadPreference};
 
-/// The histories of all customers. Cheap to clone. Its committers end with the last clone.
+/// The histories of all customers. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Trades(pub(super) Arc<Inner>, pub(super) ReadPreference);
 
@@ -26,7 +26,7 @@ pub(super) struct Inner {
     pub(super) connection: Arc<Connection>,
     pub(super) readers: Coalescer,
     pub(super) high_water: HighWater,
-    /// In trades.
+    /// Its units are trades.
     pub(super) queue: Queue,
     pub(super) upload_quota: UploadQuota,
     committers: Committers<Appends>,
@@ -58,13 +58,13 @@ impl Trades {
         Self(Arc::new(inner), ReadPreference::Primary)
     }
 
-    /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
-    /// appends are refused meanwhile.
+    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are
+    /// refused meanwhile.
     pub async fn drain(&self) {
         self.0.queue.drain().await;
     }
 
-    /// The committer of a customer, always the same.
+    /// The committer of a customer, always the same one.
     pub(super) fn committer(&self, customer: CustomerId) -> &Handle<Appends> {
         self.0.committers.by_hash(customer.spread().into())
     }

@@ -1,9 +1,9 @@
-//! A history from some trade on, to its end, a batch of pages at a time.
+//! Exports: the trades of a history from a position to the end, a batch of pages at a time.
 //!
-//! Each batch is one command that seeks pages by their numbers, or of a span of time those that were
-//! chosen for it ([`super::date_scan`]). Between two batches the database holds nothing for an export: no
-//! cursor, no snapshot, no session. It needs none: pages before the tail never change, and the tail was
-//! read first. So an export is of one moment, its beginning, however long it takes.
+//! Each batch is one command that seeks pages by their numbers. For a span of time these are the pages that
+//! [`super::date_scan`] has chosen. Between two batches the database holds nothing for an export: no cursor, no
+//! snapshot, no session. None is needed: pages before the tail never change, and the tail was read first. So an
+//! export shows the moment of its beginning, however long it takes.
 
 use std::collections::VecDeque;
 
@@ -17,31 +17,30 @@ use crate::store::{COMMAND, Deadline, Error};
 /// Pages in a batch, 1,000 trades: about 120 KB of rows.
 const BATCH: usize = 100;
 
-/// A history on its way out.
+/// An export in progress.
 #[derive(Debug)]
 pub struct Export {
     history: History,
-    /// All before it is behind us.
+    /// Everything before this position is exported.
     at: Position,
     dated: Option<Dated>,
 }
 
-/// Of a span of time alone.
+/// The state of an export that is limited to a span of time.
 #[derive(Debug)]
 struct Dated {
     dates: DateRange,
     search: DateScan,
-    /// Full pages that may hold trades of it, not yet read. So many numbers at most as the search chooses at
-    /// once.
+    /// Full pages that may hold trades of the span and are not read yet: at most as many as one scan chooses.
     chosen: VecDeque<PageNumber>,
 }
 
 impl Trades {
-    /// The trades of a history behind `after`, of these dates if there are any, as it is now. An unknown
-    /// customer has none.
+    /// Begins an export of the trades after `after`, limited to `dates` if given, as the history is now. An
+    /// unknown customer has no trades.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn export(
         &self,
         customer: CustomerId,
@@ -70,21 +69,21 @@ impl Trades {
 }
 
 impl Export {
-    /// How much the history held when it began.
+    /// The totals of the history when the export began.
     pub fn totals(&self) -> Totals {
         self.history.totals()
     }
 
-    /// As far as it has come: to go on from here, begin another one behind it.
+    /// The position that the export has reached. To continue later, begin another export after it.
     pub fn position(&self) -> Position {
         self.at
     }
 
-    /// The next trades, in order of their addresses; none at the end. It takes as long as it takes: each
-    /// command has a deadline of its own. After an error the same trades can be asked for again.
+    /// The next trades, in order of their addresses; empty at the end. The call has no deadline, but each of
+    /// its commands has one. After an error the same trades can be requested again.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn next(&mut self) -> Result<Vec<(Seq, Trade)>, Error> {
         loop {
             let end = Position::end_of(self.totals());
@@ -122,13 +121,14 @@ impl Export {
 }
 
 impl Dated {
-    /// Some of the full pages that may hold trades of these dates, and how far they reach.
+    /// Reads the next full pages that may hold trades of these dates. Returns them and the position after the
+    /// last one; `None` if none are left.
     async fn read(&mut self, history: &History) -> Result<Option<(Vec<Bucket>, Position)>, Error> {
         let Some(tail) = history.tail() else { return Ok(None) };
         if self.chosen.is_empty() {
             let left = self.search.left;
             let chosen = self.search.choose(history.source(), tail, Deadline::within(COMMAND)).await;
-            // It takes what is left before it looks.
+            // `choose` takes `left` before it reads, so an error must restore it.
             self.chosen = chosen.inspect_err(|_| self.search.left = left)?.into();
         }
         let pages: Vec<_> = self.chosen.iter().copied().take(BATCH).collect();

@@ -1,4 +1,4 @@
-//! One bucket, or a few, by one seek each, whatever the length of the history.
+//! Finds one bucket or a few, each by one seek, whatever the length of the history.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
@@ -11,12 +11,13 @@ use crate::domain::{CustomerId, PageNumber};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
 
-/// Pages from either end that are reached by skipping over those before them. A skipped bucket is one
-/// more document examined, half a microsecond; a seek by page number is an index key, a look-up, and 20
-/// microseconds more than the first bucket in order. Measured (`docs/reading.md`): they meet at about 32.
+/// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one more
+/// document examined and takes half a microsecond. A seek by page number is an index key and a look-up, and
+/// takes 20 microseconds more than reading the first bucket in order. Measured (`docs/reading.md`): the costs
+/// are equal at about 32.
 pub const MOST_SKIPPED: u64 = 16;
 
-/// Which buckets, and how to get there.
+/// Which buckets to find, and by which index.
 pub(super) struct Find {
     customer: CustomerId,
     filter: Document,
@@ -32,18 +33,18 @@ impl Find {
         Self::in_order(customer, BucketId::all_of(customer), -1, 0)
     }
 
-    /// Whether a page is near enough to the first to be reached by skipping.
+    /// Whether a page is near enough to the first page to be reached by skipping.
     pub(super) fn skips_to(page: PageNumber) -> bool {
         page.get() - 1 <= MOST_SKIPPED
     }
 
-    /// A page of a history that ends with `tail`, if that is known.
+    /// A page by its number. `tail` is the tail of the history, if it is known.
     pub(super) fn page(customer: CustomerId, page: PageNumber, tail: Option<Tail>) -> Self {
         if Self::skips_to(page) {
             return Self::in_order(customer, BucketId::all_of(customer), 1, page.get() - 1);
         }
         if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
-            // From the tail that was seen: buckets opened since then do not count.
+            // Counted from the known tail, so that buckets opened since then are not counted.
             return Self::in_order(customer, tail.id.up_to(), -1, tail.page.get() - page.get());
         }
         Self {
@@ -56,7 +57,7 @@ impl Find {
         }
     }
 
-    /// These pages, upwards whatever their order.
+    /// These pages, found in ascending order whatever their order here.
     pub(super) fn pages(customer: CustomerId, pages: &[PageNumber]) -> Self {
         let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
         Self {
@@ -69,7 +70,7 @@ impl Find {
         }
     }
 
-    /// The one that follows so many others in the order of `_id`.
+    /// The bucket after `skip` others in the order of `_id`.
     fn in_order(customer: CustomerId, filter: Document, direction: i32, skip: u64) -> Self {
         Self {
             customer,
@@ -81,10 +82,10 @@ impl Find {
         }
     }
 
-    /// Finds the one bucket, as [`Find::find_all`] does.
+    /// Finds one bucket, in the same way as [`Find::find_all`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`Find::find_all`].
     pub(super) async fn find(
         &self,
         reads: &MonotonicReads,
@@ -93,10 +94,11 @@ impl Find {
         Ok(self.find_all(reads, deadline).await?.pop())
     }
 
-    /// Finds them, read at majority from the primary; asks again while the database comes back.
+    /// Finds the buckets, read at majority from the primary. Retries while the database is temporarily
+    /// unavailable.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub(super) async fn find_all(
         &self,
         reads: &MonotonicReads,
@@ -105,10 +107,10 @@ impl Find {
         self.find_all_at(None, reads, deadline).await
     }
 
-    /// The same, asked of the primary or of another server.
+    /// Same as [`Find::find_all`], but reads from `server` if one is given.
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`Find::find_all`].
     pub(super) async fn find_all_at(
         &self,
         server: Option<&SelectionCriteria>,
@@ -138,7 +140,7 @@ impl Find {
     }
 }
 
-/// A bucket that was found by its place in the order of `_id`, which must be its number (invariant 3).
+/// Checks a bucket that was found by its place in the order of `_id`: its number must be `page` (invariant 3).
 pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
     if bucket.page == page {
         return Ok(bucket);

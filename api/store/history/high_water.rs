@@ -1,48 +1,48 @@
-//! How far histories have been seen to come, so that no look at the database is needed for a part of a history that is
-//! named by its last trade.
+//! The last known trade of each history. A snapshot that names a trade up to it can be served without reading
+//! the tail.
 //!
-//! A history only grows: one that holds a trade holds each before it, and every page that is full up to there stays
-//! as it is. Only what was read at majority is remembered, because nothing takes
-//! that back; and only in this process, so that after a restart the first to ask looks again.
+//! A history only grows: if it has a trade, it has all trades before it, and the full pages up to there never
+//! change. Only trades that were read at majority are remembered, because they cannot be rolled back. They are
+//! kept in memory, so after a restart the first request for a history reads the database.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::domain::{CustomerId, Seq};
 
-/// Histories remembered at most, at 32 bytes each. Two that share a place take turns in it: whoever finds
-/// another's there reads one tail more.
-const PLACES: usize = 8192;
+/// The most histories that are remembered, at 32 bytes each. Two histories that share a slot replace each
+/// other; a request that finds another history in its slot reads one more tail.
+const SLOTS: usize = 8192;
 
-/// The greatest trade seen of some histories.
+/// The last known trade of some histories.
 #[derive(Debug)]
-pub(super) struct HighWater(Box<[Mutex<Place>]>);
+pub(super) struct HighWater(Box<[Mutex<Slot>]>);
 
-/// Whose, and which.
-type Place = Option<(CustomerId, Seq)>;
+/// A customer and the last known trade of its history.
+type Slot = Option<(CustomerId, Seq)>;
 
 impl Default for HighWater {
     fn default() -> Self {
-        Self((0..PLACES).map(|_| Mutex::new(None)).collect())
+        Self((0..SLOTS).map(|_| Mutex::new(None)).collect())
     }
 }
 
 impl HighWater {
-    /// Remembers that a history held this trade.
+    /// Remembers that a history has the trade `last`.
     pub(super) fn note(&self, customer: CustomerId, last: Seq) {
-        self.with(customer, |place| {
-            let before = place.filter(|(whose, _)| *whose == customer).map(|(_, seq)| seq);
-            *place = Some((customer, before.map_or(last, |before| before.max(last))));
+        self.with(customer, |slot| {
+            let before = slot.filter(|(owner, _)| *owner == customer).map(|(_, seq)| seq);
+            *slot = Some((customer, before.map_or(last, |before| before.max(last))));
         });
     }
 
-    /// Whether it is known to have held it. What is not known may be so all the same.
+    /// Whether the history is known to have the trade `last`. It may have the trade even if this is false.
     pub(super) fn held(&self, customer: CustomerId, last: Seq) -> bool {
-        self.with(customer, |place| place.is_some_and(|(whose, seen)| whose == customer && last <= seen))
+        self.with(customer, |slot| slot.is_some_and(|(owner, known)| owner == customer && last <= known))
     }
 
-    fn with<T>(&self, customer: CustomerId, work: impl FnOnce(&mut Place) -> T) -> T {
-        let place = &self.0[customer.spread() as usize % PLACES];
-        work(&mut place.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, customer: CustomerId, work: impl FnOnce(&mut Slot) -> T) -> T {
+        let slot = &self.0[customer.spread() as usize % SLOTS];
+        work(&mut slot.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -53,17 +53,17 @@ mod tests {
     #[test]
     fn holds_as_much_as_was_seen_and_no_more() {
         let (seen, seq) = (HighWater::default(), |n| Seq::new(n).unwrap());
-        let customers = || (1..=3 * PLACES as u64).map(|id| CustomerId::new(id).unwrap());
+        let customers = || (1..=3 * SLOTS as u64).map(|id| CustomerId::new(id).unwrap());
         assert!(!customers().any(|customer| seen.held(customer, Seq::FIRST)));
         for customer in customers() {
-            // Read at once by two, of whom the slower one saw less.
+            // Two simultaneous reads, of which the slower one saw less.
             seen.note(customer, seq(20 + customer.get()));
             seen.note(customer, seq(19));
             assert!(seen.held(customer, seq(20 + customer.get())));
             assert!(!seen.held(customer, seq(21 + customer.get())));
         }
         let remembered = customers().filter(|customer| seen.held(*customer, Seq::FIRST)).count();
-        assert!((PLACES / 2..=PLACES).contains(&remembered), "{remembered}");
+        assert!((SLOTS / 2..=SLOTS).contains(&remembered), "{remembered}");
         assert!(!customers().any(|customer| seen.held(customer, seq(21 + customer.get()))));
     }
 }

@@ -5,7 +5,7 @@ use super::tail::Tail;
 use crate::domain::CustomerId;
 use crate::store::group_commit::Messages;
 
-/// What a committer of trades is told.
+/// The types of the messages that committers of trades receive.
 pub(super) enum Appends {}
 
 impl Messages for Appends {
@@ -15,11 +15,11 @@ impl Messages for Appends {
     type Message = Message;
 }
 
-/// What else it is told, besides requests and what became of them.
+/// The messages besides requests and outcomes of batches.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// A new request with a key: that comes first.
+    /// A key to register, which happens before its request is sent.
     Register(Registration),
-    /// Tails that were read for keys.
+    /// Tails that were read for the registration of keys.
     Found(Vec<Tail>),
 }

@@ -1,8 +1,9 @@
-//! What a committer of trades remembers: the tails of its customers, and the keys of its last commits.
+//! How committers of trades form batches. A committer remembers the tails of its customers and the keys of its
+//! last commits.
 //!
-//! It merges what has queued by customer. Of one commit each customer gets one statement in an unordered
-//! command of many, or, where it needs more, an ordered command of its own, so that a failed page never
-//! leaves a later one behind ([`super::commit`]).
+//! Queued requests are merged by customer. A customer that needs one statement shares an unordered command with
+//! other customers. A customer that needs more statements gets its own ordered command, so no page is opened
+//! after a failed one ([`super::commit`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -22,18 +23,18 @@ use crate::domain::CustomerId;
 use crate::metric::{CATALOG_CUSTOMERS, CATALOG_LOOKUPS};
 use crate::store::group_commit::{BatchPolicy, Busy, Handle};
 
-/// What one committer of trades remembers.
+/// The memory of one committer of trades.
 pub(super) struct AppendPolicy {
     connection: Arc<Connection>,
     catalog: Catalog,
     recent: Recent,
     remembered: metrics::Gauge,
-    /// Keys to be registered.
+    /// Keys to register.
     keys: Vec<Registration>,
 }
 
 impl AppendPolicy {
-    /// `number` tells it from the others.
+    /// `number` identifies the committer in metrics.
     pub(super) fn new(connection: Arc<Connection>, catalog: Catalog, number: usize) -> Self {
         let remembered = metrics::gauge!(CATALOG_CUSTOMERS, "committer" => number.to_string());
         Self { connection, catalog, recent: Recent::default(), remembered, keys: Vec::new() }
@@ -76,7 +77,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
         };
         if let Known::Tail(Some(tail)) = tail {
             for (search, placed) in requests.iter_mut().filter_map(Request::searching) {
-                // A line of an upload is compared with the whole trade, which is not remembered.
+                // Lines of an upload are compared with whole trades, and only keys are remembered.
                 if let Search::Request(search) = search {
                     self.recent.look(customer, search, placed, tail.last_seq().get());
                 }
@@ -109,7 +110,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
     }
 
     fn lost(&mut self, customer: &CustomerId) {
-        // Its tail may be anywhere.
+        // The commit may have moved the tail.
         self.catalog.forget(*customer);
     }
 
@@ -119,7 +120,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
             Message::Found(tails) => {
                 for tail in tails {
                     let customer = tail.id.customer;
-                    // One that is being committed, or was since, is behind what the catalog will know.
+                    // The tail of a customer with a commit under way, or committed since, is out of date.
                     if !busy.contains_key(&customer) && self.catalog.get(customer).is_none() {
                         self.catalog.put(tail);
                     }
@@ -128,7 +129,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
         }
     }
 
-    /// Registers the keys that wait, as many as go into one command.
+    /// Registers waiting keys, as many as fit into one command.
     fn background_task(&mut self, committer: &Handle<Appends>) -> Option<BoxFuture<'static, ()>> {
         if self.keys.is_empty() {
             return None;
@@ -145,8 +146,8 @@ impl BatchPolicy<Appends> for AppendPolicy {
     }
 }
 
-/// The first requests of a customer, as many as go into one commit. Those whose clients were told that
-/// they waited too long are dropped; those with too little time left are answered.
+/// Takes the first requests of a customer, as many as fit into one commit. A request whose client was already
+/// answered that it waited too long is dropped. A request with too little time left is answered.
 fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
     let mut taken: Vec<Request> = Vec::new();
     let mut trades = 0;
@@ -156,7 +157,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
         if !taken.is_empty() && (next.alone || with_next > MOST_TRADES) {
             break;
         }
-        // Two attempts of one request never share a command: the second finds what the first has stored.
+        // Two attempts of one request never share a command: the second must find what the first has stored.
         if next.keyed.as_ref().is_some_and(|keyed| keys.contains(&keyed.id)) {
             break;
         }
@@ -216,9 +217,9 @@ mod tests {
         (Request::keyed(customer(), vec![trade()], Placed::default(), keyed, ticket), pending)
     }
 
-    /// A client that was told that it waited too long sends its request again, with the same key.
+    /// A client that was answered that it waited too long sends its request again, with the same key.
     #[tokio::test]
-    async fn one_that_was_withdrawn_does_not_stand_in_the_way_of_its_repeat() {
+    async fn a_withdrawn_request_does_not_block_its_repeat() {
         let queue = Queue::new(10, Duration::ZERO, QUEUED_TRADES);
         let (first, told) = keyed(&queue, Duration::ZERO);
         let (again, _waits) = keyed(&queue, COMMAND);
@@ -226,11 +227,11 @@ mod tests {
         assert_eq!(told.answer().await.unwrap_err(), NoAnswer::Withdrawn);
         let mut waiting = VecDeque::from([first, again, third]);
         assert_eq!(take(&mut waiting).len(), 1, "the repeat");
-        assert_eq!(waiting.len(), 1, "two attempts never batch a command");
+        assert_eq!(waiting.len(), 1, "two attempts never share a command");
     }
 
     #[tokio::test]
-    async fn one_with_too_little_time_left_is_not_merged_and_told_what_is_stored_of_it() {
+    async fn a_late_request_is_not_merged_and_its_answer_says_what_is_stored() {
         let queue = Queue::new(10, COMMIT, QUEUED_TRADES);
         let (first, _waits) = plain(&queue, 1, COMMAND);
         let (mut late, told) = plain(&queue, 2, COMMIT - Duration::from_secs(1));

@@ -1,8 +1,8 @@
-//! Reading pages: each a seek, whatever the length of the history.
+//! Reads of pages, each by one seek, whatever the length of the history.
 //!
-//! Everything is read at majority: what may still be rolled back is not shown. Nothing that was shown or
-//! acknowledged is missing from a later read, whichever server is primary then ([`MonotonicReads`]). Full
-//! pages may be read from other servers than the primary ([`super::secondaries`]).
+//! Every read has read concern majority, so data that may still be rolled back is not shown. Data that was
+//! shown or acknowledged is in every later read, whichever server is then primary ([`MonotonicReads`]). Full
+//! pages may be read from servers other than the primary ([`super::secondaries`]).
 
 use super::document::Bucket;
 use super::engine::Trades;
@@ -12,8 +12,8 @@ use crate::domain::{CustomerId, PageNumber, Seq, Totals};
 use crate::store::majority::MonotonicReads;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
-/// A history as its tail showed it. Every page before the tail is full and never changes, so that
-/// whatever is read of them later belongs to the same moment.
+/// A history at the moment when its tail was read. Every page before the tail is full and never changes, so
+/// pages that are read later belong to the same moment.
 #[derive(Debug, Clone)]
 pub struct History {
     pub(super) trades: Trades,
@@ -21,21 +21,21 @@ pub struct History {
     last: Option<Bucket>,
 }
 
-/// The pages of a history that were full at some moment. They are there for ever, as they were.
+/// The pages of a history that were full at some moment. They never change.
 #[derive(Debug, Clone)]
 pub struct FullPages {
     trades: Trades,
     customer: CustomerId,
     last: Option<PageNumber>,
-    /// The tail behind them, where it has been read.
+    /// The tail after these pages, if it was read.
     tail: Option<Tail>,
 }
 
 impl Trades {
-    /// A history as its tail shows it now; an unknown customer's is empty.
+    /// A customer's history as it is now. An unknown customer's history is empty.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or the tail is corrupt.
     pub async fn history(&self, customer: CustomerId, deadline: Deadline) -> Result<History, Error> {
         let (trades, deadline) = (self.clone(), deadline.or_within(COMMAND));
         let read = async move {
@@ -48,16 +48,16 @@ impl Trades {
         deadline.read(read).await
     }
 
-    /// The full pages of the history up to `last`, if this process knows without a look at the database that the
-    /// history has come so far. Otherwise [`History::full_as_of`] finds out.
+    /// The full pages of the history up to `last`, if this process knows without reading the database that the
+    /// history has the trade `last`. Otherwise use [`History::full_as_of`].
     pub fn full_as_of(&self, customer: CustomerId, last: Seq) -> Option<FullPages> {
         self.0.high_water.held(customer, last).then(|| FullPages::of(self, customer, last))
     }
 
-    /// A page by its number alone.
+    /// A page by its number.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or the bucket is corrupt.
     pub async fn page(
         &self,
         customer: CustomerId,
@@ -78,7 +78,7 @@ impl Trades {
         deadline.read(read).await
     }
 
-    /// These pages, which the invariants say are there and full.
+    /// Reads pages that must exist and be full by the invariants.
     pub(super) async fn read_full(
         &self,
         customer: CustomerId,
@@ -112,7 +112,7 @@ impl Trades {
                 Error::from(Corruption { id, field, detail: detail.to_owned() })
             };
             let bucket = match found.next() {
-                // Found by its number, a page is missing where another comes instead.
+                // Several pages are found by their numbers: another number here means that the page is missing.
                 Some(bucket) if pages.len() > 1 && bucket.page != page => return Err(corrupt("is missing")),
                 Some(bucket) => numbered(bucket, page)?,
                 None => return Err(corrupt("is missing")),
@@ -127,17 +127,17 @@ impl Trades {
 }
 
 impl History {
-    /// Whose it is.
+    /// The customer whose history this is.
     pub fn customer(&self) -> CustomerId {
         self.customer
     }
 
-    /// How much it held.
+    /// The history's totals.
     pub fn totals(&self) -> Totals {
         Tail::totals(self.tail())
     }
 
-    /// Its last page, if it had any.
+    /// The history's last page, if there is one.
     pub fn last(&self) -> Option<&Bucket> {
         self.last.as_ref()
     }
@@ -150,23 +150,23 @@ impl History {
         self.last.as_ref().map(Bucket::tail)
     }
 
-    /// Those of its pages that were full, but for the last one of all, which was read.
+    /// The history's full pages, except the last page of all, which [`History::last`] returns.
     pub fn full(&self) -> FullPages {
         let last = self.tail().and_then(|tail| tail.page.previous());
         FullPages { trades: self.trades.clone(), customer: self.customer, last, tail: self.tail() }
     }
 
-    /// Its full pages up to `last`, if it has come so far.
+    /// The full pages up to `last`, if the history has the trade `last`.
     pub fn full_as_of(&self, last: Seq) -> Option<FullPages> {
         let has_been = self.totals().last_seq().is_some_and(|end| last <= end);
         has_been.then(|| FullPages::of(&self.trades, self.customer, last))
     }
 
-    /// The pages from `first` to `last`, both included, as far as it had them. They are full, but for
-    /// the last one of all, which is as it was then. None is read anew that is already here.
+    /// The pages from `first` to `last`, both included, as far as the history has them. All are full, except
+    /// the last page of the history, which is returned as it was read and not read again.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn pages(
         &self,
         first: PageNumber,
@@ -185,20 +185,20 @@ impl FullPages {
         Self { trades: trades.clone(), customer, last, tail: None }
     }
 
-    /// Whose they are.
+    /// The customer whose pages these are.
     pub fn customer(&self) -> CustomerId {
         self.customer
     }
 
-    /// The last of them, if there are any.
+    /// The number of the last full page, if there is one.
     pub fn last(&self) -> Option<PageNumber> {
         self.last
     }
 
-    /// Those from `first` to `last`, both included.
+    /// Reads the pages from `first` to `last`, both included, as far as they exist.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn read(
         &self,
         first: PageNumber,

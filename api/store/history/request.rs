@@ -1,4 +1,4 @@
-//! An append on its way through the queue.
+//! An append in the queue.
 
 use mongodb::bson::Timestamp;
 
@@ -9,34 +9,34 @@ use crate::domain::{CustomerId, SeqRange, Trade};
 use crate::store::Deadline;
 use crate::store::group_commit::Ticket;
 
-/// Trades on their way to the end of one history.
+/// Trades to append to one history.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) customer: CustomerId,
-    /// When a statement of it was refused, in the cluster's time.
+    /// The cluster time at which a statement of this request was last refused.
     pub(super) refused_at: Option<Timestamp>,
-    /// How often one was.
+    /// How often a statement of this request was refused.
     pub(super) attempts: u32,
-    /// Whether it must not be merged with others.
+    /// Whether the request must not be merged with others.
     pub(super) alone: bool,
-    /// What it takes to store it once, where it has a key.
+    /// The state of a request with a key, by which it is stored once.
     pub(super) keyed: Option<Keyed>,
     trades: Vec<Trade>,
     pub(super) placed: Placed,
     ticket: Ticket<Answer>,
 }
 
-/// The part of a request that only those with a key have.
+/// The part of a request that only requests with a key have.
 #[derive(Debug)]
 pub(super) struct Keyed {
     pub(super) id: RecordId,
     pub(super) search: Search,
     /// Whether this request has stored any of its trades itself.
     pub(super) stored: bool,
-    /// Whether the history was empty right before: known then, and worth trying.
+    /// Whether the history was empty when the key was registered, so that the first attempt may assume that.
     pub(super) begins: bool,
-    /// When its record was inserted, in milliseconds since 1970, where this request has inserted it and has sent no
-    /// trades before.
+    /// When the record was inserted, in milliseconds since 1970; only if this request has inserted it and has
+    /// sent no trades before.
     pub(super) inserted: Option<i64>,
 }
 
@@ -49,7 +49,7 @@ impl Request {
         Self { customer, refused_at: None, attempts: 0, alone: false, keyed: None, trades, placed, ticket }
     }
 
-    /// One with a key, of which the first trades are stored already where `placed` says.
+    /// A request with a key. Its first trades are already stored, as `placed` says.
     pub(super) fn keyed(
         customer: CustomerId,
         trades: Vec<Trade>,
@@ -60,7 +60,8 @@ impl Request {
         Self { placed, keyed: Some(keyed), ..Self::new(customer, trades, ticket) }
     }
 
-    /// Takes it out of the queue for good; false when its client was told that it waited too long.
+    /// Takes the request for a commit. Returns false if its client was already answered that it waited too
+    /// long.
     pub(super) fn take(&self) -> bool {
         self.ticket.take()
     }
@@ -69,7 +70,7 @@ impl Request {
         self.ticket.deadline()
     }
 
-    /// Whether too little time is left to commit it.
+    /// Whether too little time is left to commit the request.
     pub(super) fn is_late(&self) -> bool {
         self.ticket.is_late()
     }
@@ -79,7 +80,7 @@ impl Request {
         &self.trades[self.placed.count..]
     }
 
-    /// The same with their keys, where they have any.
+    /// The trades still to be placed, with their hashes if the request has a key.
     pub(super) fn items(&self) -> impl Iterator<Item = Item<'_>> {
         let (search, first) = (self.keyed.as_ref().map(|keyed| &keyed.search), self.placed.count);
         let item = move |(index, trade)| Item { trade, key: search.map(|search| search.key(first + index)) };
@@ -90,7 +91,7 @@ impl Request {
         self.rest().is_empty()
     }
 
-    /// The next trades are stored there, by this request.
+    /// Notes that this request has stored its next trades at `range`.
     pub(super) fn place(&mut self, range: SeqRange) {
         self.placed.push(range);
         if let Some(keyed) = &mut self.keyed {
@@ -98,30 +99,31 @@ impl Request {
         }
     }
 
-    /// Whether it may be tried without reading a tail: there was none when its key was registered.
+    /// Whether the request may be tried without reading a tail, because its history was empty when its key was
+    /// registered.
     pub(super) fn begins(&self) -> bool {
         self.attempts == 0 && self.keyed.as_ref().is_some_and(|keyed| keyed.begins)
     }
 
-    /// Whether trades up to `last` may be its own, and have not been looked at.
+    /// Whether the history up to `last` may hold trades of this request and is not searched completely.
     pub(super) fn is_behind(&self, last: u64) -> bool {
         self.keyed.as_ref().is_some_and(|keyed| !keyed.search.covers(last) && !self.is_placed())
     }
 
-    /// Its record and the time of its insert, where no other attempt may have found the record, and this one has
-    /// sent nothing that may be stored.
+    /// The request's record and the time of its insert. Only if no other attempt can have found the record and
+    /// this one has sent nothing that may be stored.
     pub(super) fn unseen_record(&self) -> Option<(RecordId, i64)> {
         let keyed = self.keyed.as_ref().filter(|keyed| !keyed.stored && self.placed.count == 0)?;
         Some((keyed.id, keyed.inserted?))
     }
 
-    /// What its search works on.
+    /// The request's search and what it has placed, if the request has a key.
     pub(super) fn searching(&mut self) -> Option<(&mut Search, &mut Placed)> {
         let placed = &mut self.placed;
         self.keyed.as_mut().map(|keyed| (&mut keyed.search, placed))
     }
 
-    /// Answers: all is dealt with.
+    /// Answers that all trades are done.
     pub(super) fn succeed(self) {
         let (progress, ticket) = self.progress();
         ticket.answer(Ok(progress));

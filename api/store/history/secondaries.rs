@@ -1,12 +1,11 @@
-//! Full pages from whichever server is to be preferred.
+//! Reads of full pages from the preferred member.
 //!
-//! A full page never changes, so that any server that shows it at majority shows it as it is for ever: it
-//! need not be the primary. A server that lags behind shows less: no page, or one that is not full yet.
-//! Then, and when it does not answer soon, the primary is asked, as if nobody else had been. Tails and
-//! totals are never asked of anybody else.
+//! A full page never changes, so any server that shows it at majority shows its final content; this need not be
+//! the primary. A lagging server may show no page, or a page that is not full yet. Then, and when the server
+//! does not answer soon, the primary is read as usual. Tails and totals are read only from the primary.
 //!
-//! Pages are reached from the beginning or by their number, never from the end: where a server that lags
-//! sees the end, another page would be so many places before it.
+//! Pages are reached from the beginning or by their number, never from the end: a lagging server has an earlier
+//! end, so counting from there would reach another page.
 
 use super::document::Bucket;
 use super::engine::Trades;
@@ -17,14 +16,14 @@ use crate::store::read_preference::SOON;
 use crate::store::{Deadline, Error, ReadPreference};
 
 impl Trades {
-    /// The same histories, with full pages read by preference.
+    /// The same histories, with full pages read from the preferred members.
     #[must_use]
     pub(in crate::store) fn preferring(&self, preference: ReadPreference) -> Self {
         Self(self.0.clone(), preference)
     }
 
-    /// These pages, upwards, if a server other than the primary is preferred and shows them full. `None` says
-    /// no more than that the primary is to be asked.
+    /// These pages in ascending order, if another member than the primary is preferred and shows them full.
+    /// `None` only means that the primary must be read.
     pub(super) async fn preferred(
         &self,
         customer: CustomerId,
@@ -58,7 +57,7 @@ impl Trades {
     }
 }
 
-/// Whatever it is, the primary says it again, or knows better.
+/// Logs at debug level: the read is repeated at the primary, which reports any lasting error.
 fn log(error: &Error) {
-    tracing::debug!(%error, "the preferred server did not show full pages; the primary is asked");
+    tracing::debug!(%error, "the preferred member did not return full pages; the primary is read");
 }

@@ -1,4 +1,4 @@
-//! Where trades go: from a known tail to the statements of an `update` command.
+//! Plans where trades go: from a known tail to the statements of an `update` command.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::document::{self, Item};
 use super::tail::Tail;
 use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, SeqRange};
 
-/// One conditional upsert: these trades into that bucket, if it holds `expects` trades.
+/// One conditional upsert: appends trades to a bucket that holds exactly `expects` trades.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
     pub(super) id: BucketId,
     pub(super) page: PageNumber,
-    /// Trades already there; 0 opens the bucket.
+    /// The number of trades that the bucket must hold; 0 opens the bucket.
     pub(super) expects: usize,
-    /// Which trades of the append.
+    /// The trades to append, as indexes into the append's trades.
     pub(super) trades: Range<usize>,
 }
 
@@ -27,31 +27,31 @@ impl Statement {
         SeqRange { first, last: first.plus(self.trades.len() - 1) }
     }
 
-    /// The tail, once it is stored.
+    /// The tail after the statement is stored.
     pub(super) fn tail_after(&self) -> Tail {
         Tail { id: self.id, page: self.page, count: self.expects + self.trades.len() }
     }
 }
 
-/// A history whose last bucket has the last second there is, [`BucketId::LAST_SECOND`].
+/// The last bucket of a history has the last possible second, [`BucketId::LAST_SECOND`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no bucket second is left after the last bucket of this history")]
 pub struct SecondsExhausted;
 
 /// The bucket second of a new bucket: `max(previous + 1, min(trade's own, now))`, at least 0.
 ///
-/// It is the first trade's own second, as the manual has it, unless that is taken, lies before an
-/// earlier bucket, or in the future. Seconds are since 1970.
+/// It is the first trade's own second, as in the manual, unless that second is taken, precedes an earlier
+/// bucket, or lies in the future. Seconds are since 1970.
 ///
 /// # Errors
-/// It would be beyond [`BucketId::LAST_SECOND`].
+/// The second would be after [`BucketId::LAST_SECOND`].
 pub fn next_second(previous: Option<u64>, trade: i64, now: i64) -> Result<u64, SecondsExhausted> {
     let earliest = previous.map_or(0, |second| second + 1);
     let second = u64::try_from(trade.min(now)).unwrap_or(0).max(earliest);
     if second <= BucketId::LAST_SECOND { Ok(second) } else { Err(SecondsExhausted) }
 }
 
-/// Fills the tail, then opens as many buckets as it takes.
+/// Fills the tail, then opens as many buckets as the rest of the trades need.
 pub(super) fn plan(
     customer: CustomerId,
     tail: Option<Tail>,
@@ -80,10 +80,10 @@ pub(super) fn plan(
     Ok(statements)
 }
 
-/// The statement as a part of an `update` command; `trades` are all of the append.
+/// The statement as a part of an `update` command. `trades` are all trades of the append.
 ///
-/// The types of `customerId` (int64) and `count` (int32) in the stored bucket are those of `q` here: on
-/// insert the server copies them.
+/// The types in `q` decide the types in the stored bucket, `customerId` int64 and `count` int32: the server
+/// copies them on insert.
 pub(super) fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
     let trades = &trades[statement.trades.clone()];
     let dates = || trades.iter().map(|item| item.trade.date);
@@ -103,7 +103,7 @@ pub(super) fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
             "$setOnInsert": { "page": statement.page.get() as i64 },
         },
         "upsert": true,
-        // Without it 6.0.5 takes {customerId, page} and examines every page of the customer.
+        // Without the hint 6.0.5 chooses {customerId, page} and examines every page of the customer.
         "hint": { "_id": 1 },
     }
 }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_trades_own_second_where_it_can_be() {
+    fn the_first_trades_own_second_if_possible() {
         assert_eq!(next_second(None, 1_698_349_623, 1_800_000_000), Ok(1_698_349_623));
         assert_eq!(next_second(Some(1_698_349_623), 1_698_349_623, 1_800_000_000), Ok(1_698_349_624));
         assert_eq!(next_second(Some(1_700_000_000), 1_698_349_623, 1_800_000_000), Ok(1_700_000_001));
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(next_second(None, i64::MAX, i64::MAX), Err(SecondsExhausted));
     }
 
-    /// A million buckets in histories of a thousand: seconds rise, stay within ten digits, are the
-    /// trade's own where that is free, and are in the future only where an earlier bucket is.
+    /// A million buckets in histories of a thousand: seconds rise, stay within ten digits, are the trade's own
+    /// if that is free, and are in the future only if an earlier bucket's second is.
     #[test]
     fn the_rule_holds_by_the_million() {
         for _ in 0..1_000 {

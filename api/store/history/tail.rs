@@ -1,17 +1,17 @@
 use super::bucket_id::BucketId;
 use crate::domain::{PAGE_SIZE, PageNumber, Seq, Totals};
 
-/// Where a history ends: its last bucket.
+/// The last bucket of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail {
     pub(super) id: BucketId,
     pub(super) page: PageNumber,
-    /// Trades on it, 1 to 10.
+    /// The number of trades in the bucket, 1 to 10.
     pub(super) count: usize,
 }
 
 impl Tail {
-    /// How many more trades fit.
+    /// How many more trades fit into the bucket.
     pub(super) fn room(self) -> usize {
         PAGE_SIZE - self.count
     }

@@ -1,4 +1,4 @@
-//! Known tails of many customers in one query.
+//! Reads the tails of many customers in one query.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::domain::{CustomerId, PAGE_SIZE, PageNumber};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
 
-/// The last buckets of these customers, read at majority; a customer without one has none. A corrupt
-/// bucket concerns its own customer alone.
+/// The last buckets of these customers, read at majority. A customer without buckets is absent from the result.
+/// A corrupt bucket is an error for its own customer only.
 ///
-/// Sorted backwards with `$first` it is a DISTINCT_SCAN, one key and one document a customer; sorted
-/// forwards with `$last` it would read every page. (Server manual, "$group Optimizations".)
+/// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document a customer.
+/// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
 ///
 /// # Errors
-/// No database in time.
+/// The database does not answer in time.
 pub(super) async fn find(
     reads: &MonotonicReads,
     customers: Vec<CustomerId>,
@@ -27,11 +27,11 @@ pub(super) async fn find(
     deadline: Deadline,
 ) -> Result<HashMap<CustomerId, Result<Tail, Corruption>>, Error> {
     let (reads, query) = (reads.clone(), query(&customers));
-    let work = async move { reads.find(None, &query, after, deadline, |group| Ok(of_group(group))).await };
+    let work = async move { reads.find(None, &query, after, deadline, |group| Ok(tail_of(group))).await };
     Ok(deadline.read(work).await?.into_iter().flatten().collect())
 }
 
-fn of_group(group: &RawDocument) -> Option<(CustomerId, Result<Tail, Corruption>)> {
+fn tail_of(group: &RawDocument) -> Option<(CustomerId, Result<Tail, Corruption>)> {
     let customer = customer(group);
     if customer.is_none() {
         tracing::error!(?group, "a bucket has no customer: its customerId is not a number");
@@ -55,7 +55,7 @@ fn query(customers: &[CustomerId]) -> Document {
     }
 }
 
-/// Whose group it is. `$in` finds a number of whatever type, and in lists, too.
+/// The customer of a group. `$in` matches numbers of every type, and also numbers inside arrays.
 fn customer(group: &RawDocument) -> Option<CustomerId> {
     let number = match group.get("_id").ok()?? {
         RawBsonRef::Int64(number) => number as f64,

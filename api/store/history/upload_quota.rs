@@ -1,12 +1,11 @@
-//! Uploads' part of the queue. Where a single append is refused, an upload waits.
+//! The part of the queue for uploads. If there is no room, a single append is refused, but an upload waits.
 //!
-//! All uploads together have at most half of the queue, so that a single append finds room at once, however
-//! many uploads there are. Those that wait have their turns in order. What single appends have taken of the
-//! other half they may take of the uploads', too: then an upload looks again and again, and does not keep
-//! for itself what becomes free meanwhile.
+//! All uploads together hold at most half of the queue, so a single append finds room at once, however many
+//! uploads there are. Waiting uploads are served in order. Single appends may also take the uploads' half. Then
+//! an upload looks for room at intervals and reserves no room meanwhile.
 //!
-//! The same holds of each customer's part of the queue: uploads wait where they would hold more than half of it
-//! together with the customer's single appends.
+//! The same holds for each customer's part of the queue: uploads wait if, together with the customer's single
+//! appends, they would hold more than half of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +19,19 @@ use crate::domain::CustomerId;
 use crate::store::Error;
 use crate::store::group_commit::{Full, Queue, Room};
 
-/// How long an upload waits for room: longer than it takes to commit what as many uploads as there may be
-/// have waiting.
+/// The longest wait of an upload for room: longer than it takes to commit all that the largest number of
+/// uploads can have waiting.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How often is looked for room that single appends have taken.
+/// The time between two looks for room that single appends have taken.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// What uploads may have of the queue, in trades.
+/// How much of the queue uploads may hold, in trades.
 #[derive(Debug)]
 pub(super) struct UploadQuota(Arc<Semaphore>);
 
 impl UploadQuota {
-    /// Half of a queue for `queued_trades`.
+    /// Half of a queue of `queued_trades`.
     pub(super) fn of(queued_trades: usize) -> Self {
         Self(Arc::new(Semaphore::new((queued_trades / 2).max(1))))
     }
@@ -41,19 +40,19 @@ impl UploadQuota {
 /// How an upload waits for room.
 #[derive(Debug)]
 pub struct Waiting {
-    /// Cancelled when it is to wait no longer, and to send nothing more.
+    /// Cancelled when the upload must stop waiting and send nothing more.
     pub stop: CancellationToken,
-    /// How long it has waited.
+    /// How long the upload has waited so far.
     pub waited: Duration,
 }
 
 impl UploadQuota {
-    /// The most trades of an upload in one append: half of what a customer may have in the queue.
+    /// The most trades that an upload may append at once: half of what a customer may hold in the queue.
     pub(super) fn most_at_once(queue: &Queue) -> usize {
         (queue.most_of_a_key() / 2).max(1)
     }
 
-    /// Waits for room in the queue; at most [`UploadQuota::most_at_once`] trades.
+    /// Waits for room in the queue for at most [`UploadQuota::most_at_once`] trades.
     ///
     /// # Errors
     /// There was no room for too long, or the upload was stopped.
@@ -95,9 +94,9 @@ impl UploadQuota {
             match queue.room(customer.get(), trades, Self::most_at_once(queue)) {
                 Ok(room) => return Ok(room.with(part)),
                 Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
-                // It keeps its turn.
+                // Keeps its turn among the uploads.
                 Err(Full::Queue) => kept = Some(part),
-                // Its customer's commit may take long: uploads of others may have its part meanwhile.
+                // The customer's commit may take long: uploads of other customers may use this part meanwhile.
                 Err(Full::Key) => drop(part),
             }
             sleep(BETWEEN_LOOKS).await;
@@ -105,7 +104,7 @@ impl UploadQuota {
     }
 }
 
-/// Why an upload that was stopped went no further.
+/// The error of an upload that was stopped.
 pub(super) fn stopped() -> Error {
     Error::Unavailable("an upload was stopped".to_owned())
 }

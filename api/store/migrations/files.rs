@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::MigrationError;
 
-/// The files, by number. A test compares this list with the directory.
+/// The files, in the order of their numbers. A test compares this list with the directory.
 const FILES: [(&str, &str); 6] = [
     ("0001_trades", include_str!("../../../migrations/0001_trades.json")),
     ("0002_idempotency_keys", include_str!("../../../migrations/0002_idempotency_keys.json")),
@@ -14,20 +14,20 @@ const FILES: [(&str, &str); 6] = [
     ("0006_found_keys", include_str!("../../../migrations/0006_found_keys.json")),
 ];
 
-/// One file, parsed.
+/// A parsed file.
 #[derive(Debug, Clone)]
 pub struct Migration {
-    /// The four digits that its name begins with.
+    /// The first four digits of the file's name.
     pub number: i32,
-    /// Its name, without `.json`.
+    /// The file's name without `.json`.
     pub name: &'static str,
-    /// SHA-256 of its text, in hexadecimal digits.
+    /// SHA-256 of the file's text, in hexadecimal digits.
     pub checksum: String,
-    /// Why it is there.
+    /// Why the migration is needed.
     pub why: String,
-    /// Whether a version that does not know it may use the database all the same.
+    /// Whether a version without this migration may use the migrated database.
     pub compatible: bool,
-    /// What it runs, in order.
+    /// The commands to run, in order.
     pub commands: Vec<Document>,
 }
 
@@ -42,14 +42,14 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Command {
-    /// For the reader of the file.
+    /// For readers of the file only.
     #[serde(rename = "why")]
     _why: String,
     run: Document,
 }
 
 impl Migration {
-    /// From the text of a file, in MongoDB Extended JSON.
+    /// Parses the text of a file, MongoDB Extended JSON.
     ///
     /// # Errors
     /// [`MigrationError::Malformed`].
@@ -70,7 +70,7 @@ impl Migration {
     }
 }
 
-/// Those in this binary.
+/// The migrations in this binary.
 pub(super) fn embedded() -> Result<Vec<Migration>, MigrationError> {
     FILES.iter().map(|(name, text)| Migration::parse(name, text)).collect()
 }

@@ -1,8 +1,8 @@
-//! A lock with a lease: whoever dies with it loses it when the lease ends.
+//! A lock with a lease: an instance that dies while it holds the lock loses it when the lease ends.
 //!
-//! A holder that only stalls, for longer than its lease, loses it too, and goes on when it wakes: then
-//! two apply at once. The lock saves work and noise; what makes that harmless is that every command may
-//! be run again, also beside itself, and that a record is written once.
+//! A holder that stalls for longer than its lease loses the lock too, but continues when it wakes. Then two
+//! instances apply at once. That is harmless, because every command may be run again, even at the same time,
+//! and a record is written once. The lock only saves work and log noise.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use tokio::time::{Instant, sleep};
 use super::error::MigrationError;
 use crate::store::Error;
 
-/// Records of applied migrations, and the lock.
+/// The collection of the applied migrations' records and of the lock.
 pub(in crate::store) const COLLECTION: &str = "migrations";
 
-/// The lease. Renewed three times within it, so that an index build may take as long as it likes.
+/// The lease. It is renewed three times within this time, so an index build may take any time.
 const LEASE: Duration = Duration::from_secs(15);
-/// How long an instance waits for another that is applying.
+/// How long an instance waits for another one that applies migrations.
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
 
 const ID: &str = "lock";
 const DUPLICATE_KEY: i32 = 11000;
 
-/// Held while it exists.
+/// A lock that is held as long as this value exists.
 pub(super) struct Lock {
     collection: Collection<Document>,
     owner: ObjectId,
@@ -37,7 +37,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Waits for its turn.
+    /// Waits for the lock and takes it.
     pub(super) async fn take(database: &Database) -> Result<Self, MigrationError> {
         let collection = database.collection::<Document>(COLLECTION);
         let owner = ObjectId::new();
@@ -52,17 +52,17 @@ impl Lock {
         Ok(Self { collection, owner, renewal })
     }
 
-    /// Lets the next one in at once. If this fails, the lease ends by itself.
+    /// Releases the lock at once. If this fails, the lock becomes free when the lease ends.
     pub(super) async fn release(self) {
         self.renewal.abort();
         let mine = doc! { "_id": ID, "owner": self.owner };
         if let Err(error) = self.collection.delete_one(mine).write_concern(WriteConcern::majority()).await {
-            tracing::warn!(%error, "the lock of the migrations was not released; its lease will end");
+            tracing::warn!(%error, "the migration lock was not released; it becomes free when its lease ends");
         }
     }
 }
 
-/// Takes the lock if nobody has it or its lease has ended, by the server's clock.
+/// Takes the lock if it is free or its lease has ended by the server's clock.
 async fn try_take(collection: &Collection<Document>, owner: ObjectId) -> Result<bool, MigrationError> {
     let fresh = collection
         .update_one(doc! { "_id": ID, "owner": owner }, vec![claim(owner)])
@@ -71,7 +71,7 @@ async fn try_take(collection: &Collection<Document>, owner: ObjectId) -> Result<
     match fresh.await {
         Ok(_) => return Ok(true),
         Err(error) => match error.kind.as_ref() {
-            // Somebody has it: the insert found the `_id` taken.
+            // Another instance holds the lock: the `_id` exists.
             ErrorKind::Write(WriteFailure::WriteError(error)) if error.code == DUPLICATE_KEY => {}
             _ => return Err(Error::from(error).into()),
         },
@@ -92,7 +92,7 @@ async fn renew(collection: Collection<Document>, owner: ObjectId) {
         sleep(LEASE / 3).await;
         let renewed = collection.update_one(doc! { "_id": ID, "owner": owner }, vec![claim(owner)]).await;
         if let Err(error) = renewed {
-            tracing::warn!(%error, "the lease of the migrations' lock was not renewed");
+            tracing::warn!(%error, "the lease of the migration lock was not renewed");
         }
     }
 }

@@ -7,10 +7,10 @@ use crate::domain::{Minute, PagePath};
 use crate::store::{Deadline, Error};
 
 impl PageViews {
-    /// The bucket of one page and minute, if it is there.
+    /// The bucket of one page and minute, if it exists.
     ///
     /// # Errors
-    /// No database in time, or it is corrupt.
+    /// The database does not answer in time, or the bucket is corrupt.
     pub async fn bucket(
         &self,
         path: &PagePath,

@@ -12,15 +12,15 @@ use crate::domain::{Minute, PageView};
 use crate::store::Deadline;
 use crate::store::group_commit::{NoAnswer, Pending, Ticket};
 
-/// What a request adds to one bucket.
+/// The views that a request adds to one bucket.
 #[derive(Debug, Default)]
 struct Part {
     seconds: BTreeMap<u8, u64>,
-    /// Which of its views, by their place in it.
+    /// The indexes of these views in the request.
     items: Vec<usize>,
 }
 
-/// The same on its way.
+/// A [`Part`] that was sent to a committer.
 struct Sent {
     views: u64,
     items: Vec<usize>,
@@ -28,12 +28,12 @@ struct Sent {
 }
 
 impl PageViews {
-    /// Counts views, those of one page and minute together, also with those of other requests.
+    /// Counts views. Views of one page and minute are merged, also with those of other requests.
     ///
-    /// It goes on to its end when the caller stops waiting. `deadline` is shortened to one command's.
+    /// Counting goes on to its end even if the caller stops waiting. `deadline` is shortened to one command's.
     ///
     /// # Errors
-    /// See [`CountError`]. Where there is no room for all of them, none is counted.
+    /// See [`CountError`]. If there is no room for all of the views, none is counted.
     pub async fn count(&self, views: Vec<PageView>, deadline: Deadline) -> Result<(), CountError> {
         let all = views.len();
         let refused = |cause| CountError { counted: 0, unknown: 0, not_counted: (0..all).collect(), cause };
@@ -45,7 +45,7 @@ impl PageViews {
         }
         let mut requests = Vec::new();
         for (name, Part { seconds, items }) in parts {
-            // Room for all before any is sent.
+            // All parts get room before any part is sent.
             let queue = &self.counting.queue;
             let room = queue.room(hash(&name), seconds.len(), queue.most_of_a_key());
             let room = room.map_err(|_full| refused(CountCause::Overloaded))?;
@@ -54,7 +54,7 @@ impl PageViews {
             requests.push((Request::new(name, seconds, ticket), sent));
         }
         let send = |(request, sent): (Request, Sent)| {
-            // A committer that has ended, by a panic, drops it, and nothing is heard of it.
+            // A committer that has panicked drops the request; `answer` then returns an unknown outcome.
             let _ = self.counting.committers.by_hash(hash(&request.name)).request(request);
             sent.answer()
         };
@@ -77,8 +77,8 @@ impl PageViews {
         failed.map_or(Ok(()), |cause| Err(CountError { counted, unknown, not_counted, cause }))
     }
 
-    /// Waits until nothing is queued: what clients that have hung up left behind is settled, too. New
-    /// views are refused meanwhile.
+    /// Waits until no views are queued, including those of clients that have disconnected. New views are
+    /// refused meanwhile.
     pub async fn drain(&self) {
         self.counting.queue.drain().await;
     }
@@ -101,7 +101,7 @@ fn hash(name: &Name) -> u64 {
     hasher.finish()
 }
 
-/// By page and minute.
+/// Merges views by page and minute.
 fn merged(views: Vec<PageView>) -> HashMap<Name, Part> {
     let mut parts: HashMap<Name, Part> = HashMap::new();
     for (item, view) in views.into_iter().enumerate() {

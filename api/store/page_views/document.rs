@@ -1,5 +1,5 @@
-//! A bucket as a document. Reading parses everything again, and names what is corrupt: the validator keeps
-//! other hands from writing it, but not a disk from losing it.
+//! A bucket as a document. Reading validates every field again and names the corrupt one: the validator stops
+//! invalid writes, but not damage on disk.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ pub const COLLECTION: &str = "page_views";
 /// The views of one page in one minute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MinuteBucket {
-    /// Of which page.
+    /// The page that was viewed.
     pub path: PagePath,
-    /// In which minute.
+    /// The minute of the views.
     pub minute: Minute,
-    /// How many: the sum of `seconds`.
+    /// The number of views: the sum of `seconds`.
     pub total: u64,
-    /// How many in each second, 0 to 59; a second without views is not there, or 0.
+    /// The number of views by second, 0 to 59. A second without views is absent or 0.
     pub seconds: BTreeMap<u8, u64>,
 }
 
 impl MinuteBucket {
     /// # Errors
-    /// Anything that the validator forbids, with the field's name.
+    /// A field has a value that the validator forbids; the error names the field.
     pub(super) fn read(document: &RawDocument) -> Result<Self, Corruption> {
         let page = document.get_str("page").ok().and_then(|page| PagePath::parse(page).ok());
         let seconds = document
@@ -40,7 +40,7 @@ impl MinuteBucket {
             let second = second(key.as_str()).ok_or_else(|| fault("is not named 0 to 59"))?;
             let views = count(value).ok_or_else(|| fault("is not a whole number, 0 or more"))?;
             if by_second.insert(second, views).is_some() {
-                return Err(fault("is there twice"));
+                return Err(fault("is repeated"));
             }
         }
         let total = total(document)?;
@@ -56,7 +56,7 @@ impl MinuteBucket {
     }
 }
 
-/// The minute of a bucket, or of a part of one.
+/// The minute of a bucket or of a projection of one.
 pub(super) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
     let date = document.get_datetime("timestamp").ok();
     let minute =
@@ -64,13 +64,13 @@ pub(super) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
     minute.ok_or_else(|| corrupt(document, "timestamp", "is not a whole minute of the years 0000 to 9999"))
 }
 
-/// The total of a bucket, or of a part of one.
+/// The total of a bucket or of a projection of one.
 pub(super) fn total(document: &RawDocument) -> Result<u64, Corruption> {
     let total = document.get("totalViews").ok().flatten().and_then(count);
     total.ok_or_else(|| corrupt(document, "totalViews", "is not a whole number, 0 or more"))
 }
 
-/// A corrupt bucket, as far as its `_id` can be read.
+/// The error for a corrupt bucket. It names the bucket's `_id`, if that is readable.
 pub(super) fn corrupt(document: &RawDocument, field: &str, detail: &str) -> Corruption {
     let id =
         document.get_object_id("_id").map_or_else(|_| "without a readable _id".to_owned(), |id| id.to_hex());
@@ -89,7 +89,7 @@ pub(super) fn count(value: RawBsonRef<'_>) -> Option<u64> {
 
 fn second(name: &str) -> Option<u8> {
     let second = name.parse().ok().filter(|second| *second < 60)?;
-    // In one spelling.
+    // Only the canonical spelling: not `02`.
     (second_name(second) == name).then_some(second)
 }
 
@@ -97,17 +97,17 @@ fn second_name(second: u8) -> String {
     second.to_string()
 }
 
-/// As the database compares them.
+/// A date as the database stores and compares it.
 pub(super) fn date(instant: Instant) -> DateTime {
     DateTime::from_millis(instant.millis())
 }
 
-/// What a statement looks for: the bucket's name.
+/// The filter of a statement: page and minute of the bucket.
 pub(super) fn named(path: &PagePath, minute: Minute) -> Document {
     doc! { "page": path.as_str(), "timestamp": date(minute.start()) }
 }
 
-/// What a statement adds to a bucket, by the second.
+/// The update of a statement: the views to add to a bucket, by second.
 pub(super) fn increment(seconds: &BTreeMap<u8, u64>) -> Document {
     let mut amounts = doc! { "totalViews": amount(seconds.values().sum()) };
     for (second, views) in seconds {
@@ -116,12 +116,12 @@ pub(super) fn increment(seconds: &BTreeMap<u8, u64>) -> Document {
     doc! { "$inc": amounts }
 }
 
-/// As int32 where it fits: the server makes an int64 of a counter that outgrows it.
+/// An int32 if the number fits. The server converts a counter that outgrows int32 to an int64.
 fn amount(views: u64) -> Bson {
     i32::try_from(views).map_or_else(|_| Bson::Int64(i64::try_from(views).unwrap_or(i64::MAX)), Bson::Int32)
 }
 
-/// A bucket without views, in which all seconds are there.
+/// A bucket with all 60 seconds, each with 0 views.
 pub(super) fn zeros(path: &PagePath, minute: Minute) -> Document {
     let mut document = named(path, minute);
     document.insert("totalViews", 0_i32);

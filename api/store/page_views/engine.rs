@@ -16,11 +16,11 @@ pub struct PageViews {
     pub(super) counting: Arc<Counting>,
 }
 
-/// What takes views to the database. Its committers end with it.
+/// The way of new views to the database. Its committers end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Counting {
     pub(super) connection: Arc<Connection>,
-    /// In counters to be added to: those of each request, by page and second.
+    /// Its units are counters to add to: each request has one for each page and second.
     pub(super) queue: Queue,
     pub(super) committers: Committers<Counters>,
 }
@@ -53,7 +53,7 @@ impl PageViews {
         Self { counting: Counting::start(connection, capacity), ..self }
     }
 
-    /// The same views, read by preference. They are counted at the primary in any case.
+    /// The same views, read from the preferred members. Counting always goes to the primary.
     #[must_use]
     pub(in crate::store) fn preferring(&self, preference: ReadPreference) -> Self {
         Self { preference, ..self.clone() }

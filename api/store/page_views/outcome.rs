@@ -1,16 +1,16 @@
 use crate::store::Error;
 
-/// What a count that failed has counted.
+/// How far a failed count came, and why it failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct CountError {
-    /// So many views are counted.
+    /// The number of views that are counted.
     pub counted: u64,
-    /// So many may or may not be counted.
+    /// The number of views that may or may not be counted.
     pub unknown: u64,
-    /// Which of those it was given are not counted, by their place, ascending.
+    /// The indexes, ascending, of the given views that are not counted.
     pub not_counted: Vec<usize>,
-    /// Why it went no further.
+    /// Why not all views are known to be counted.
     #[source]
     pub cause: CountCause,
 }
@@ -18,24 +18,24 @@ pub struct CountError {
 /// Why views are not counted, or may not be.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CountCause {
-    /// The database gave no answer to trust before the deadline.
+    /// The database gave no final answer before the deadline.
     #[error("the outcome of a command is unknown")]
     OutcomeUnknown,
-    /// More counters, of a page and second each, than may wait at once: it never fits.
+    /// The request adds to more counters (one for each page and second) than may wait at once. It never fits.
     #[error("{counters} counters, and at most {most} may wait")]
     TooManyCounters {
-        /// How many the request adds to.
+        /// How many counters the request adds to.
         counters: usize,
-        /// How many the queue holds.
+        /// How many counters the queue holds.
         most: usize,
     },
-    /// Too much is waiting to be counted, in all or in one page's minute, or this has waited for too long.
+    /// Too many views wait, in total or for one minute of a page, or these views have waited too long.
     #[error("too many views are waiting to be counted")]
     Overloaded,
-    /// The database failed before anything more was sent to it, or refused it for good.
+    /// The database failed before the views were sent to it, or it refused them permanently.
     #[error(transparent)]
     Database(#[from] Error),
 }
 
-/// What became of a request.
+/// The outcome of a request.
 pub(super) type Counted = Result<(), CountCause>;

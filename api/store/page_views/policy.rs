@@ -1,7 +1,7 @@
-//! What a committer makes of views: those of one page and minute that have queued become one `$inc`.
+//! How a committer merges views: the queued views of one page and minute become one `$inc`.
 //!
-//! It remembers nothing in between, since `$inc` compares nothing. That a bucket has one commit under way at
-//! a time is there for the sake of merging: the more is asked of it, the more each statement adds.
+//! Nothing is remembered between commits, because `$inc` compares nothing. A bucket has one commit under way at
+//! a time only for the sake of merging: the more views arrive, the more views each statement adds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -22,21 +22,22 @@ use crate::store::group_commit::{
 use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
 
-/// Refusals after which a request gives up. Of two upserts that insert one bucket at once the other is refused,
-/// and finds it the next time: more than a few say that something else is wrong.
+/// After this many refusals a request fails. If two upserts insert one bucket at once, one of them is refused
+/// and finds the bucket at its next attempt. More than a few refusals have another cause.
 const MOST_ATTEMPTS: u32 = 10;
 
-/// Statements in one command. One has at most 512 bytes of path and 60 seconds of some 30 bytes.
+/// The most statements in one command. A statement has at most 512 bytes of path and 60 seconds of some 30
+/// bytes.
 const MOST_STATEMENTS: usize = 1_000;
 
-/// What a bucket is found by.
+/// The page and minute that identify a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     pub(super) path: PagePath,
     pub(super) minute: Minute,
 }
 
-/// Views of one page and minute to be counted, by the second.
+/// Views of one page and minute to be counted, by second.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) name: Name,
@@ -51,27 +52,27 @@ impl Request {
     }
 }
 
-/// What committers share.
+/// What all committers of views share.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) database: Database,
     pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
-    /// When a command counts as acknowledged.
+    /// The write concern of a command with this deadline.
     pub(super) concern: fn(Deadline) -> Document,
 }
 
-/// A committer of views.
+/// The policy of committers of views.
 pub(super) struct Counters(pub(super) Arc<Connection>);
 
-/// All that one commit adds to a bucket.
+/// All requests that one commit adds to a bucket.
 #[derive(Debug)]
 pub(super) struct Batch {
     name: Name,
     requests: Vec<Request>,
 }
 
-/// What became of a batch: which of its requests are to be committed anew.
+/// The outcome of a batch: which of its requests are to be committed again.
 pub(super) struct Settled {
     name: Name,
     again: Vec<Request>,
@@ -134,7 +135,7 @@ impl BatchPolicy<Self> for Counters {
     }
 }
 
-/// Sends one unordered command: each bucket stands for itself.
+/// Sends one unordered command: each bucket succeeds or fails independently of the others.
 async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<Counters>) {
     let requests = || batches.iter().flat_map(|batch| &batch.requests);
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
@@ -144,7 +145,8 @@ async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<C
     let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
     match connection.sessions.commit(&connection.database, command, deadline).await {
         Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
-            // Where all were refused it is the time of whatever the server did last.
+            // If all statements were refused, `at` may be the time of a write that a majority does not have
+            // yet.
             if verdicts.contains(&Verdict::Stored) {
                 connection.reads.learn(at);
             }
@@ -188,7 +190,7 @@ impl Batch {
                 requests.iter_mut().for_each(|request| request.attempts += 1);
                 let (again, given_up): (Vec<_>, Vec<_>) =
                     requests.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
-                let cause = corrupt(&name, "it refuses what is added, again and again");
+                let cause = corrupt(&name, "it refuses repeatedly what is added");
                 given_up.into_iter().for_each(|request| request.ticket.answer(Err(cause.clone())));
                 committer.settled(Settled { name, again });
             }
@@ -205,7 +207,7 @@ impl Batch {
     }
 }
 
-/// What is added is of our form: if it is not taken, then for what is there.
+/// The error for a bucket that refuses an update. The update itself is valid, so the stored bucket is corrupt.
 fn corrupt(name: &Name, detail: &str) -> CountCause {
     let id = format!("{} {}", name.path.as_str(), name.minute.start());
     let corruption = Corruption { id, field: "totalViews or seconds".to_owned(), detail: detail.to_owned() };

@@ -1,4 +1,4 @@
-//! The minutes of an hour, made before they are needed.
+//! Creates the buckets of an hour before they are needed.
 
 use mongodb::bson::Document;
 
@@ -10,32 +10,32 @@ use crate::domain::Preallocation;
 use crate::store::group_commit::{Answer, Command, Outcome, Verdict, durable};
 use crate::store::{COMMAND, Deadline, Error};
 
-/// What became of the minutes of an hour.
+/// How many buckets of an hour were created or existed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Preallocated {
-    /// So many were made.
+    /// The number of buckets that were created.
     pub created: u32,
-    /// So many were there already, with views or without, and are as they were.
+    /// The number of buckets that existed, with views or without. They are unchanged.
     pub existing: u32,
 }
 
 const MINUTES: u32 = 60;
 
 impl PageViews {
-    /// Makes those minutes of an hour that are not there, without views. To do so again changes nothing.
+    /// Creates the missing buckets of an hour, without views. A repeat changes nothing.
     ///
-    /// It goes on to its end when the caller stops waiting. `deadline` is shortened to one command's.
+    /// The work goes on to its end even if the caller stops waiting. `deadline` is shortened to one command's.
     ///
     /// # Errors
-    /// No database, or no answer to trust in time: some of the minutes may be there then, and it may be done
-    /// again.
+    /// The database does not answer, or gives no final answer in time. Some of the buckets may exist then, and
+    /// the call may be repeated.
     pub async fn preallocate(
         &self,
         wanted: &Preallocation,
         deadline: Deadline,
     ) -> Result<Preallocated, CountCause> {
         let deadline = deadline.or_within(COMMAND);
-        // Those after the year 9999 do not exist.
+        // Minutes after the year 9999 do not exist.
         let minutes = (0..MINUTES).filter_map(|minute| wanted.hour.plus(minute).ok());
         let documents: Vec<Document> = minutes.map(|minute| document::zeros(&wanted.path, minute)).collect();
         let command = Command::insert(COLLECTION, documents, durable(deadline));
@@ -59,7 +59,7 @@ fn judge(verdicts: Vec<Verdict>) -> Result<Preallocated, CountCause> {
         match verdict {
             Verdict::Stored => done.created += 1,
             Verdict::Refused => done.existing += 1,
-            verdict => return Err(Error::Internal(format!("a minute was not made: {verdict:?}")).into()),
+            verdict => return Err(Error::Internal(format!("a bucket was not created: {verdict:?}")).into()),
         }
     }
     Ok(done)

@@ -1,8 +1,8 @@
-//! Reading, at majority, from whichever server is to be preferred.
+//! Reads of page views, at read concern majority, from the preferred member.
 //!
-//! A counter may be counted on at any time, so that nobody can tell whether a server that lags shows it as it
-//! is: whoever lets secondaries be read takes what they show, which is some moments old. One that does not
-//! answer in time is passed over for the primary.
+//! A counter may change at any time, so it cannot be decided whether a lagging member shows its current value.
+//! If secondaries are preferred, their answer is used as it is and may be slightly old. If the preferred member
+//! does not answer in time, the primary is read.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use crate::store::majority::MonotonicReads;
 use crate::store::read_preference::SOON;
 use crate::store::{COMMAND, Deadline, Error};
 
-/// How much there is to do for a read.
+/// How much work a read is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// A few documents.
     Little,
-    /// As many as a span of time has: another server than the primary is given time for it.
+    /// As many documents as a span of time has. A preferred member gets more time for it.
     Much,
 }
 
-/// What another server than the primary is given for much work.
+/// How long a preferred member may take for much work.
 const LATER: Duration = Duration::from_secs(10);
 
 impl PageViews {
-    /// All documents that a `find` or `aggregate` command answers with.
+    /// All documents that a `find` or `aggregate` command returns.
     ///
     /// # Errors
-    /// No database in time.
+    /// The database does not answer in time.
     pub(super) async fn query(
         &self,
         command: Document,
@@ -46,8 +46,8 @@ impl PageViews {
         deadline.read(async move { run(&reads, None, &command, deadline).await }).await
     }
 
-    /// The same of a server other than the primary, if one is preferred and answers. `None` says no more than
-    /// that the primary is to be asked.
+    /// The documents from the preferred member. `None` only means that the primary must be read: no other
+    /// member is preferred, or it failed.
     async fn preferred(
         &self,
         command: &Document,
@@ -60,7 +60,7 @@ impl PageViews {
         let read = async move { run(&reads, Some(&criteria), &command, deadline).await };
         let found = deadline.read(read).await;
         let found = found.inspect_err(|error| {
-            tracing::debug!(%error, "the preferred server did not show page views; the primary is asked");
+            tracing::debug!(%error, "the preferred member did not return page views; the primary is read");
         });
         let result = if found.is_ok() { "views" } else { "failed" };
         metrics::counter!(PREFERRED_READS, "result" => result).increment(1);

@@ -1,5 +1,5 @@
-//! How long views are kept: for some days after their minute, or without a limit. The index on the minute is
-//! there in any case.
+//! How long views are kept: for some days after their minute, or without a limit. The index on the minute
+//! always exists.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::store::ttl_index::TtlIndex;
 
 const INDEX: TtlIndex = TtlIndex { collection: COLLECTION, field: "timestamp" };
 
-/// Lets buckets expire `retention` after their minute, or never.
+/// Makes buckets expire `retention` after their minute; `None` keeps them without a limit.
 ///
 /// # Errors
 /// The database does not answer, or the user lacks the privilege.

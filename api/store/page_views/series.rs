@@ -1,8 +1,8 @@
 //! The views of one page over a span of time, point by point.
 //!
-//! One scan of the index on page and minute, whatever the resolution. Seconds come out of the buckets, and of
-//! minutes the total alone is sent. Hours and days are added up in the database: of an hour one number is
-//! sent instead of sixty.
+//! Every resolution is one scan of the index on page and minute. For seconds the whole buckets are sent, for
+//! minutes only their totals. Hours and days are added up in the database: for an hour one number is sent
+//! instead of sixty.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, doc};
@@ -13,7 +13,7 @@ use super::query::Work;
 use crate::domain::{Instant, PagePath, Resolution, SeriesSpan};
 use crate::store::{Corruption, Deadline, Error};
 
-/// Views over a span of time: a number for each of its points, those without views included.
+/// Views over a span of time: a number for each of its points, including points without views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
     span: SeriesSpan,
@@ -21,7 +21,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Of what.
+    /// The span and resolution of the series.
     pub fn span(&self) -> SeriesSpan {
         self.span
     }
@@ -31,23 +31,23 @@ impl Series {
         self.views.iter().sum()
     }
 
-    /// The point with the most views, of equals the first; `None` where there are no views.
+    /// The first point with the most views; `None` if there are no views.
     pub fn busiest(&self) -> Option<(Instant, u64)> {
         let most = self.views.iter().copied().max().filter(|views| *views > 0)?;
         self.points().find(|(_, views)| *views == most)
     }
 
-    /// When each point begins, and how many views it has.
+    /// The beginning and the views of each point.
     pub fn points(&self) -> impl ExactSizeIterator<Item = (Instant, u64)> {
         self.views.iter().enumerate().map(|(point, views)| (self.span.beginning(point), *views))
     }
 }
 
 impl PageViews {
-    /// The views of a page. They are not of one moment: each point is as its minutes were when they were read.
+    /// The views of a page. They are not a snapshot: each bucket is shown as it was when it was read.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn series(
         &self,
         path: &PagePath,
@@ -55,12 +55,11 @@ impl PageViews {
         deadline: Deadline,
     ) -> Result<Series, Error> {
         let mut views = vec![0_u64; span.points() as usize];
-        // Without points there is nothing to be asked for.
         if views.is_empty() {
             return Ok(Series { span, views });
         }
         let mut add = |moment: Instant, more: u64| {
-            // Of seconds, the first and the last minute hold some that are not asked for.
+            // With seconds, the first and the last minute may contain seconds outside the span.
             if let Some(point) = span.point(moment) {
                 views[point] = views[point].saturating_add(more);
             }
@@ -96,7 +95,7 @@ fn command(path: &PagePath, span: SeriesSpan) -> Result<Document, Error> {
         "timestamp": { "$gte": document::date(first), "$lt": document::date(end) },
     };
     let hint = doc! { "page": 1, "timestamp": 1 };
-    // All in the first answer, where 16 MB hold it.
+    // The first batch holds all points, if they fit into 16 MB.
     let batch = span.points() as i64 + 1;
     let projection = match span.resolution() {
         Resolution::Second => None,
@@ -122,23 +121,24 @@ fn command(path: &PagePath, span: SeriesSpan) -> Result<Document, Error> {
     Ok(command)
 }
 
-/// Adds up what belongs together. `$sum` passes over what is no number: the least `_id` of such is told.
+/// A `$group` stage that adds up totals by `by`. `$sum` skips values that are not numbers, so `corrupt` reports
+/// the least `_id` with such a value.
 pub(super) fn group(by: Bson) -> Document {
-    let sound = doc! {
+    let valid = doc! {
         "$and": [{ "$in": [{ "$type": "$totalViews" }, ["int", "long"]] }, { "$gte": ["$totalViews", 0] }],
     };
     doc! {
         "_id": by,
         "totalViews": { "$sum": "$totalViews" },
-        // Nulls are passed over.
-        "corrupt": { "$min": { "$cond": [sound, Bson::Null, "$_id"] } },
+        // `$min` skips nulls.
+        "corrupt": { "$min": { "$cond": [valid, Bson::Null, "$_id"] } },
     }
 }
 
 /// The views of a group.
 ///
 /// # Errors
-/// Some of it was no number of views.
+/// A bucket of the group has a total that is not a number of views.
 pub(super) fn total_of(group: &RawDocument) -> Result<u64, Corruption> {
     if let Ok(id) = group.get_object_id("corrupt") {
         let (field, detail) = ("totalViews".to_owned(), "is not a whole number, 0 or more".to_owned());
@@ -147,7 +147,7 @@ pub(super) fn total_of(group: &RawDocument) -> Result<u64, Corruption> {
     document::total(group)
 }
 
-/// An hour or a day, and its views.
+/// The beginning of an hour or a day, and its views.
 fn grouped(group: &RawDocument) -> Result<(Instant, u64), Corruption> {
     let unit =
         group.get_datetime("_id").ok().and_then(|date| Instant::from_millis(date.timestamp_millis()).ok());

@@ -1,9 +1,9 @@
 //! Which pages had the most views in a span of time.
 //!
-//! By the index on the minute alone: its keys of the span, and the documents behind them, are just what is to be
-//! added up. The index on page and minute would be walked through from end to end, all pages and all times,
-//! since the span bounds its second field only. Neither holds the totals: an index that did would be written to
-//! by every count, and not once a minute.
+//! The query uses the index on the minute: its keys in the span point to exactly the documents to add up. The
+//! index on page and minute would be scanned completely, all pages and all times, because the span bounds only
+//! its second field. Neither index holds the totals: such an index would be written by every count and not once
+//! for each bucket.
 
 use mongodb::bson::doc;
 
@@ -14,21 +14,21 @@ use super::series;
 use crate::domain::{Instant, Limit, PagePath};
 use crate::store::{Deadline, Error};
 
-/// A page, and how many views it had.
+/// A page and its number of views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageTotal {
-    /// Which page.
+    /// The page.
     pub path: PagePath,
-    /// How many.
+    /// The number of views.
     pub total: u64,
 }
 
 impl PageViews {
-    /// The pages with the most views in the minutes that begin from `from` on and before `to`; of equals those
-    /// first whose paths are, byte by byte. Pages without views are none of them.
+    /// The pages with the most views in the minutes that begin at or after `from` and before `to`. Pages with
+    /// equal views are ordered by the bytes of their paths. Pages without views are left out.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn top(
         &self,
         from: Instant,
@@ -42,7 +42,7 @@ impl PageViews {
             "pipeline": [
                 { "$match": { "timestamp": minutes } },
                 { "$group": series::group("$page".into()) },
-                // What is corrupt comes first, however little it is.
+                // Corrupt groups come first, so that the limit never hides them.
                 { "$sort": { "corrupt": -1, "totalViews": -1, "_id": 1 } },
                 { "$limit": limit.get() as i64 },
             ],
@@ -56,7 +56,7 @@ impl PageViews {
             let path = found.get_str("_id").ok().and_then(|page| PagePath::parse(page).ok());
             let path =
                 path.ok_or_else(|| document::corrupt(found, "page", "is not a path of 1 to 512 bytes"))?;
-            // What is preallocated has none.
+            // Preallocated buckets may have no views.
             if total > 0 {
                 pages.push(PageTotal { path, total });
             }

@@ -1,4 +1,4 @@
-//! A committer whose policy does with a request what the request says.
+//! Tests of a committer whose policy treats each request as the request says.
 
 use std::convert::Infallible;
 
@@ -14,9 +14,9 @@ enum Fate {
     Store,
     /// Refuses it once.
     Refuse,
-    /// Ends without a word.
+    /// Ends without an answer.
     Panic,
-    /// Is under way until told.
+    /// Waits for a signal before it stores the request.
     Hold(oneshot::Receiver<()>),
 }
 
@@ -72,7 +72,7 @@ impl BatchPolicy<Self> for Scripted {
                 for mut request in requests {
                     match std::mem::replace(&mut request.fate, Fate::Store) {
                         Fate::Store => done.push(request),
-                        // As after many: the pause is long enough for others to be committed meanwhile.
+                        // As after many refusals: the pause is then long enough for other commits.
                         Fate::Refuse => again.push(Request { refusals: MOST_DOUBLINGS + 1, ..request }),
                         Fate::Panic => panic!("of the test"),
                         Fate::Hold(until) => {
@@ -104,7 +104,7 @@ impl BatchPolicy<Self> for Scripted {
     }
 }
 
-/// A committer, and what it does.
+/// A committer and the events that it causes.
 struct Rig {
     committer: Handle<Scripted>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -142,7 +142,7 @@ async fn a_commit_that_panics_frees_its_keys() {
     release.send(()).unwrap();
     assert_eq!(held.answer().await, Ok(()));
     assert_eq!(rig.events.recv().await, Some(Event::Commit(vec!["a", "b", "d", "c"])));
-    // The share before it was settled; of the others nothing was heard.
+    // The batch before the panic was settled; the others get no answer.
     let told = join_all(lost.into_iter().chain([waits]).map(Pending::answer)).await;
     assert_eq!(told, [Ok(()), Err(NoAnswer::Lost), Err(NoAnswer::Lost), Err(NoAnswer::Lost)]);
     assert_eq!(rig.events.recv().await, Some(Event::Lost(2)));
@@ -156,7 +156,7 @@ async fn a_commit_that_panics_frees_its_keys() {
 #[tokio::test]
 async fn a_refused_key_pauses_and_others_do_not() {
     let mut overtaken = false;
-    // The machine may be too slow for the pause, though hardly each time.
+    // A slow machine may miss the pause, but hardly every time.
     for _ in 0..20 {
         let mut rig = Rig::new();
         let (release, held) = rig.hold(9, "held").await;
@@ -181,9 +181,9 @@ async fn a_refused_key_pauses_and_others_do_not() {
     assert!(overtaken, "another key is committed while the refused one pauses");
 }
 
-/// Even where requests still wait, for clients that are gone.
+/// Even if requests of disconnected clients still wait.
 #[tokio::test]
-async fn a_committer_without_an_address_ends() {
+async fn a_committer_without_a_handle_ends() {
     let mut rig = Rig::new();
     let (release, held) = rig.hold(1, "held").await;
     let waits = rig.send(1, "waits", Fate::Store);

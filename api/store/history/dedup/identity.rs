@@ -1,4 +1,4 @@
-//! What requests and trades are known by, once they have a key.
+//! Hashes that identify keyed requests and their trades.
 
 use mongodb::bson::Binary;
 use mongodb::bson::spec::BinarySubtype;
@@ -6,16 +6,16 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::{CustomerId, IdempotencyKey, TradeDraft};
 
-/// A key of one customer: SHA-256 of both.
+/// Identifies a key of one customer: SHA-256 of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::store::history) struct RecordId(pub(super) [u8; 32]);
 
-/// One trade of a keyed request: the first 12 bytes of SHA-256 of customer, key and index in the
-/// request. 96 bits: among 10^9 trades of one customer two are alike with a chance of 10^-11.
+/// Identifies one trade of a keyed request: the first 12 bytes of SHA-256 of customer, key and index in the
+/// request. With 96 bits, two among 10^9 trades of one customer are equal with a probability of 10^-11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::store::history) struct TradeKey(pub(super) [u8; TradeKey::LEN]);
 
-/// What a request asks for, before defaults: SHA-256 of its trades.
+/// Identifies the content of a request: SHA-256 of its trades before defaults are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store::history) struct Fingerprint(pub(super) [u8; 32]);
 
@@ -34,7 +34,7 @@ impl TradeKey {
         Self(first)
     }
 
-    /// From a stored trade's `key`.
+    /// Reads the `key` of a stored trade.
     pub(in crate::store::history) fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -51,23 +51,23 @@ fn digest(
     key: &IdempotencyKey,
 ) -> sha2::digest::Output<Sha256> {
     let numbers = [customer.get().to_be_bytes(), index.to_be_bytes()].concat();
-    // The key alone has no fixed length, and is last.
+    // The key is last, because only the key has no fixed length.
     Sha256::new().chain_update(what).chain_update(numbers).chain_update(key.as_str()).finalize()
 }
 
 impl Fingerprint {
-    /// That of all uploads.
+    /// The one fingerprint of all uploads.
     pub(in crate::store::history) fn of_upload() -> Self {
         Self(Sha256::digest(b"an upload").into())
     }
 
-    /// One trade and an array of that trade are the same request; white space and the order of fields
-    /// do not matter.
+    /// The fingerprint of a request. A single trade and an array of that trade are the same request. White
+    /// space and the order of fields do not matter.
     pub(in crate::store::history) fn of(drafts: &[TradeDraft]) -> Self {
         let mut sha = Sha256::new();
         for draft in drafts {
             let TradeDraft { side, ticker, qty, price, date } = draft;
-            // Each field ends with what cannot be in it.
+            // Each field ends with a character that it cannot contain.
             sha.update(format!("{}|{}|{}|", side.name(), ticker.as_str(), qty.get()));
             sha.update(price.map(|price| price.to_string()).unwrap_or_default());
             sha.update("|");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn each_trade_of_each_key_of_each_customer_is_told_apart() {
+    fn each_trade_of_each_key_of_each_customer_has_its_own_key() {
         let key = |text: &str| IdempotencyKey::parse(text.as_bytes()).unwrap();
         let mut all = HashSet::new();
         for customer in [1, 2, 256] {

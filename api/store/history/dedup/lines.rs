@@ -1,17 +1,18 @@
-//! Which lines of a keyed upload are stored already, and whether the next may be appended. No database
-//! here.
+//! Which lines of a keyed upload are already stored, and whether the next may be appended. This file does not
+//! use the database.
 //!
-//! A request's trades are all good, and stand in the history in strict order. A line may be bad in one
-//! attempt and good in another, and the next attempt does not know which were good in the last. So a
-//! line's key tells its upload and its number ([`Tag`]): whoever meets one knows how far the upload had
-//! come, also when its number is that of no line at hand.
+//! A request's trades are all valid and are stored in order without omissions. A line of an upload may be
+//! invalid in one attempt and valid in another, and an attempt does not know which lines were valid in the
+//! previous one. So a line's key contains the upload's tag and the line's number ([`Tag`]). A search that finds
+//! a stored line knows how far the upload had come, even if the line is not one of the lines that it searches
+//! for.
 //!
-//! *Order*: an upload's lines stand in the history in the order of their numbers. A line is appended only
-//! when everything before its place has been looked at, and nothing of the upload there has a number
-//! as great; so no line is ever stored twice, and order holds again behind it.
+//! *Order*: the lines of an upload are stored in the order of their numbers. A line is appended only after
+//! everything before its place has been examined and no line of the upload there has an equal or greater
+//! number. So no line is ever stored twice, and after the append the order still holds.
 //!
-//! From this follows what a search finds: of the lines at hand, those up to the greatest number that it
-//! has met are dealt with, each found or passed over for good; those behind may be appended.
+//! It follows what a search decides about its lines. Those with numbers up to the greatest number that it has
+//! found are done: each is either found or permanently skipped. The lines after that may be appended.
 
 use std::sync::Arc;
 
@@ -21,8 +22,9 @@ use super::identity::TradeKey;
 use super::request::{LineRefusal, Placed};
 use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Trade};
 
-/// An upload's name among the trades of one customer: the first 8 bytes of SHA-256 of customer and key.
-/// 64 bits: with 10^9 keyed trades of one customer, one of another request has it with a chance of 10^-10.
+/// Identifies an upload among the trades of one customer: the first 8 bytes of SHA-256 of customer and key.
+/// With 64 bits and 10^9 keyed trades of one customer, a trade of another request has the same bytes with a
+/// probability of 10^-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store::history) struct Tag([u8; Tag::LEN]);
 
@@ -45,22 +47,22 @@ impl Tag {
         TradeKey(key)
     }
 
-    /// The number of the line that has this key, if it is of this upload.
+    /// The line number in this key, if the key belongs to this upload.
     fn number(self, key: TradeKey) -> Option<u32> {
         let number = key.0.strip_prefix(&self.0)?;
         number.try_into().ok().map(u32::from_be_bytes)
     }
 }
 
-/// A line that is a trade.
+/// A valid line of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store::history) struct NumberedTrade {
     pub(in crate::store::history) number: u32,
     pub(in crate::store::history) trade: Trade,
 }
 
-/// The search for some lines of an upload, in order of their numbers: none of them is at or before where
-/// it began, and everything from there to `looked` has been looked at, without a gap.
+/// The search for some lines of an upload, in order of their numbers. All of them are after the position where
+/// the search began, and every stored trade from there to `looked` has been examined.
 #[derive(Debug, Clone)]
 pub(in crate::store::history) struct LineSearch {
     tag: Tag,
@@ -77,18 +79,18 @@ impl LineSearch {
         self.tag.key(self.lines[index].number)
     }
 
-    /// The last `seq` looked at. When the search is over, lines behind those at hand are not before it.
+    /// The last `seq` that was examined. When the search is over, all later lines of the upload are after it.
     pub(in crate::store::history) fn looked(&self) -> u64 {
         self.looked
     }
 
-    /// Whether all lines are dealt with.
+    /// Whether all lines are found or refused.
     pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
         placed.count == self.lines.len()
     }
 
-    /// Looks at the next trade, which stands right behind `looked`; `same` says whether it is this trade
-    /// under this key. Goes no further when the search is over.
+    /// Examines the next stored trade, the one right after `looked`. `same` returns whether it equals the given
+    /// trade with the given key. Does nothing when the search is over.
     pub(in crate::store::history) fn look(
         &mut self,
         placed: &mut Placed,
@@ -103,11 +105,11 @@ impl LineSearch {
                 placed.refuse(LineRefusal::OutOfOrder);
             }
             let Some(line) = self.lines.get(placed.count) else {
-                // The first of those behind: whoever looks for them begins with it.
+                // A later line of the upload: the search for the later lines begins with it.
                 return;
             };
             if line.number == number {
-                // A stored trade has an address.
+                // Always `Ok`: a stored trade has an address.
                 match Seq::new(self.looked + 1) {
                     Ok(seq) if same(&line.trade, key) => placed.push(SeqRange { first: seq, last: seq }),
                     _ => placed.refuse(LineRefusal::Differs),
@@ -135,7 +137,7 @@ mod tests {
         Tag::new(CustomerId::new(7).unwrap(), &IdempotencyKey::parse(b"k").unwrap())
     }
 
-    /// A line whose quantity is what tells it from another of its number.
+    /// A line. Its quantity distinguishes it from other lines with the same number.
     fn line(number: u32, qty: u64) -> NumberedTrade {
         let trade = Trade {
             side: Side::Buy,
@@ -150,8 +152,8 @@ mod tests {
     /// A history as the quantities and keys of its trades.
     type History = Vec<(u64, Option<TradeKey>)>;
 
-    /// One attempt, in chunks of so many lines, each with its number and quantity; the end of each line.
-    /// `interrupt` is called before each chunk's rest is appended, as another attempt would come between.
+    /// One attempt with lines of a number and a quantity, in chunks of `chunk` lines. Returns the end of each
+    /// line. `interrupt` is called before the rest of each chunk is appended, and may act as another attempt.
     fn attempt(
         history: &mut History,
         lines: &[(u32, u64)],
@@ -172,7 +174,7 @@ mod tests {
             };
             look(&mut search, &mut placed, history);
             interrupt(history);
-            // The append compares its position: it looks again where something has come between.
+            // The append compares its position: the search continues over what was added in between.
             look(&mut search, &mut placed, history);
             if !search.is_over(&placed) {
                 assert!(search.covers(history.len() as u64));
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_tells_upload_and_line() {
+    fn a_key_identifies_upload_and_line() {
         for number in [0, 1, 255, 256, u32::MAX] {
             assert_eq!(tag().number(tag().key(number)), Some(number));
         }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_cut_anywhere_continues_without_doubles() {
+    fn an_upload_interrupted_anywhere_continues_without_doubles() {
         let lines: Vec<_> = (1..=7).map(|number| (number, u64::from(number) * 10)).collect();
         for chunk in 1..=8 {
             for cut in 0..=lines.len() {
@@ -226,9 +228,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_mended_the_second_time_never_makes_later_lines_stored_twice() {
+    fn a_line_corrected_in_the_repeat_never_causes_later_lines_to_be_stored_twice() {
         let all: Vec<_> = (1..=8).map(|number| (number, u64::from(number) * 10)).collect();
-        // Every set of lines that were bad the first time, every cut, every size of chunks.
+        // Every set of lines that were invalid the first time, every interruption, every size of chunks.
         for bad in 0_u32..1 << all.len() {
             let first: Vec<_> =
                 all.iter().copied().filter(|(number, _)| bad & (1 << (number - 1)) == 0).collect();
@@ -239,13 +241,13 @@ mod tests {
                     let stored = quantities(&history);
                     let ends = attempt(&mut history, &all, chunk, |_| {});
                     let last = first[..cut].last().map_or(0, |line| line.0);
-                    // What had been passed by stays out; what lies behind comes.
-                    let behind = all.iter().filter(|line| line.0 > last).map(|line| line.1);
-                    let expected: Vec<_> = stored.iter().copied().chain(behind).collect();
+                    // Lines that were skipped are never stored; later lines are.
+                    let later = all.iter().filter(|line| line.0 > last).map(|line| line.1);
+                    let expected: Vec<_> = stored.iter().copied().chain(later).collect();
                     assert_eq!(quantities(&history), expected, "{bad:b} {cut} {chunk}");
                     for (end, line) in ends.into_iter().zip(&all) {
-                        let there = expected.iter().position(|qty| *qty == line.1);
-                        assert_eq!(end.ok(), there.map(|place| place as u64 + 1));
+                        let index = expected.iter().position(|qty| *qty == line.1);
+                        assert_eq!(end.ok(), index.map(|index| index as u64 + 1));
                     }
                 }
             }
@@ -264,7 +266,7 @@ mod tests {
     #[test]
     fn attempts_at_once_store_each_line_once() {
         let lines: Vec<_> = (1..=6).map(|number| (number, u64::from(number) * 10)).collect();
-        // The other stores up to so many lines, in chunks of its own, before each chunk of this one.
+        // Before each chunk of this attempt, another attempt stores up to `ahead` more lines in its own chunks.
         for ahead in 0..=3 {
             for chunk in 1..=6 {
                 let (mut history, mut turn) = (History::new(), 0);

@@ -1,31 +1,30 @@
-//! The exactly-once rule, explored exhaustively in a small model: every order in which the steps of
-//! attempts, of the database and of the clock can follow each other.
+//! The exactly-once rule, explored exhaustively in a small model: every possible order of the steps of
+//! attempts, of the database and of the clock.
 //!
-//! **The store's own** is [`RequestSearch`] with [`Placed`]: the code that decides, in every attempt, which
-//! stored trades are the request's, what counts as looked at, whether the next trade may be appended
-//! right behind a tail, and whether all is stored. What is explored here is what runs there.
+//! **Code of the store**: [`RequestSearch`] with [`Placed`]. In every attempt this code decides which stored
+//! trades belong to the request, what counts as examined, whether the next trade may be appended right after a
+//! tail, and whether all trades are stored. The model runs the same code as the service.
 //!
-//! **The model's** is what is around it. The database ([`database`]): a history in pages of two, the
-//! record of the key and its expiry, what is at majority and what may still be lost. The steps of an
-//! attempt ([`steps`]): `from`, the record, tails, look-ups, commands and their answers. They restate
-//! what `register.rs`, `raise.rs`, `scan.rs`, `commit.rs`, `batch.rs` and `session.rs` do; that those do it
-//! is for the tests with a real mongod to show. An outcome kept in the record is left out: it is
-//! what a search has found.
+//! **Code of the model**: everything around it. The database ([`database`]): a history in pages of two, the
+//! record of the key and its expiry, what is at majority and what may still be lost. The steps of an attempt
+//! ([`steps`]): `from`, the record, tails, scans, commands and their answers. They restate what `register.rs`,
+//! `raise.rs`, `scan.rs`, `commit.rs`, `batch.rs` and `session.rs` do; the tests with a real mongod show that
+//! those files do it. The outcome in a record is left out, because it only repeats the result of a search.
 //!
-//! Bounds: one request of three trades, so that it spans pages; a history that is empty or ends in
-//! half a page; three attempts, all at once or one after the other; one or two trades of other
-//! writers, at any place, also in front of the request's in one command. Not bounded: failovers, and
-//! how long ago something was read or sent. Every tail that an attempt uses may be any that ever was,
-//! so that it makes no difference which of them share an instance and its catalog. An attempt that is
-//! cut off, by a crash, a deadline or an unknown outcome, is one that takes no step any more, which
-//! each may do at any time; what it has sent runs later, in part, again after a failover, or never.
+//! Bounds: one request of three trades, so that it spans pages; a history that is empty or ends in half a page;
+//! three attempts, simultaneous or one after the other; one or two trades of other writers, at any place, also
+//! before the request's trades in one command. Not bounded: failovers, and how long ago something was read or
+//! sent. An attempt may use every tail that ever existed, so it makes no difference which attempts share an
+//! instance and its catalog. An attempt that is cut off by a crash, a deadline or an unknown outcome takes no
+//! further step, which every attempt may do at any time. What it has sent runs later, in part, again after a
+//! failover, or never.
 //!
 //! Two more explorations have one trade of another writer each. In one, time passes: records expire, and may be
-//! inserted with an old time. In the other, attempts raise `from`: to a total while no other attempt has found the
-//! record, or to where a search has come.
+//! inserted with an old time. In the other, attempts raise `from`: to a total while no other attempt has found
+//! the record, or to the position of a search.
 //!
-//! Then each rule is relaxed, one at a time, and the same exploration must find that a trade is
-//! doubled or lost. Otherwise it would prove nothing.
+//! Then each rule is relaxed, one at a time, and the same exploration must find a doubled or lost trade.
+//! Otherwise the exploration would prove nothing.
 
 mod database;
 mod explore;
@@ -40,7 +39,7 @@ fn in_every_order_each_trade_is_stored_once() {
     let Explored { states, broken, taken, ends, parts } = explore(None, 2, Besides::Nothing);
     println!("{states} states");
     assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
-    // Otherwise little was explored.
+    // If one of these steps were never taken, little would have been explored.
     for step in ["failover", "is refused", "has stored the rest", "finds all", "finds some, sends the rest"] {
         assert!(taken.contains(step), "{step}: {taken:?}");
     }
@@ -48,7 +47,7 @@ fn in_every_order_each_trade_is_stored_once() {
 }
 
 #[test]
-fn a_record_that_expires_after_its_last_use_is_kept_for_long_enough() {
+fn a_record_that_expires_after_its_last_use_is_kept_long_enough() {
     let Explored { states, broken, taken, ends, .. } = explore(None, 1, Besides::Time);
     println!("{states} states");
     assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
@@ -73,7 +72,7 @@ fn assert_breaks(relaxed: Relaxed, how: &str) {
     let besides = relaxed.besides();
     let others = u8::from(besides != Besides::Time);
     let Explored { states, broken, .. } = explore(Some(relaxed), others, besides);
-    let broken = broken.unwrap_or_else(|| panic!("{relaxed:?}: all is well in {states} states"));
+    let broken = broken.unwrap_or_else(|| panic!("{relaxed:?}: nothing breaks in {states} states"));
     println!("{relaxed:?}, after {states} states: {broken}");
     assert!(broken.starts_with(how), "{broken}");
 }

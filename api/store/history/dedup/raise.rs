@@ -1,6 +1,6 @@
-//! Raising `from` in records: what a later attempt need not look at.
+//! Raises `from` in records, so that later attempts search less.
 //!
-//! Each is one attempt that may fail: a `from` that stays low is as right, and the search longer.
+//! Each update is sent once and may fail: a `from` that stays low is correct too, but the search is longer.
 
 use mongodb::bson::{Bson, Document, doc};
 
@@ -14,9 +14,9 @@ use crate::store::Deadline;
 use crate::store::group_commit::{Answer, Verdict, durable, judge};
 use crate::store::history::connection::Connection;
 
-/// Raises `from` of records to `last`, the total of a known tail, where no other attempt has found them since they
-/// were inserted. Each is named with the time of its insert. Whether all are raised: then none of the requests'
-/// trades is at or before `last`, unless they have sent some themselves.
+/// Raises `from` to `last`, the total of a known tail, in records that no other attempt has found since their
+/// insert. Each record comes with the time of its insert. Returns whether all records are raised. Then no trade
+/// of the requests is at or before `last`, unless a request has itself sent some.
 pub(in crate::store::history) async fn confirm(
     connection: &Connection,
     customer: CustomerId,
@@ -28,7 +28,8 @@ pub(in crate::store::history) async fn confirm(
     update_all(connection, records.map(update), deadline).await
 }
 
-/// Raises `from` of records to where these searches have come without a trade of their requests.
+/// Raises `from` of records to the position that these searches have reached without finding a trade of their
+/// requests.
 pub(in crate::store::history) async fn keep_looked<'a>(
     connection: &Connection,
     customer: CustomerId,
@@ -39,11 +40,11 @@ pub(in crate::store::history) async fn keep_looked<'a>(
         search.none_through(placed).map(|last| record::keep_looked(id, customer, last))
     };
     if !update_all(connection, searches.filter_map(update), deadline).await {
-        tracing::debug!(%customer, "how far a search has come is not in every record");
+        tracing::debug!(%customer, "the progress of a search was not stored in every record");
     }
 }
 
-/// Whether every update has found its record, durably.
+/// Sends the updates. Returns whether every update has found its record and is durable.
 async fn update_all(
     connection: &Connection,
     updates: impl Iterator<Item = Document>,

@@ -1,5 +1,5 @@
-//! The keys of what a committer itself has stored last, so that the next commit of a busy history need
-//! not look for its trades in the database.
+//! The keys of the trades that a committer has stored last. With them the next commit of a busy history need
+//! not search for its trades in the database.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,29 +7,29 @@ use super::identity::TradeKey;
 use super::request::{Placed, RequestSearch};
 use crate::domain::CustomerId;
 
-/// Trades remembered of one customer: some commits' worth.
+/// The most trades remembered for one customer: those of some commits.
 const MOST_TRADES: usize = 512;
 
-/// Customers remembered at once, by each committer: 7 MB at most, at 13 bytes a trade. Beyond them all are
-/// forgotten; it only spares reads.
+/// The most customers remembered by each committer: 7 MB at most, at 13 bytes a trade. A further customer
+/// clears all of them, which only costs reads.
 const MOST_CUSTOMERS: usize = 1_000;
 
-/// Trades that one commit has stored, durably and without a gap.
+/// The trades that one commit has stored, durably and without a gap.
 #[derive(Debug)]
 pub(in crate::store::history) struct Run {
-    /// The address of the first.
+    /// The `seq` of the first trade.
     pub(in crate::store::history) first: u64,
-    /// The keys of all, where they have any.
+    /// The key of each trade, if it has one.
     pub(in crate::store::history) keys: Vec<Option<TradeKey>>,
 }
 
-/// The ends of histories, as far as this committer has stored them.
+/// The last trades of histories, as far as this committer has stored them.
 #[derive(Debug, Default)]
 pub(in crate::store::history) struct Recent {
     customers: HashMap<CustomerId, End>,
 }
 
-/// Trades that follow each other without a gap.
+/// The last trades of one history, without a gap.
 #[derive(Debug, Default)]
 struct End {
     first: u64,
@@ -41,14 +41,14 @@ impl Recent {
         self.customers.contains_key(&customer)
     }
 
-    /// Remembers what was stored.
+    /// Remembers the trades of a commit.
     pub(in crate::store::history) fn put(&mut self, customer: CustomerId, run: Run) {
         if self.customers.len() >= MOST_CUSTOMERS && !self.knows(customer) {
             self.customers.clear();
         }
         let end = self.customers.entry(customer).or_default();
         if end.first + end.keys.len() as u64 != run.first {
-            // Somebody else's trades are between.
+            // Trades of another writer are in between.
             *end = End { first: run.first, keys: VecDeque::new() };
         }
         end.keys.extend(run.keys);
@@ -57,8 +57,8 @@ impl Recent {
         end.first += surplus as u64;
     }
 
-    /// Looks on, through `last` at most, if what is remembered begins right behind where the search has
-    /// come, or before.
+    /// Advances a search over the remembered trades, at most through `last`. Does nothing if they begin later
+    /// than right after the position of the search.
     pub(in crate::store::history) fn look(
         &self,
         customer: CustomerId,
@@ -87,7 +87,7 @@ mod tests {
         Some(TradeKey::new(customer(), &IdempotencyKey::parse(b"k").unwrap(), index))
     }
 
-    /// How far a search for trade 0 from `looked` comes, and where it finds it.
+    /// Searches for trade 0 from `looked` on. Returns how far the search comes, and where it finds the trade.
     fn look(recent: &Recent, looked: u64, last: u64) -> (u64, Vec<SeqRange>) {
         let (mut search, mut placed) =
             (RequestSearch::new([key(0).unwrap()].into(), looked), Placed::default());
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(look(&recent, 9, 13), (9, vec![]), "trade 10 is not known");
         assert_eq!(look(&recent, 13, 20), (13, vec![]));
         assert_eq!(look(&recent, 20, 20), (20, vec![]));
-        // Another writer has come between.
+        // Another writer has appended trade 14.
         recent.put(customer(), Run { first: 15, keys: vec![None] });
         assert_eq!(look(&recent, 10, 15), (10, vec![]));
         assert_eq!(look(&recent, 14, 15), (15, vec![]));

@@ -11,22 +11,22 @@ use crate::store::Error;
 /// Name of the collection.
 pub(in crate::store::history) const COLLECTION: &str = "idempotency_keys";
 
-/// What is kept of the first request with a key.
+/// What is stored about the first request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store::history) struct Record {
-    /// How many trades the history held, at majority, before the record was there: none of the
-    /// request's trades is among them.
+    /// How many trades the history held, at majority, before the record existed. All trades of the request are
+    /// after these.
     pub(in crate::store::history) from: u64,
-    /// What the request asked for.
+    /// A hash of the request's content.
     pub(in crate::store::history) fingerprint: Fingerprint,
-    /// The date of its trades that have none of their own, and of its answer.
+    /// The date of the request's trades without their own date, and of its answer.
     pub(in crate::store::history) date: Instant,
-    /// Where its trades are, once that was told to somebody who asked again.
+    /// The addresses of the request's trades, set when the first repeat is answered.
     pub(in crate::store::history) outcome: Option<Vec<SeqRange>>,
 }
 
-/// Makes a record where there is none, and touches it either way: it is kept for the retention after its
-/// last use. From then on it counts as found by another attempt: see [`confirm`].
+/// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention after
+/// its last use. From then on the record counts as found by another attempt: see [`confirm`].
 pub(in crate::store::history) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Document {
     doc! {
         "q": { "_id": binary(id.0), "customerId": customer.get() as i64 },
@@ -44,10 +44,10 @@ pub(in crate::store::history) fn upsert(id: RecordId, customer: CustomerId, reco
     }
 }
 
-/// Raises `from` to `last`, the total of a known tail, if no other attempt has found the record since it
-/// was inserted. Then no other attempt has sent a trade, so that none of the request's is at or before
-/// `last`. `inserted` is what the insert set as `touched`: it tells also when an earlier version, which
-/// does not set `found`, has touched the record.
+/// Raises `from` to `last`, the total of a known tail, if no other attempt has found the record since its
+/// insert. Then no other attempt has sent a trade, so no trade of the request is at or before `last`.
+/// `inserted` is the value of `touched` that the insert set. Comparing it also detects a touch by an earlier
+/// version, which does not set `found`.
 pub(in crate::store::history) fn confirm(
     id: RecordId,
     customer: CustomerId,
@@ -58,7 +58,7 @@ pub(in crate::store::history) fn confirm(
     raise(id, customer, untouched, last)
 }
 
-/// Raises `from` to `last`: none of the request's trades is at or before it.
+/// Raises `from` to `last`, when no trade of the request is at or before `last`.
 pub(in crate::store::history) fn keep_looked(id: RecordId, customer: CustomerId, last: u64) -> Document {
     raise(id, customer, Document::new(), last)
 }
@@ -69,7 +69,7 @@ fn raise(id: RecordId, customer: CustomerId, condition: Document, last: u64) -> 
     doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
 }
 
-/// A record as a document, touched at this time, in milliseconds since 1970.
+/// A record as a document. `touched` is in milliseconds since 1970.
 pub(in crate::store::history) fn document(
     id: RecordId,
     customer: CustomerId,
@@ -86,7 +86,7 @@ pub(in crate::store::history) fn document(
     }
 }
 
-/// Keeps where the trades are. Whoever finds out finds the same.
+/// Stores the addresses of the trades. Every attempt that finds the trades stores the same addresses.
 pub(in crate::store::history) fn set_outcome(
     id: RecordId,
     customer: CustomerId,
@@ -103,7 +103,7 @@ pub(in crate::store::history) fn set_outcome(
     }
 }
 
-/// Reads many at majority.
+/// A query for many records.
 pub(in crate::store::history) fn find(ids: &[RecordId], customers: &[CustomerId]) -> Document {
     let customers: Vec<Bson> = customers.iter().map(|customer| Bson::Int64(customer.get() as i64)).collect();
     doc! {
@@ -113,13 +113,15 @@ pub(in crate::store::history) fn find(ids: &[RecordId], customers: &[CustomerId]
             "customerId": { "$in": customers },
         },
         "hint": { "_id": 1 },
-        // All at once: a cursor left open would have to be closed.
+        // All in one batch, so that no cursor stays open.
         "batchSize": ids.len() as i32 + 1,
     }
 }
 
+/// Parses a stored record.
+///
 /// # Errors
-/// It is not what the validator says.
+/// A field has a value that the validator forbids.
 pub(in crate::store::history) fn read(document: &RawDocument) -> Result<(RecordId, Record), Error> {
     parse(document)
         .ok_or_else(|| Error::Internal(format!("the record of an idempotency key is damaged: {document:?}")))

@@ -1,7 +1,7 @@
-//! Registering: a record for each key, at majority, before any of its trades is sent.
+//! Registers keys: stores a record for each key, at majority, before any of the key's trades is sent.
 //!
-//! A committer registers what has come meanwhile in one command, as it commits: a key costs a part
-//! of a command and of a journal flush, not one of each.
+//! A committer registers all keys that arrived during the last registration in one command, as it commits. So
+//! many keys share a command and a journal flush.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use mongodb::bson::{Bson, doc};
 
 use super::record::{self, COLLECTION};
 use super::registration::{Registered, Registration};
-use super::server_time::was_born_old;
+use super::server_time::was_outdated;
 use crate::store::group_commit::{Answer, Command, Handle, Outcome, Verdict, durable, judge};
 use crate::store::history::connection::Connection;
 use crate::store::history::messages::{Appends, Message};
@@ -18,20 +18,19 @@ use crate::store::history::tail::Tail;
 use crate::store::history::tails;
 use crate::store::{Deadline, Error};
 
-/// Most keys in one command.
+/// The most keys in one command.
 pub(in crate::store::history) const MOST: usize = 1_000;
 
-/// How long an insert is waited for before it is sent again: it may be, since it is done once or is
-/// found done.
+/// How long to wait for an insert before it is sent again. A repeat is safe: it either inserts the record or
+/// finds it.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Two that make the same record at once are refused in turns; this often says that something else is
-/// wrong.
+/// Two attempts that insert the same record at once refuse each other a few times. More refusals have another
+/// cause.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// Registers these keys, each with the known tail of its customer, if the catalog has one. Tells the
-/// committer of tails that it had to read, before any append can ask for them, and of keys to be
-/// registered anew.
+/// Registers these keys, each with the known tail of its customer if the catalog has one. Sends the committer
+/// the tails that had to be read, before any append can need them, and the keys to register again.
 pub(in crate::store::history) async fn register(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
@@ -40,17 +39,18 @@ pub(in crate::store::history) async fn register(
     let (kept, first) = registrations.into_iter().partition(|(registration, _)| registration.keeps);
     let kept: Vec<(Registration, Option<Tail>)> = kept;
     let ready = with_tails(connection, first, committer).await;
-    let mut there = insert(connection, ready).await;
-    there.extend(kept.into_iter().map(|(registration, _)| registration));
-    for registration in touch(connection, there).await {
-        // The committer cannot be gone: we hold its address.
+    let mut existing = insert(connection, ready).await;
+    existing.extend(kept.into_iter().map(|(registration, _)| registration));
+    for registration in touch(connection, existing).await {
+        // The committer still exists, because `committer` is a handle of it.
         committer.send(Message::Register(registration));
     }
 }
 
-/// Makes the records that are not there, and returns the others: almost always none. An insert of
-/// many costs the server a part of as many upserts, and needs no number: what a lost answer has made
-/// is found. Also returned are records that were born old: they must be touched before a trade is sent.
+/// Inserts the records that do not exist, and returns the registrations of the others: almost always none. One
+/// insert of many records costs the server less than as many upserts. It needs no number: a record whose answer
+/// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
+/// before a trade is sent.
 async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
     let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
         return registrations;
@@ -71,7 +71,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
         let mut attempt = 0;
         loop {
             let (database, command) = (database.clone(), command.clone());
-            // A server that is frozen answers nothing, and by the next attempt another may be primary.
+            // A frozen server never answers, and at the next attempt another server may be primary.
             let insert = async move { database.run_command(command).await };
             let why = match deadline.or_within(ATTEMPT).spawn(insert).await {
                 None => "no answer".to_owned(),
@@ -87,7 +87,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
             if deadline.passed() {
                 return Err(Error::Unavailable(why));
             }
-            tracing::debug!(attempt, why, "a registration is tried again");
+            tracing::debug!(attempt, why, "a registration is retried");
             deadline.back_off(attempt).await;
             attempt += 1;
         }
@@ -95,19 +95,19 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
     match deadline.read(work).await {
         Ok((verdicts, at)) => {
             connection.server_time.learn(at);
-            let old = was_born_old(at, now);
-            let mut there = Vec::new();
+            let outdated = was_outdated(at, now);
+            let mut existing = Vec::new();
             for (registration, verdict) in registrations.into_iter().zip(verdicts) {
                 match verdict {
-                    Verdict::Stored if old => there.push(registration),
+                    Verdict::Stored if outdated => existing.push(registration),
                     Verdict::Stored => {
                         registration.succeed(|record| Registered::New { record, inserted: Some(now) });
                     }
-                    Verdict::Refused | Verdict::NotRun => there.push(registration),
+                    Verdict::Refused | Verdict::NotRun => existing.push(registration),
                     Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
                 }
             }
-            there
+            existing
         }
         Err(error) => {
             fail(registrations, || error.clone());
@@ -116,8 +116,8 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
     }
 }
 
-/// Touches the records that are there, so that they live on, and reads them; makes those that are not.
-/// Returns what is to be tried anew.
+/// Touches the records that exist, which prolongs their life, and reads them; inserts the others. Returns the
+/// registrations to try again.
 async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
     let mut again = Vec::new();
     if registrations.is_empty() {
@@ -129,7 +129,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
     let (verdicts, upserted, at) = match outcome {
         Outcome::Answered(Answer::Known { verdicts, upserted, at }) => (verdicts, upserted, at),
         Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
-            // Whether there is a record or not: none of the trades was sent.
+            // `Unavailable` is right even if the record is stored: no trade was sent.
             let unknown = || Error::Unavailable("the outcome of a registration is unknown".to_owned());
             fail(registrations, unknown);
             return again;
@@ -150,7 +150,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
                 registration.succeed(|record| Registered::New { record, inserted: None });
             }
             Verdict::Stored => found.push(registration),
-            // Another has made it at the same time, and it may not be at majority yet.
+            // Another attempt inserted the record at the same time, and it may not be at majority yet.
             Verdict::Refused | Verdict::NotRun if registration.attempts < MOST_ATTEMPTS => {
                 registration.attempts += 1;
                 again.push(registration);
@@ -162,7 +162,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
     again
 }
 
-/// Finds the tails that are not known, and sets where each search begins.
+/// Reads the tails that are not known, and sets `from`, where each search begins.
 async fn with_tails(
     connection: &Connection,
     registrations: Vec<(Registration, Option<Tail>)>,
@@ -199,7 +199,7 @@ async fn with_tails(
     ready
 }
 
-/// Reads the records that were there before.
+/// Reads the records that existed before.
 async fn read(connection: &Connection, found: Vec<Registration>) {
     if found.is_empty() {
         return;
@@ -218,8 +218,8 @@ async fn read(connection: &Connection, found: Vec<Registration>) {
                         registration.proposed = record.clone();
                         registration.succeed(Registered::Found);
                     }
-                    // It was touched, so it is there; unless an operator has removed it meanwhile.
-                    None => registration.fail(Error::Unavailable("a record is not shown".to_owned())),
+                    // The record was just touched, so it exists unless an operator has removed it meanwhile.
+                    None => registration.fail(Error::Unavailable("a record was not found".to_owned())),
                 }
             }
         }
@@ -234,7 +234,7 @@ fn command(registrations: &[Registration], deadline: Deadline) -> Command {
     updates(registrations.iter().map(upsert).collect(), deadline)
 }
 
-/// Updates of records, each for itself, durably.
+/// A command of durable updates of records, each independent of the others.
 pub(in crate::store::history) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
     Command::update(COLLECTION, updates, false, durable(deadline))
 }

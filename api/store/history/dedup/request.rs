@@ -1,35 +1,35 @@
-//! Which trades of a keyed request are stored already, and whether the next may be appended. No
-//! database here.
+//! Which trades of a keyed request are already stored, and whether the next may be appended. This file does not
+//! use the database.
 
 use std::sync::Arc;
 
 use super::identity::TradeKey;
 use crate::domain::{Seq, SeqRange};
 
-/// Why a line of an upload is not stored, and will not be under this key.
+/// Why a line of an upload is not stored and will never be stored under this key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineRefusal {
-    /// An earlier attempt has stored something else in its place.
+    /// An earlier attempt has stored another trade under the line's number.
     Differs,
-    /// An earlier attempt has not stored it, but later ones.
+    /// An earlier attempt has not stored this line but has stored later lines.
     OutOfOrder,
-    /// Its number is greater than 2^32 - 1.
+    /// The line's number is greater than 2^32 - 1.
     BeyondNumbers,
 }
 
-/// Where the first trades of a request are stored.
+/// The addresses of the first trades of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(in crate::store::history) struct Placed {
-    /// In the order of the trades; what follows without a gap is one range.
+    /// In the order of the trades. Adjacent trades are in one range.
     pub(in crate::store::history) ranges: Vec<SeqRange>,
-    /// How many trades that is, with those that are refused.
+    /// The number of trades in `ranges` and `refused`.
     pub(in crate::store::history) count: usize,
-    /// Those of an upload's lines that are refused, by their index.
+    /// The refused lines of an upload, by their index.
     pub(in crate::store::history) refused: Vec<(usize, LineRefusal)>,
 }
 
 impl Placed {
-    /// The next trades are stored there.
+    /// Notes that the next trades are stored at `range`.
     pub(in crate::store::history) fn push(&mut self, range: SeqRange) {
         self.count += range.count() as usize;
         match self.ranges.last_mut() {
@@ -38,13 +38,13 @@ impl Placed {
         }
     }
 
-    /// The next trade is not stored, and will not be.
+    /// Notes that the next trade is not stored and will never be.
     pub(in crate::store::history) fn refuse(&mut self, why: LineRefusal) {
         self.refused.push((self.count, why));
         self.count += 1;
     }
 
-    /// What became of each, with the addresses of those that are stored.
+    /// The outcome of each trade. `seqs` are the addresses of the stored ones, in order.
     pub(in crate::store::history) fn ends(
         &self,
         mut seqs: impl Iterator<Item = Seq>,
@@ -57,8 +57,8 @@ impl Placed {
     }
 }
 
-/// The search for a request's trades: they are not at or before the record's `from`, and everything
-/// from there to `looked` has been looked at, without a gap.
+/// The search for a request's trades. All of them are after the record's `from`, and every stored trade from
+/// there to `looked` has been examined.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::store::history) struct RequestSearch {
     keys: Arc<[TradeKey]>,
@@ -66,7 +66,7 @@ pub(in crate::store::history) struct RequestSearch {
 }
 
 impl RequestSearch {
-    /// For the trades of these keys, none of which is at or before `from`.
+    /// A search for the trades with these keys, all of which are after `from`.
     pub(in crate::store::history) fn new(keys: Arc<[TradeKey]>, from: u64) -> Self {
         Self { keys, looked: from }
     }
@@ -76,7 +76,7 @@ impl RequestSearch {
         &self.keys
     }
 
-    /// The last `seq` looked at.
+    /// The last `seq` that was examined.
     pub(in crate::store::history) fn looked(&self) -> u64 {
         self.looked
     }
@@ -86,33 +86,33 @@ impl RequestSearch {
         placed.count == self.keys.len()
     }
 
-    /// Looks at the next trade, which stands right behind `looked`.
+    /// Examines the next stored trade, the one right after `looked`.
     ///
-    /// Trades of a request are stored in their order, so that what is found is always the next.
+    /// The trades of a request are stored in order, so a trade that is found is always the request's next one.
     pub(in crate::store::history) fn look(&mut self, placed: &mut Placed, key: Option<TradeKey>) {
         self.looked += 1;
         if key.is_some() && self.keys.get(placed.count).copied() == key {
-            // A stored trade has an address.
+            // Always `Ok`: a stored trade has an address.
             if let Ok(seq) = Seq::new(self.looked) {
                 placed.push(SeqRange { first: seq, last: seq });
             }
         }
     }
 
-    /// Whether the request's next trade may be appended right behind `last`: everything up to there
-    /// has been looked at.
+    /// Whether the request's next trade may be appended right after `last`: every stored trade up to there has
+    /// been examined.
     pub(in crate::store::history) fn covers(&self, last: u64) -> bool {
         self.looked >= last
     }
 
-    /// The trades up to `last` are known without a look: those of this request among them are placed, and the
-    /// others are not of this request.
+    /// Notes that the trades up to `last` are known without examining them: those of this request are placed,
+    /// and the others belong to other requests.
     pub(in crate::store::history) fn known_through(&mut self, last: u64) {
         self.looked = self.looked.max(last);
     }
 
-    /// None of the request's trades is at or before this `seq`. They are stored in their order, so that none
-    /// precedes the first.
+    /// The greatest `seq` up to which the search knows that no trade of the request is stored. The trades are
+    /// stored in order, so none precedes the first.
     pub(in crate::store::history) fn none_through(&self, placed: &Placed) -> u64 {
         placed.ranges.first().map_or(self.looked, |first| first.first.get() - 1)
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn trades_are_found_in_their_order_and_others_passed_over() {
+    fn trades_are_found_in_order_and_others_are_skipped() {
         let keys = keys(3);
         let (mut search, mut placed) = (RequestSearch::new(Arc::clone(&keys), 7), Placed::default());
         assert!(search.covers(7) && !search.covers(8));

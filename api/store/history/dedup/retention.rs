@@ -1,4 +1,4 @@
-//! How long a key is remembered after its last use.
+//! How long the record of a key is kept after its last use.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::store::ttl_index::TtlIndex;
 
 const INDEX: TtlIndex = TtlIndex { collection: COLLECTION, field: "touched" };
 
-/// Records are kept so much longer than promised. A repeat that comes right before the end of the
-/// promise reads `from` before it touches the record, and must not find it gone in between; that takes
-/// seconds, and a server's clock may be set.
+/// How much longer than promised records are kept. A repeat right before the end of the promised time reads
+/// `from` before it touches the record, and the record must not expire in between. That takes seconds, but a
+/// server's clock may be changed.
 const MARGIN: Duration = Duration::from_secs(600);
 
-/// Lets records expire `retention` after their last use, and a little later.
+/// Makes records expire `retention` plus [`MARGIN`] after their last use.
 ///
 /// # Errors
 /// The database does not answer, or the user lacks the privilege.

@@ -1,7 +1,7 @@
-//! Scan for requests' trades in the history.
+//! Scans a history for the trades of requests.
 //!
-//! A look-up reads a bounded number of pages, and says whether it has come to its goal. What takes more of them
-//! is for the caller to continue: never inside of a commit.
+//! A scan reads a bounded number of pages and reports whether it has reached its goal. The caller continues a
+//! longer scan, but never inside a commit.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
@@ -14,55 +14,55 @@ use crate::store::history::document::COLLECTION;
 use crate::store::majority::{MonotonicReads, Patient};
 use crate::store::{Corruption, Deadline, Error};
 
-/// Pages of the first read to the end of a history: those that a part of an upload may be on. Most repeats find
-/// their trades there.
-const FEWEST: u64 = 101;
+/// The pages of the first read of a scan to the end of a history: as many as a part of an upload may fill. Most
+/// repeats find their trades there.
+const FIRST_PAGES: u64 = 101;
 
-/// Pages of a read, at most: 0.4 MB of keys, or 1.3 MB of trades.
-const MOST: u64 = 1_000;
+/// The most pages in one read: 0.4 MB of keys, or 1.3 MB of trades.
+const MOST_PAGES: u64 = 1_000;
 
-/// Reads of one look-up.
-const READS: usize = 10;
+/// The most reads in one scan.
+const MOST_READS: usize = 10;
 
-/// How many trades a search may be behind a tail to be brought up to date inside of a commit: those of two
-/// commits of others, and one read.
+/// How many trades a search may be behind a tail to catch up inside a commit: those of two commits of other
+/// writers, which take one read.
 pub(in crate::store::history) const NEAR: u64 = 5_000;
 
-const _: () = assert!(NEAR / PAGE_SIZE as u64 + 2 <= MOST);
+const _: () = assert!(NEAR / PAGE_SIZE as u64 + 2 <= MOST_PAGES);
 
 /// Searches of one customer, with what each has found.
 pub(in crate::store::history) type Searches = Vec<(Search, Placed)>;
 
-/// How far a look-up goes.
+/// How far a scan goes.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store::history) enum Goal {
-    /// Through the end of a known tail.
+    /// Through this `seq`, the end of a known tail.
     Through(u64),
-    /// To the end of the history, which is not before this one of a known tail.
+    /// To the end of the history, which is at or after `after`, the end of a known tail.
     End { after: u64 },
 }
 
-/// What a look-up has come to.
-pub(in crate::store::history) struct LookedUp {
+/// How far a scan has come.
+pub(in crate::store::history) struct Scanned {
     pub(in crate::store::history) searches: Searches,
     /// Whether each search has found all its trades, or the goal is reached.
     pub(in crate::store::history) is_done: bool,
 }
 
-/// Looks on from where these searches have come, in order, until each has found all its trades, or the goal
-/// is reached, or enough was read for once.
+/// Advances these searches in order, until each has found all its trades, the goal is reached, or the limit of
+/// one scan is reached.
 ///
-/// It is read at majority, and only what follows without a gap counts as looked at.
+/// The history is read at majority, and only trades that follow without a gap count as examined.
 ///
 /// # Errors
-/// No database in time; the end of the known tail did not show in time; or a page is missing.
+/// The database does not answer in time, the known tail is not visible in time, or a page is missing.
 pub(in crate::store::history) async fn scan(
     reads: &MonotonicReads,
     customer: CustomerId,
     searches: Searches,
     goal: Goal,
     deadline: Deadline,
-) -> Result<LookedUp, Error> {
+) -> Result<Scanned, Error> {
     let reads = reads.clone();
     deadline.read(async move { Scan::new(customer, searches).run(&reads, goal, deadline).await }).await
 }
@@ -70,15 +70,15 @@ pub(in crate::store::history) async fn scan(
 struct Scan {
     customer: CustomerId,
     searches: Searches,
-    /// The last `seq` looked at; every search has come as far.
+    /// The last `seq` that was examined. Every search has come at least this far.
     looked: u64,
 }
 
-/// Where a batch of pages ended.
+/// How a read of pages ended.
 enum End {
     /// There may be more pages.
     More,
-    /// There are none.
+    /// There are no more pages.
     Reached,
 }
 
@@ -88,21 +88,16 @@ impl Scan {
         Self { customer, searches, looked }
     }
 
-    async fn run(
-        mut self,
-        reads: &MonotonicReads,
-        goal: Goal,
-        deadline: Deadline,
-    ) -> Result<LookedUp, Error> {
+    async fn run(mut self, reads: &MonotonicReads, goal: Goal, deadline: Deadline) -> Result<Scanned, Error> {
         let mut patient = Patient::new(None, deadline);
         let (mut most, last) = match goal {
-            Goal::Through(last) => (MOST, last),
-            Goal::End { after } => (FEWEST, after),
+            Goal::Through(last) => (MOST_PAGES, last),
+            Goal::End { after } => (FIRST_PAGES, after),
         };
         let mut read = 0;
-        while !self.is_done(goal) && read < READS {
+        while !self.is_done(goal) && read < MOST_READS {
             let pages = match goal {
-                // One more tells whether the last of them is full.
+                // One more page shows whether the last of them is full.
                 Goal::Through(last) => most.min(last.div_ceil(PAGE_SIZE as u64) + 2 - self.first_page()),
                 Goal::End { .. } => most,
             };
@@ -111,36 +106,36 @@ impl Scan {
                 End::More if self.looked == before => return Err(self.ragged().into()),
                 End::More => {
                     read += 1;
-                    most = MOST.min(2 * most);
+                    most = MOST_PAGES.min(2 * most);
                 }
                 End::Reached if self.looked >= last => {
-                    return Ok(LookedUp { searches: self.searches, is_done: true });
+                    return Ok(Scanned { searches: self.searches, is_done: true });
                 }
-                // A new primary's majority may be behind what an old one has shown.
+                // A new primary may not know yet that a majority has what the old primary has shown.
                 End::Reached => {
                     let shown =
-                        format!("customer {} is shown up to {}, not {last}", self.customer, self.looked);
+                        format!("customer {} is visible up to {}, not {last}", self.customer, self.looked);
                     patient.after(Error::Unavailable(shown)).await?;
                 }
             }
         }
-        Ok(LookedUp { is_done: self.is_done(goal), searches: self.searches })
+        Ok(Scanned { is_done: self.is_done(goal), searches: self.searches })
     }
 
-    /// Whether nothing more needs to be read; the end of a history has to be seen.
+    /// Whether nothing more needs to be read. With [`Goal::End`] only complete searches end the scan here.
     fn is_done(&self, goal: Goal) -> bool {
         matches!(goal, Goal::Through(last) if self.looked >= last)
             || self.searches.iter().all(|(search, placed)| search.is_over(placed))
     }
 
-    /// The page of the first trade not yet looked at.
+    /// The page of the first trade that is not examined yet.
     fn first_page(&self) -> u64 {
         self.looked / PAGE_SIZE as u64 + 1
     }
 
     async fn read(&mut self, reads: &MonotonicReads, most: u64, deadline: Deadline) -> Result<End, Error> {
-        let whole = self.searches.iter().any(|(search, _)| search.compares());
-        let query = query(self.customer, self.first_page(), most, whole);
+        let with_trades = self.searches.iter().any(|(search, _)| search.compares());
+        let query = query(self.customer, self.first_page(), most, with_trades);
         let found = reads.find(None, &query, None, deadline, |bucket| Ok(bucket.to_owned())).await?;
         for bucket in &found {
             if !self.look_at(bucket)? {
@@ -150,7 +145,7 @@ impl Scan {
         Ok(if found.len() as u64 == most { End::More } else { End::Reached })
     }
 
-    /// Looks at a page; false when one before it has grown since it was read.
+    /// Examines a page. Returns false if the page before it has grown since it was read.
     fn look_at(&mut self, bucket: &RawDocument) -> Result<bool, Error> {
         let corrupt = |field: &str, detail: &str| Corruption {
             id: bucket.get_str("_id").unwrap_or("without a readable _id").to_owned(),
@@ -183,7 +178,7 @@ impl Scan {
         self.looked += 1;
     }
 
-    /// A page that is not full, though it is not the last.
+    /// The error for a page that is not full, though it is not the last.
     fn ragged(&self) -> Corruption {
         Corruption {
             id: format!("{}_", self.customer),
@@ -193,9 +188,9 @@ impl Scan {
     }
 }
 
-/// At most `most` pages, with their trades' keys or with the `whole` trades.
-fn query(customer: CustomerId, first_page: u64, most: u64, whole: bool) -> Document {
-    let trades = if whole { "history" } else { "history.key" };
+/// A query for at most `most` pages, with the keys of their trades or with the complete trades.
+fn query(customer: CustomerId, first_page: u64, most: u64, with_trades: bool) -> Document {
+    let trades = if with_trades { "history" } else { "history.key" };
     doc! {
         "find": COLLECTION,
         "filter": { "customerId": customer.get() as i64, "page": { "$gte": first_page as i64 } },
@@ -203,7 +198,7 @@ fn query(customer: CustomerId, first_page: u64, most: u64, whole: bool) -> Docum
         "projection": { "page": 1, trades: 1 },
         "hint": { "customerId": 1, "page": 1 },
         "limit": most as i64,
-        // All at once: the server's own first batch is of 101 documents.
+        // All in one batch: by default the server's first batch has 101 documents.
         "batchSize": most as i64,
         "singleBatch": true,
     }

@@ -1,4 +1,5 @@
-//! What a committer knows of the search for a request's trades, whichever kind it is.
+//! The search for stored trades, the same for committers whether the trades belong to a request or to an
+//! upload.
 
 use mongodb::bson::RawDocumentBuf;
 use mongodb::bson::raw::RawDocument;
@@ -12,14 +13,14 @@ use crate::store::history::document::{self, Item};
 /// A search for the trades of one request, or for lines of an upload.
 #[derive(Debug, Clone)]
 pub(in crate::store::history) enum Search {
-    /// All are good, and stand in strict order.
+    /// The trades of a request: all are valid, and they are stored in order without omissions.
     Request(RequestSearch),
-    /// They stand in order, and some may be missing.
+    /// Lines of an upload: they are stored in order, and some may be missing.
     Lines(LineSearch),
 }
 
 impl Search {
-    /// The key of a trade, by its index.
+    /// The key of the trade with this index.
     pub(in crate::store::history) fn key(&self, index: usize) -> TradeKey {
         match self {
             Self::Request(search) => search.keys()[index],
@@ -27,7 +28,7 @@ impl Search {
         }
     }
 
-    /// The last `seq` looked at.
+    /// The last `seq` that was examined.
     pub(in crate::store::history) fn looked(&self) -> u64 {
         match self {
             Self::Request(search) => search.looked(),
@@ -35,7 +36,7 @@ impl Search {
         }
     }
 
-    /// Whether all trades are dealt with.
+    /// Whether all trades are found or refused.
     pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
         match self {
             Self::Request(search) => search.is_over(placed),
@@ -59,7 +60,8 @@ impl Search {
         }
     }
 
-    /// See [`RequestSearch::none_through`]. Nothing for lines: a part of an upload does not know where the others are.
+    /// See [`RequestSearch::none_through`]. `None` for lines: a part of an upload does not know where other
+    /// parts are.
     pub(in crate::store::history) fn none_through(&self, placed: &Placed) -> Option<u64> {
         match self {
             Self::Request(search) => Some(search.none_through(placed)),
@@ -67,12 +69,12 @@ impl Search {
         }
     }
 
-    /// Whether it looks at more of a trade than its key.
+    /// Whether the search compares complete trades, not only keys.
     pub(in crate::store::history) fn compares(&self) -> bool {
         matches!(self, Self::Lines(_))
     }
 
-    /// Looks at the next trade, which stands right behind what was looked at.
+    /// Examines the next stored trade, the one right after [`Search::looked`].
     pub(in crate::store::history) fn look(
         &mut self,
         placed: &mut Placed,
@@ -81,13 +83,13 @@ impl Search {
     ) {
         match self {
             Self::Request(search) => search.look(placed, key),
-            Self::Lines(search) => search.look(placed, key, |trade, key| is(stored, trade, key)),
+            Self::Lines(search) => search.look(placed, key, |trade, key| is_same(stored, trade, key)),
         }
     }
 }
 
-/// Whether this is what is stored of the trade, byte for byte.
-fn is(stored: &RawDocument, trade: &Trade, key: TradeKey) -> bool {
+/// Whether `stored` is the document of this trade, byte for byte.
+fn is_same(stored: &RawDocument, trade: &Trade, key: TradeKey) -> bool {
     let document = document::of_trade(&Item { trade, key: Some(key) });
     RawDocumentBuf::try_from(&document).is_ok_and(|document| document.as_bytes() == stored.as_bytes())
 }

@@ -1,10 +1,10 @@
-//! What time it is on the database's clock, as far as its answers have told.
+//! The database's clock, estimated from its answers.
 //!
-//! A record that is inserted must say when it was touched, in the time by which the server will remove
-//! it. The clock of this machine may be wrong by more than a record lives, so the time is that of the
-//! server's last answer, counted on from there. The count stops while the machine sleeps or its VM is paused,
-//! and then the time is too early, until the next answer. So the answer to an insert is compared with the
-//! time that was inserted ([`was_born_old`]), and a record that was born old is touched again.
+//! An inserted record must say when it was touched, in the server's time, because the server removes it by its
+//! own clock. This machine's clock may be wrong by more than the lifetime of a record. So the time is that of
+//! the server's last answer plus the time elapsed since. The elapsed time stops while the machine sleeps or its
+//! VM is paused; then the estimate is too early until the next answer. So the answer to an insert is compared
+//! with the inserted time ([`was_outdated`]), and a record with an outdated time is touched again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,45 +12,46 @@ use std::time::Duration;
 use mongodb::bson::Timestamp;
 use tokio::time::Instant;
 
-/// A record may be this much older at its birth than the server's clock says: more than an insert usually takes,
-/// and little beside the time for which a record is kept.
+/// How far the `touched` time of a new record may be behind the server's clock: more than an insert usually
+/// takes, and little compared with the time for which a record is kept.
 const TOLERANCE: Duration = Duration::from_secs(5);
 
-/// Whether a record that was inserted as touched at `touched`, in milliseconds since 1970, was too old when
-/// its insert was answered at this time of the cluster.
-pub(in crate::store::history) fn was_born_old(answered: Option<Timestamp>, touched: i64) -> bool {
+/// Whether a record was inserted with an outdated time: `touched`, in milliseconds since 1970, is too far
+/// before `answered`, the cluster time of the answer to the insert.
+pub(in crate::store::history) fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
     answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
 }
 
+/// An estimate of the server's time.
 #[derive(Debug, Default)]
 pub(in crate::store::history) struct ServerTime {
-    /// Milliseconds since 1970 at an instant here.
-    told: Mutex<Option<(i64, Instant)>>,
+    /// The server's time in milliseconds since 1970, and the local instant at which it was learned.
+    latest: Mutex<Option<(i64, Instant)>>,
 }
 
 impl ServerTime {
-    /// Milliseconds since 1970; nothing before the first answer. It never goes back. Early by the time that
-    /// this machine has slept since the last answer, and by up to a second more.
+    /// Milliseconds since 1970; `None` before the first answer. It never goes back. It is early by the time
+    /// that this machine has slept since the last answer, and by up to a second more.
     pub(in crate::store::history) fn now(&self) -> Option<i64> {
         self.at(Instant::now())
     }
 
-    /// An answer that has just come tells the cluster's time, in whole seconds.
-    pub(in crate::store::history) fn learn(&self, told: Option<Timestamp>) {
-        self.learn_at(told, Instant::now());
+    /// Learns the cluster time of an answer that has just arrived, in whole seconds.
+    pub(in crate::store::history) fn learn(&self, at: Option<Timestamp>) {
+        self.learn_at(at, Instant::now());
     }
 
     fn at(&self, instant: Instant) -> Option<i64> {
-        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.map(|(millis, at)| millis.saturating_add(instant.duration_since(at).as_millis() as i64))
+        let latest = *self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.map(|(millis, at)| millis.saturating_add(instant.duration_since(at).as_millis() as i64))
     }
 
-    fn learn_at(&self, told: Option<Timestamp>, instant: Instant) {
-        let Some(told) = told else { return };
-        let millis = i64::from(told.time) * 1000;
-        // Later is safe: a record is kept longer then.
+    fn learn_at(&self, at: Option<Timestamp>, instant: Instant) {
+        let Some(at) = at else { return };
+        let millis = i64::from(at.time) * 1000;
+        // Only a later time is taken: it is safe, because records are then kept longer.
         if self.at(instant).is_none_or(|now| millis > now) {
-            *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((millis, instant));
+            *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((millis, instant));
         }
     }
 }
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_on_from_the_last_answer() {
+    fn it_continues_from_the_last_answer() {
         let (time, start) = (ServerTime::default(), Instant::now());
         let told = |seconds| Some(Timestamp { time: seconds, increment: 7 });
         assert_eq!(time.now(), None);
@@ -78,12 +79,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_that_the_time_was_too_early() {
+    fn an_answer_shows_that_the_time_was_too_early() {
         let at = |seconds| Some(Timestamp { time: seconds, increment: 7 });
-        assert!(!was_born_old(at(1_000), 1_000_400), "the server tells whole seconds");
-        assert!(!was_born_old(at(1_005), 1_000_000));
-        assert!(was_born_old(at(1_006), 1_000_999));
-        assert!(!was_born_old(at(1_000), 9_000_000), "a clock that was set back: the record is kept longer");
-        assert!(was_born_old(None, 1_000_000), "nothing says when it was born");
+        assert!(!was_outdated(at(1_000), 1_000_400), "the server reports whole seconds");
+        assert!(!was_outdated(at(1_005), 1_000_000));
+        assert!(was_outdated(at(1_006), 1_000_999));
+        assert!(!was_outdated(at(1_000), 9_000_000), "a clock that was set back: the record is kept longer");
+        assert!(was_outdated(None, 1_000_000), "the time of the insert is unknown");
     }
 }

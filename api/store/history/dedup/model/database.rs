@@ -1,20 +1,20 @@
-//! The model's database: what a node has, and what it is told to write.
+//! The model's database: what a node stores, and which writes it executes.
 
 use std::rc::Rc;
 
-/// Trades on a full page. Two are enough for a request to span pages.
+/// The trades on a full page. With two, a request of three trades spans pages.
 const PAGE: usize = 2;
 
 /// How long a record is kept, in the model's units of time.
 pub(super) const RETENTION: u8 = 2;
 
-/// A stored trade: which of the request's it is, or none of them.
+/// A stored trade: its index in the request, or `None` if it belongs to another writer.
 pub(super) type Stored = Option<u8>;
 
-/// What a node has.
+/// What a node stores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Contents {
-    /// The trade with `seq` s is at s - 1.
+    /// The trade with `seq` s has index s - 1.
     pub(super) history: Vec<Stored>,
     pub(super) record: Option<Record>,
 }
@@ -23,16 +23,17 @@ pub(super) struct Contents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Record {
     pub(super) from: u64,
-    /// Since it was touched, at most [`RETENTION`].
+    /// Time since it was last touched, at most [`RETENTION`].
     pub(super) age: u8,
     /// The attempt that inserted it, until another one finds it.
     pub(super) unseen_by_others: Option<usize>,
 }
 
-/// What a node does, in its order.
+/// A write that a node executes, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Write {
-    /// An attempt's upsert of the record; `touches` it where it is there. Where it is not, the new one is that old.
+    /// An attempt's upsert of the record. If `touches`, it touches an existing record. A new record has this
+    /// `age`.
     Record { attempt: usize, from: u64, touches: bool, age: u8 },
     /// An attempt raises `from` in the record.
     Raise { attempt: usize, to: u64 },
@@ -44,7 +45,7 @@ pub(super) enum Write {
     Expiry,
 }
 
-/// Trades into one page, if that holds exactly what is before `first`.
+/// Appends trades to one page, if the page holds exactly the trades before `first`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Statement {
     /// The `seq` of its first trade.
@@ -52,12 +53,11 @@ pub(super) struct Statement {
     pub(super) trades: Vec<Stored>,
 }
 
-/// A numbered command: each statement runs in its order, and once at most in the history that
-/// survives.
+/// A numbered command: its statements run in order, and each at most once in the history that survives.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Command {
     pub(super) statements: Vec<Rc<Statement>>,
-    /// How many are stored at majority.
+    /// How many statements are stored at majority.
     pub(super) durable: usize,
 }
 
@@ -69,9 +69,9 @@ impl Contents {
 
     /// Whether the statement's compare succeeds.
     pub(super) fn admits(&self, statement: &Statement) -> bool {
-        // The compare of one that opens a page says nothing of the page before: that is known to be full.
+        // A statement that opens a page does not compare the page before, which must be known to be full.
         let opens = (statement.first as usize - 1).is_multiple_of(PAGE);
-        assert!(!opens || self.last() + 1 >= statement.first, "a page opened behind one that is not full");
+        assert!(!opens || self.last() + 1 >= statement.first, "a page opened after one that is not full");
         self.last() + 1 == statement.first
     }
 
@@ -107,20 +107,20 @@ impl Statement {
 }
 
 impl Command {
-    /// Trades right behind `tail`, one statement a page.
+    /// A command that appends trades right after `tail`, with one statement for each page.
     pub(super) fn new(tail: u64, trades: &[Stored]) -> Self {
         let (mut first, mut rest, mut statements) = (tail + 1, trades, Vec::new());
         while !rest.is_empty() {
             let room = PAGE - (first as usize - 1) % PAGE;
-            let (page, behind) = rest.split_at(room.min(rest.len()));
+            let (page, later) = rest.split_at(room.min(rest.len()));
             statements.push(Rc::new(Statement { first, trades: page.to_vec() }));
             first += page.len() as u64;
-            rest = behind;
+            rest = later;
         }
         Self { statements, durable: 0 }
     }
 
-    /// Whether no more of it will run: its next place is taken for good, or all is stored.
+    /// Whether no further statement will run: all are stored, or the next one's place is permanently taken.
     pub(super) fn is_over(&self, durable: &Contents) -> bool {
         self.statements.get(self.durable).is_none_or(|next| next.first <= durable.last())
     }

@@ -1,4 +1,4 @@
-//! All states that can be reached, nearest first.
+//! Explores all reachable states, breadth first.
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -6,24 +6,24 @@ use std::rc::Rc;
 use super::state::State;
 use super::steps::{Besides, Relaxed, Steps};
 
-/// What was found.
+/// The result of an exploration.
 pub(super) struct Explored {
     pub(super) states: usize,
-    /// What is wrong in the first bad state, and the steps to it.
+    /// What is wrong in the first bad state, and the steps to that state.
     pub(super) broken: Option<String>,
     /// The steps that were taken.
     pub(super) taken: BTreeSet<&'static str>,
-    /// In how many states all had come to its end, with the request stored and answered.
+    /// The number of final states, in which the request is stored and answered.
     pub(super) ends: usize,
-    /// In how many parts the trades were, in the answer that named most.
+    /// The largest number of ranges in an answer.
     pub(super) parts: usize,
 }
 
-/// A state, and the step to it: its name, whose it is, and from which state it was taken.
+/// A state and the step to it: the step's name, its attempt, and the index of the state before it.
 type Found = (Rc<State>, &'static str, usize, usize);
 
-/// Explores from an empty history, and from one that ends in half a page, with so many trades of
-/// other writers to come, and with what is besides; until something is wrong.
+/// Explores until something is wrong, from an empty history and from one that ends in half a page. `others` is
+/// the number of trades that other writers may append; `besides` adds further steps.
 pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) -> Explored {
     let mut known = HashSet::new();
     let mut found: Vec<Found> = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) ->
             Steps { state: &state, relaxed, besides, next }.run();
             if is_end {
                 ends += 1;
-                judged = state.answer.as_ref().map(|_| ()).ok_or("stuck: nothing can go on");
+                judged = state.answer.as_ref().map(|_| ()).ok_or("stuck: no step is possible");
             }
         }
         if let Err(why) = judged {

@@ -1,4 +1,4 @@
-//! The model's state: the database, the attempts, and what a client was told.
+//! The model's state: the database, the attempts, and the client's answers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::database::{Command, Contents, Stored, Write};
 use crate::domain::SeqRange;
 use crate::store::history::dedup::{Placed, RequestSearch, TradeKey};
 
-/// Trades of the request.
+/// The number of trades in the request.
 pub(super) const TRADES: u8 = 3;
 
 /// The client's first attempt and its repeats.
@@ -14,34 +14,34 @@ pub(super) const ATTEMPTS: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// What is at majority. A read at majority sees it, or what it was earlier.
+    /// What is at majority. A read at majority sees this or an earlier state of it.
     pub(super) durable: Contents,
-    /// What the primary has done since: lost from the end by a failover.
+    /// What the primary has written since. A failover loses the latest of these writes.
     pub(super) local: Vec<Write>,
     pub(super) attempts: [Stage; ATTEMPTS],
     /// Trades that other writers may still append.
     pub(super) others: u8,
-    /// How long ago an attempt was last told that there is a record, at most the retention.
+    /// How long ago an attempt last learned that the record exists, at most the retention.
     pub(super) registered: Option<u8>,
-    /// What the first attempt that succeeded was answered.
+    /// The answer of the first attempt that succeeded.
     pub(super) answer: Option<Vec<SeqRange>>,
-    /// Another one was answered something else.
+    /// Whether another attempt got a different answer.
     pub(super) answers_differ: bool,
 }
 
-/// How far an attempt is. One that crashed, or was given up, is one that takes no step any more:
-/// what it has sent may still run.
+/// The stage of an attempt. An attempt that crashed or was given up takes no further step, but what it has sent
+/// may still run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
-    /// Its record has not reached the primary that is.
+    /// Its record has not reached the current primary.
     New,
-    /// It awaits its record. It has inserted one that is `old`: born as if it had been touched long ago.
+    /// It awaits its record. If `old`, it has inserted the record as if that had been touched long ago.
     Registering { old: bool },
-    /// It looks, and sends a command.
+    /// It searches, then sends a command.
     Placing(RequestSearch, Placed),
-    /// It looks, and awaits that `from` is raised to a total that is known.
+    /// It searches, and awaits that `from` is raised to this known total.
     Confirming(RequestSearch, Placed, u64),
-    /// It awaits its command.
+    /// It awaits the answer to its command.
     Waiting(RequestSearch, Placed, Command),
     /// It was answered.
     Over,
@@ -57,7 +57,7 @@ pub(super) fn key(index: u8) -> TradeKey {
 }
 
 impl State {
-    /// The beginning: a history of so many trades of other writers, who may append so many more.
+    /// The first state: a history of `trades` trades of other writers, who may append `others` more.
     pub(super) fn new(trades: usize, others: u8) -> Self {
         Self {
             durable: Contents { history: vec![None; trades], record: None },
@@ -70,14 +70,17 @@ impl State {
         }
     }
 
-    /// What the primary shows at `local`, when it has done so many of its writes.
+    /// What the primary shows at read concern local after its first `writes` writes.
     pub(super) fn shown(&self, writes: usize) -> Contents {
         let mut contents = self.durable.clone();
         self.local[..writes].iter().for_each(|write| contents.apply(write));
         contents
     }
 
-    /// What is wrong, if anything is.
+    /// Checks the state.
+    ///
+    /// # Errors
+    /// What is wrong.
     pub(super) fn judge(&self) -> Result<(), &'static str> {
         let shown = self.shown(self.local.len());
         let own = shown.history.iter().flatten();
@@ -91,15 +94,15 @@ impl State {
             Stage::New | Stage::Registering { .. } | Stage::Over => None,
         });
         if !placed.chain(&self.answer).all(|ranges| self.is_stored(ranges)) {
-            return Err("lost: what was taken for stored is not there at majority");
+            return Err("lost: a trade that counted as stored is not at majority");
         }
         if self.answers_differ {
-            return Err("two answers: a repeat was told of other places");
+            return Err("two answers: a repeat got other addresses");
         }
         Ok(())
     }
 
-    /// Whether the request's first trades are in these places at majority.
+    /// Whether the request's first trades are at these addresses at majority.
     fn is_stored(&self, ranges: &[SeqRange]) -> bool {
         let places = ranges.iter().flat_map(|range| range.first.get()..=range.last.get());
         let stored = |seq: u64| self.durable.history.get(seq as usize - 1).copied();

@@ -1,4 +1,4 @@
-//! The steps that can be next in a state.
+//! The steps that are possible in a state.
 
 mod attempt;
 
@@ -8,38 +8,38 @@ use super::database::{Command, RETENTION, Record, Write};
 use super::state::{Stage, State, keys};
 use crate::store::history::dedup::{Placed, RequestSearch};
 
-/// A rule that is not kept.
+/// A rule that is relaxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relaxed {
-    /// An attempt appends before its record is there.
+    /// An attempt appends before its record exists.
     RecordNotAwaited,
-    /// It appends when the primary has the record, `w: 1`.
+    /// An attempt appends when only the primary has the record, `w: 1`.
     RecordAtOne,
-    /// It appends when it has found a record there, which may be lost.
+    /// An attempt appends when it has found a record at the primary, which may be lost.
     FoundRecordNotAwaited,
-    /// `from` is beyond what is at majority.
+    /// `from` is greater than the total at majority.
     FromTooHigh,
-    /// A look-up shows what is not at majority.
+    /// A scan shows trades that are not at majority.
     LookUpAtLocal,
-    /// A look-up that ends before the tail counts as one that does not.
+    /// A scan that ends before the tail counts as complete.
     ShortLookUp,
-    /// What was added since is not looked at when a command was refused.
+    /// After a refused command the trades added since are not examined.
     NoSecondLook,
     /// A repeat does not prolong the life of the record.
     ExpiryFromCreation,
     /// Two attempts share a command.
     AttemptsMerged,
-    /// A record that was born old counts as one that was not.
+    /// A record that was inserted with an old time is not touched.
     OldAtBirth,
     /// `from` is raised to a total though another attempt has found the record.
     ConfirmedThoughFound,
-    /// `from` is raised to what is at majority, and not to what was looked at.
+    /// `from` is raised to the total at majority, not to the position of the search.
     RaisedTooFar,
-    /// `from` is raised to what was looked at, though a trade of the request was found there.
+    /// `from` is raised to the position of the search, though a trade of the request was found before it.
     RaisedPastFound,
 }
 
-/// What is explored besides the steps of attempts, failovers, and other writers.
+/// Which steps are explored besides those of attempts, failovers and other writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Besides {
     Nothing,
@@ -50,7 +50,7 @@ pub(super) enum Besides {
 }
 
 impl Relaxed {
-    /// What it takes to see the rule broken.
+    /// The further steps without which relaxing the rule breaks nothing.
     pub(super) fn besides(self) -> Besides {
         match self {
             Self::ExpiryFromCreation | Self::OldAtBirth => Besides::Time,
@@ -60,7 +60,7 @@ impl Relaxed {
     }
 }
 
-/// Calls `next` with each step that can be next, whose it is, and the state after it.
+/// Calls `next` with each possible step, its attempt, and the state after it.
 pub(super) struct Steps<'a, F> {
     pub(super) state: &'a State,
     pub(super) relaxed: Option<Relaxed>,
@@ -70,7 +70,7 @@ pub(super) struct Steps<'a, F> {
 
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     pub(super) fn run(mut self) {
-        // Nobody else sees an attempt being told of what is for good: when that is makes no difference.
+        // An attempt that learns of a permanent fact changes nothing else, so that step can always come first.
         if (0..self.state.attempts.len()).any(|attempt| self.told(attempt)) {
             return;
         }
@@ -104,7 +104,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         (self.next)(name, attempt, after);
     }
 
-    /// Majority, failover, other writers.
+    /// Steps of replication, failover and other writers.
     fn replicate(&mut self) {
         let state = self.state;
         if let Some(first) = state.local.first() {
@@ -124,9 +124,9 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                 let (Write::Record { attempt, .. } | Write::Raise { attempt, .. }) = last else { return };
                 let stage = &mut after.attempts[*attempt];
                 match stage {
-                    // It runs again as one that has just begun: with any `from` that it may have read.
+                    // The registration runs again from its beginning, with any `from` that it may have read.
                     Stage::Registering { .. } => *stage = Stage::New,
-                    // It is not tried again.
+                    // Raising `from` is not tried again.
                     Stage::Confirming(search, placed, _) => {
                         *stage = Stage::Placing(search.clone(), placed.clone());
                     }
@@ -145,7 +145,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     /// Time passes, and the record expires.
     fn pass(&mut self) {
         let state = self.state;
-        // A write is at majority, or lost, long before the retention is over.
+        // A write is at majority or lost long before the retention is over.
         let Some(record) = state.durable.record.filter(|_| state.local.is_empty()) else { return };
         if record.age == RETENTION {
             return self.step("the record expires", 0, |after| after.local.push(Write::Expiry));
@@ -156,8 +156,8 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         });
     }
 
-    /// An attempt's record reaches the primary. When its `from` was read before makes no difference,
-    /// since what was at majority then still is.
+    /// An attempt's record reaches the primary. It makes no difference when its `from` was read, because what
+    /// was at majority then still is.
     fn begin(&mut self) {
         let state = self.state;
         let Some(attempt) = state.attempts.iter().position(|stage| *stage == Stage::New) else { return };
@@ -168,14 +168,14 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                 let stage = Stage::Placing(RequestSearch::new(keys(), from), Placed::default());
                 self.step("goes on without a record", attempt, |after| after.attempts[attempt] = stage);
             }
-            // Nobody repeats a request after the retention, but an old attempt's record may still come.
+            // Clients send no repeats after the retention, but an old attempt's record may still arrive.
             let late = state.registered == Some(RETENTION);
             let name = if late { "record, of an old attempt" } else { "record" };
             self.step(name, attempt, |after| {
                 after.attempts[attempt] = if late { Stage::Over } else { Stage::Registering { old: false } };
                 after.local.push(Write::Record { attempt, from, touches, age: 0 });
             });
-            // An insert, by a clock that stood still. Where it finds a record it does nothing.
+            // An insert with the time of a clock that stood still. If a record exists, the insert does nothing.
             let finds = state.shown(state.local.len()).record.is_some();
             if self.besides == Besides::Time && !late && !finds {
                 self.step("record, old at its birth", attempt, |after| {
@@ -186,7 +186,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         }
     }
 
-    /// Where the record of an attempt is among what is not at majority.
+    /// The index of an attempt's record among the writes that are not at majority.
     fn record(&self, attempt: usize) -> Option<usize> {
         let own = |write: &Write| matches!(write, Write::Record { attempt: of, .. } if *of == attempt);
         self.state.local.iter().position(own)
@@ -198,8 +198,8 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         self.state.local.iter().filter(own).count()
     }
 
-    /// The primary runs the next statement, however long ago it was sent. What was lost by a failover
-    /// runs again.
+    /// The primary runs the next statement, however long ago it was sent. Statements that a failover has lost
+    /// run again.
     fn execute(&mut self, attempt: usize, command: &Command) {
         let state = self.state;
         let next = command.statements.get(command.durable + self.running(attempt));

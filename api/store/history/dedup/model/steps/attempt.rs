@@ -8,11 +8,11 @@ use crate::store::history::dedup::model::state::{Stage, State, TRADES, key, keys
 use crate::store::history::dedup::{Placed, RequestSearch};
 
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
-    /// Whether there is something to tell this attempt that is for good: it is then told.
+    /// If there is a permanent fact that this attempt can learn, the attempt learns it. Returns whether it did.
     pub(super) fn told(&mut self, attempt: usize) -> bool {
         let state = self.state;
         match &state.attempts[attempt] {
-            // What was born old is touched first.
+            // A record that was inserted with an old time is touched first.
             Stage::Registering { old: true }
                 if self.record(attempt).is_none() && !self.is(Relaxed::OldAtBirth) =>
             {
@@ -72,7 +72,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         self.step("is refused", attempt, |after| after.attempts[attempt] = Stage::Placing(search, placed));
     }
 
-    /// Goes on with a record that is not at majority, where a rule is relaxed so.
+    /// Goes on with a record that is not at majority, if the relaxed rule allows that.
     pub(super) fn hurry(&mut self, attempt: usize) {
         let state = self.state;
         let Some(place) = self.record(attempt) else { return };
@@ -88,7 +88,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         }
     }
 
-    /// Reads a tail, which may be an old one; looks as far, or farther; and sends the rest.
+    /// Reads a tail, which may be old; searches at least up to that tail; and sends the rest.
     pub(super) fn place(&mut self, attempt: usize, search: &RequestSearch, placed: &Placed) {
         let state = self.state;
         let shown = state.shown(state.local.len());
@@ -123,13 +123,13 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         }
     }
 
-    /// Whether an attempt has raised `from`, and that is not at majority.
+    /// Whether an attempt has raised `from` and the write is not at majority.
     fn is_raising(&self, attempt: usize) -> bool {
         let own = |write: &Write| matches!(write, Write::Raise { attempt: of, .. } if *of == attempt);
         self.state.local.iter().any(own)
     }
 
-    /// Raises `from`: to a known total, or to where it looks.
+    /// Raises `from` to a known total or to the position of the search.
     pub(super) fn raise(&mut self, attempt: usize, search: &RequestSearch, placed: &Placed) {
         let state = self.state;
         let shown = state.shown(state.local.len());
@@ -178,10 +178,10 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                 Stage::Waiting(search.clone(), placed.clone(), Command::new(tail, trades));
         };
         self.step(name, attempt, |after| send(&own, after));
-        // Another request's trade is merged with it. Behind it that is as any other writer's, and with an
-        // old tail all of it is refused.
+        // A trade of another request is merged before this request's trades. After them it would be like any
+        // other writer's trade, and with an old tail the whole command is refused.
         if state.others > 0 && tail == state.durable.last() {
-            self.step("sends, behind another's trade", attempt, |after| {
+            self.step("sends, after another's trade", attempt, |after| {
                 after.others -= 1;
                 send(&[&[None], &own[..]].concat(), after);
             });
