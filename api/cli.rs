@@ -1,11 +1,12 @@
-//! The commands of the binary. Each says what it does by its exit status:
+//! The commands of the program, and their exit statuses:
 //!
-//! | Status | |
+//! | Status | Meaning |
 //! |---|---|
-//! | 0 | done |
-//! | 1 | done in part, or not: `import` refused rows, `healthcheck` found it not ready, `migrate --check` found some pending |
-//! | 2 | usage: flags, files, addresses that cannot be bound |
-//! | 3 | the database, or the server of `import --url` |
+//! | 0 | success |
+//! | 1 | `import` refused rows, `healthcheck` found the server not ready, `migrate --check` found pending migrations |
+//! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
+//! | 3 | the database failed, or the server of `import --url` |
+//! | 130 | a signal ended an import, an export or a preallocation |
 
 mod database;
 mod exit;
@@ -45,18 +46,18 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Store the trades of a CSV or NDJSON file.
     Import(import::ImportArgs),
-    /// Write the trades of a customer, or of all, to a file.
+    /// Write the trades of one customer, or of all customers, to a file.
     Export(export::ExportArgs),
-    /// Make the minutes of some hours of a page, before its views are counted.
+    /// Create the counters of some hours of a page before its views are counted.
     Preallocate(preallocate::PreallocateArgs),
     /// Print the OpenAPI document.
     Openapi,
-    /// Ask a running server whether it is ready: for images without curl.
+    /// Ask a running server whether it is ready. For container images without curl.
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
 impl Cli {
-    /// Runs the command, and says what became of it.
+    /// Runs the command, and returns its exit status.
     pub async fn run(self) -> ExitCode {
         if let Err(error) = telemetry::start(&self.log) {
             return Failure::Usage(error).report();

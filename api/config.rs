@@ -1,5 +1,5 @@
-//! The settings of a server as typed fields; their doc comments are `--help`, and each flag has an
-//! environment twin.
+//! The settings of a server as typed fields. Their doc comments are `--help`, and each flag has an environment
+//! variable.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 /// Where the database is.
 #[derive(Args, Debug, Clone)]
 pub struct DatabaseArgs {
-    /// Connection string of a MongoDB 6.0 or later. Without it, or with an empty one, a private mongod
-    /// is started, with its data under --data-dir.
+    /// Connection string of a MongoDB server, version 6.0 or later. Without it, or if it is empty, pagebucket starts a
+    /// private mongod with its data under --data-dir.
     #[arg(long, env = "MONGODB_URI", value_name = "URI", hide_env_values = true)]
     pub mongodb_uri: Option<MongodbUri>,
 
@@ -19,26 +19,26 @@ pub struct DatabaseArgs {
     #[arg(long, env = "PAGEBUCKET_DATABASE", value_name = "NAME", default_value = "pagebucket", value_parser = database_name)]
     pub database: String,
 
-    /// Most connections to each MongoDB server.
+    /// Maximum number of connections to each MongoDB server.
     #[arg(long, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool_size: u32,
 
-    /// Most trades that wait to be committed, and apart from them most counters of page views; beyond them clients get
-    /// 503 at once. One customer has at most a quarter of it, unless a single request has more. Uploads wait instead,
-    /// and have at most half of it. Page views of more counters in one request are 413: they never fit.
+    /// Maximum number of trades that wait to be committed, and, counted separately, of page-view counters. Requests
+    /// beyond it get 503 at once. One customer may use a quarter of it, unless a single request needs more. Uploads wait
+    /// instead of failing, and use at most half of it. A request with page views for more counters gets 413.
     #[arg(long, env = "PAGEBUCKET_MAX_QUEUE", value_name = "TRADES", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     pub max_queue: u32,
 
-    /// Customers whose last page is remembered, at less than 256 bytes each. Only a cache.
+    /// Number of customers whose last page is remembered, at less than 256 bytes each. Only a cache.
     #[arg(long, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "CUSTOMERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub catalog_size: u32,
 
-    /// Where the private mongod keeps its data and its password. A directory that another user owns or can write to
-    /// is refused.
+    /// Directory of the private mongod's data and password. pagebucket refuses a directory that another user owns or can
+    /// write to.
     #[arg(long, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
     pub data_dir: PathBuf,
 
-    /// The mongod to start as the private one. Without it: the one on the PATH, else the one that
+    /// Program to start as the private mongod. Without it: the mongod on the PATH, else the one that
     /// scripts/fetch-mongod has fetched.
     #[arg(long, env = "MONGOD", value_name = "FILE")]
     pub mongod: Option<PathBuf>,
@@ -47,8 +47,8 @@ pub struct DatabaseArgs {
 /// How long idempotency keys are remembered.
 #[derive(Args, Debug, Clone)]
 pub struct KeyArgs {
-    /// Hours for which an Idempotency-Key is remembered after its last use. The database keeps this: of
-    /// instances with different settings the one started last decides.
+    /// Hours for which an Idempotency-Key is remembered after its last use. The database stores this setting: the
+    /// instance that starts last decides for all.
     #[arg(long, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=87_600))]
     key_retention: u32,
 }
@@ -63,46 +63,45 @@ impl KeyArgs {
 /// How long page views are kept.
 #[derive(Args, Debug, Clone)]
 pub struct ViewArgs {
-    /// Days for which page views are kept after their minute; 0 keeps them for ever. The database keeps this: of
-    /// instances with different settings the one started last decides.
+    /// Days for which page views are kept after their minute; 0 keeps them without limit. The database stores this
+    /// setting: the instance that starts last decides for all.
     #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=24_855))]
     view_retention: u32,
 }
 
 impl ViewArgs {
-    /// The same as a duration; `None` is for ever.
+    /// The same as a duration; `None` is without limit.
     pub fn retention(&self) -> Option<Duration> {
-        // As many seconds as a TTL index takes are 24,855 days and some hours.
+        // A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
         let days = Some(self.view_retention).filter(|days| *days > 0);
         days.map(|days| Duration::from_secs(u64::from(days) * 86_400))
     }
 }
 
-/// From which servers is read.
+/// Which members of a replica set serve reads.
 #[derive(Args, Debug, Clone)]
 pub struct ReadArgs {
-    /// From which members of a replica set full pages, exports and page views are read. Full pages never change,
-    /// so that it makes no difference but in load; page views may be some moments older. What else may change is
-    /// read from the primary in any case.
+    /// Which member of a replica set serves full pages, exports and page views. Full pages never change, so the choice
+    /// only moves load; page views may be slightly older. All other reads go to the primary.
     #[arg(long, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary")]
     pub read_preference: ReadPreference,
 }
 
-/// The modes of MongoDB's read preference that are of use here.
+/// The supported modes of MongoDB's read preference.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadPreference {
     /// The primary alone.
     #[value(name = "primary")]
     Primary,
-    /// A secondary, where there is one.
+    /// A secondary if there is one, else the primary.
     #[value(name = "secondaryPreferred")]
     SecondaryPreferred,
-    /// Whichever is nearest.
+    /// The member with the lowest network latency.
     #[value(name = "nearest")]
     Nearest,
 }
 
-/// A connection string, which may hold a password: it is never shown. What of it may be the store says.
+/// A connection string. It may hold a password, so it is never shown; the store knows which parts may be.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MongodbUri(String);
 
@@ -113,8 +112,7 @@ impl MongodbUri {
     }
 }
 
-/// Any text, so that clap never refuses one: it would repeat it, with its password. What is wrong
-/// with it the store says.
+/// Takes any text: an error of clap would repeat it, with its password. The store reports what is wrong with it.
 impl From<String> for MongodbUri {
     fn from(uri: String) -> Self {
         Self(uri)
@@ -130,12 +128,12 @@ impl std::fmt::Debug for MongodbUri {
 /// How the API is served.
 #[derive(Args, Debug, Clone)]
 pub struct ServerArgs {
-    /// Address to listen on; port 0 takes a free one. The address bound is printed.
+    /// Address to listen on. Port 0 takes a free port. The server prints its address.
     #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Origins whose pages may call the API, comma-separated: `http://app.example`, `*` for any,
-    /// `localhost` for any port of this machine.
+    /// Origins whose pages may call the API, comma-separated, such as `http://app.example`; `*` allows any,
+    /// `localhost` any port of this machine.
     #[arg(
         long,
         env = "PAGEBUCKET_CORS_ORIGINS",
@@ -145,69 +143,67 @@ pub struct ServerArgs {
     )]
     pub cors_origins: Vec<CorsOrigin>,
 
-    /// Hosts that requests may name beside `localhost`, `127.0.0.1` and `[::1]`, comma-separated, without ports:
-    /// `api.example`. Requests that name another get 421. Without it any host may be named, unless --listen is an
-    /// address of this machine alone.
+    /// Hosts that requests may name besides `localhost`, `127.0.0.1` and `[::1]`, comma-separated, without ports, such as
+    /// `api.example`. Requests for other hosts get 421. Without it every host is allowed, unless --listen is a loopback
+    /// address.
     #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',')]
     pub allowed_hosts: Vec<AllowedHost>,
 
-    /// Most requests under way at once, uploads aside; beyond them clients get 503 at once.
+    /// Maximum number of concurrent requests, not counting uploads. Further requests get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
 
-    /// Most open connections; further ones wait to be accepted.
+    /// Maximum number of open connections. Further ones wait to be accepted.
     #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: u32,
 
-    /// Largest request body, in bytes.
+    /// Maximum size of a request body, in bytes.
     #[arg(long, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_body: u32,
 
-    /// Memory for full pages that were read, in bytes; 0 keeps none. Only a cache.
+    /// Memory for the cache of full pages, in bytes; 0 turns the cache off.
     #[arg(long, env = "PAGEBUCKET_PAGE_CACHE", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
     pub page_cache: u64,
 
-    /// Let caches between keep full pages for everybody (`Cache-Control: public`), not only the client
-    /// that asked (`private`).
+    /// Allow shared caches to keep full pages (`Cache-Control: public`). Without it only the client may (`private`).
     #[arg(long, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
     pub cache_public: bool,
 
-    /// Seconds in which the head of a request must arrive; also how long an idle connection is kept.
+    /// Seconds within which the head of a request must arrive; also how long an idle connection is kept.
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds in which the body of a request must arrive, or of an upload the next line or KiB; and in which the
-    /// client of an upload must take the next piece of its outcomes.
+    /// Seconds within which the body of a request must arrive, or the next line or KiB of an upload, and within which an
+    /// uploading client must take the next piece of its outcomes.
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
-    /// Seconds in which a client must take 64 KiB of an answer, or all that is ready, while the server waits for
-    /// it; a slower one is cut off. An export has no other limit in time.
+    /// Seconds within which a client must take 64 KiB of an answer, or all that is ready. The server disconnects slower
+    /// clients. An export has no other time limit.
     #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
 
-    /// Most uploads under way at once, at about half a megabyte each, and 24 MiB for all together; beyond them clients get
+    /// Maximum number of concurrent uploads, at about half a megabyte each and 24 MiB for all together. Further uploads get
     /// 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_uploads: u32,
 
-    /// Most exports under way at once, at about a megabyte each; beyond them clients get 503 at once.
+    /// Maximum number of concurrent exports, at about a megabyte each. Further exports get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_exports: u32,
 
-    /// Most reads of page views under way at once that may take long: lists of the most viewed, and series of more
-    /// than 10,000 minutes. Each has one of --pool-size connections for up to 30 s; beyond them clients get 503 at once.
+    /// Maximum number of concurrent long reads of page views: lists of the most viewed, and series of more than 10,000
+    /// minutes. Each uses one of --pool-size connections for up to 30 s. Further ones get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_scans: u32,
 
-    /// Seconds for which a server that was told to stop goes on saying so, on /readyz and to requests that
-    /// still come, before it exits: for load balancers, which must have asked meanwhile. It exits later if
-    /// requests are still under way.
+    /// Seconds between the signal to stop and the exit, during which /readyz and new requests get 503, so that load
+    /// balancers notice. The exit is later if requests are still running.
     #[arg(long, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=30))]
     pub drain_delay: u64,
 }
 
-/// Who may call from a page elsewhere.
+/// An origin whose pages may call the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorsOrigin {
     /// `*`
@@ -272,16 +268,16 @@ impl std::str::FromStr for AllowedHost {
 /// How the log is written, to standard error.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One readable line an event.
+    /// One readable line per event.
     Pretty,
-    /// One JSON object an event.
+    /// One JSON object per event.
     Json,
 }
 
 /// The log.
 #[derive(Args, Debug, Clone)]
 pub struct LogArgs {
-    /// Form of the log.
+    /// Format of the log.
     #[arg(
         long,
         env = "PAGEBUCKET_LOG_FORMAT",

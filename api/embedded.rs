@@ -1,36 +1,34 @@
-//! A private mongod for a machine that has no other: a single-node replica set on loopback, run as a
-//! child of the server, with everything it writes under one data directory.
+//! A private mongod for a machine without a MongoDB server: a replica set of one node on loopback. It is a child process,
+//! and keeps all its files in one data directory.
 //!
 //! | In the data directory | |
 //! |---|---|
-//! | `lock` | locked (`flock`) by the process that owns the directory; says its pid, role and mongod's port |
-//! | `port` | the port of the last start, used again by the next one |
-//! | `password` | of the user `pagebucket`, who may do everything |
+//! | `lock` | locked (`flock`) by the process that owns the directory; contains its pid, its role and mongod's port |
+//! | `port` | the port of the last start, which the next one uses again |
+//! | `password` | of the user `pagebucket`, who has all rights |
 //! | `key` | mongod's key file |
 //! | `db/` | mongod's own files, with a `mongod.lock` that a running mongod locks in the same way |
-//! | `mongod.log` | what mongod says; an earlier one is kept as `mongod.log.1` |
+//! | `mongod.log` | mongod's log; the previous one is `mongod.log.1` |
 //!
-//! **Who may write.** Both locks belong to the kernel and end with their process, so no crash leaves a
-//! stale one, and no pid is ever guessed at. Our `lock` decides which pagebucket owns the directory.
-//! `db/mongod.lock` decides whether a mongod is there: one that is while `lock` was free was left by a
-//! server that died (`kill -9`), and is shut down before ours starts. It is replaced rather than adopted,
-//! because a child can be waited for, restarted and killed, and a stranger cannot.
+//! **Ownership.** The kernel releases both locks when their process ends, so a crash leaves no stale lock, and no pid is
+//! guessed. `lock` decides which pagebucket owns the directory. `db/mongod.lock` decides whether a mongod runs: if one does
+//! although `lock` was free, a killed server has left it (`kill -9`), and it is shut down before ours starts. It is not
+//! adopted, because only a child can be waited for, restarted and killed.
 //!
-//! **Whom we talk to.** A port can be anybody's. Before a mongod is configured, joined or shut down it has
-//! to name our `db/` as its `dbPath`.
+//! **Identity.** Any process may listen on a port. A mongod is only configured, joined or shut down after it has named our
+//! `db/` as its `dbPath`.
 //!
-//! **Half-way.** Every state on the way to a primary (no set yet, a set under another port, a set without
-//! a primary) is read from the mongod and led on from there, so a start that dies anywhere is finished by
-//! the next one. Until [`start`] returns, and whenever an [`Embedded`] is dropped without
-//! [`Embedded::stop`], the child is killed: its journal makes that safe, and nothing is left running.
+//! **Interrupted starts.** A start reads the state of mongod (no set, a set under another port, a set without a primary)
+//! and continues from there, so the next start completes one that was interrupted. The child is killed if [`start`] fails
+//! or an [`Embedded`] is dropped without [`Embedded::stop`]: the journal makes that safe, and nothing is left running.
 //!
-//! **Who may reach it.** Every user of the machine reaches the port, so mongod asks for a password. Password and
-//! key are random. The first start makes them, also on data from a version that had none, and only their owner can
-//! read the files. This process controls mongod by the key, which is not part of the data; clients use the password,
-//! which each start sets. So the next start replaces either file when it is lost.
+//! **Access.** Every user of the machine can reach the port, so mongod requires a password. Password and key are random.
+//! The first start makes them, also for data of a version that had none, and only their owner can read the files. This
+//! process controls mongod with the key, which is not part of the data; clients use the password, which each start sets.
+//! So the next start replaces either file if it is lost.
 //!
-//! A data directory that another user owns or can write to is refused, because that user could put any file there.
-//! The directory itself and `db` may be symbolic links, to directories for which the same holds. Files in the data
+//! pagebucket refuses a data directory that another user owns or can write to, because that user could put any file there.
+//! The directory itself and `db` may be symbolic links to directories that satisfy the same rule. Files in the data
 //! directory are opened without following links.
 
 mod binary;
@@ -62,29 +60,28 @@ use self::replica::{POLL, Replica};
 use self::secret::{Secret, Secrets};
 use self::supervisor::Supervisor;
 
-/// How long a start may take until its mongod is primary, all steps together. An ordinary start takes
-/// one second; the worst one, when mongod asks a silent stranger on its former port for 30 s whether it
-/// is itself, still fits.
+/// Maximum time until mongod is primary. An ordinary start takes one second. In the worst case mongod waits 30 s for an
+/// answer from another process on its former port, which still fits.
 const START: Duration = Duration::from_secs(60);
 
-/// How long an owner may leave `lock` unreadable: it writes it right after locking.
+/// Maximum time that `lock` may be empty: its owner writes it right after locking.
 const ANNOUNCE: Duration = Duration::from_secs(2);
 
-/// How often mongod is run when each time somebody takes its port or its data just before it does.
+/// Maximum number of starts of mongod when another process takes its port or its data each time.
 const TRIES: usize = 3;
 
-/// Where the private mongod lives and which binary it runs.
+/// Data directory and program of the private mongod.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Everything is below it; made, for this user only, where it does not exist.
+    /// The data directory. It is made, for this user only, if it does not exist.
     pub data_dir: PathBuf,
-    /// The binary as `--mongod` or `MONGOD` names it; without it PATH and the project's cache are searched.
+    /// The program that `--mongod` or `MONGOD` names. Without it PATH and the project's cache are searched.
     pub mongod: Option<PathBuf>,
 }
 
-/// A mongod that is primary: our own child, or that of the server whose data directory this is.
+/// A mongod that is primary: a child of this process, or of the server that owns the data directory.
 ///
-/// An own child is supervised: when it ends by itself it is started again, on the same data and port.
+/// A child of this process is restarted with the same data and port when it ends by itself.
 #[derive(Debug)]
 #[must_use = "dropping it kills the mongod"]
 pub struct Embedded {
@@ -92,8 +89,8 @@ pub struct Embedded {
     supervisor: Option<Supervisor>,
 }
 
-/// Starts the private mongod, or for a [`Role::Tool`] joins the one of a running server, and waits until
-/// it is primary (60 s at most).
+/// Starts the private mongod, or for a [`Role::Tool`] joins that of a running server, and waits until it is primary
+/// (60 s at most).
 ///
 /// # Errors
 ///
@@ -101,7 +98,7 @@ pub struct Embedded {
 pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
     let began = Instant::now();
     let binary = match binary::find(options.mongod.as_deref()) {
-        // Nobody to join either, and no reason to leave an empty directory behind.
+        // There is no server to join either, and no reason to make an empty directory.
         Err(error) if !options.data_dir.exists() => return Err(error),
         found => found,
     };
@@ -123,7 +120,7 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
                     }
                 }
             }
-            // It has been locked this instant and says next by whom.
+            // The owner has just locked it, and will write its line next.
             (_, None) if began.elapsed() < ANNOUNCE => {}
             _ => return Err(Error::InUse { data_dir: layout.root().to_owned(), holder }),
         }
@@ -142,7 +139,7 @@ impl Embedded {
         self.uri.expose()
     }
 
-    /// Shuts an own mongod down, cleanly within 20 s and by force after that; leaves a joined one alone.
+    /// Shuts down a mongod of this process, cleanly within 20 s, else by force. A joined one goes on running.
     pub async fn stop(self) {
         if let Some(supervisor) = self.supervisor {
             supervisor.stop().await;
@@ -159,8 +156,8 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
         port::keep(&layout, port)?;
         let mongod = Mongod::spawn(binary, &layout, port)?;
         match until_primary(mongod, port, &layout, &secrets, deadline).await {
-            // Somebody has the port since; or the child of a start that was killed right after the spawn
-            // has come to life and has the data.
+            // Another process has taken the port; or the child of a start that was killed right after the spawn
+            // has taken the data.
             Err(error)
                 if tries < TRIES
                     && (matches!(error, Error::PortTaken { .. }) || orphan::is_there(&layout)?) =>
@@ -177,7 +174,7 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
     Ok(Embedded { uri: uri(port, &secrets.password), supervisor: Some(supervisor) })
 }
 
-/// Takes the child, so that it is killed with every way out but the good one.
+/// Takes the child, so that it is killed on every error.
 async fn until_primary(
     mut mongod: Mongod,
     port: u16,

@@ -1,7 +1,7 @@
 //! Trades as rows of a file: CSV with a header row, or NDJSON, as [`import`](crate::import) reads them.
 //!
-//! Each row carries its `seq`, so that an export that broke off can go on behind the last one that came.
-//! No value of ours holds a comma, a quote or a line break, so that no CSV field need be quoted.
+//! Each row has its `seq`, so that an interrupted export can continue after its last row.
+//! No value contains a comma, a quote or a line break, so no CSV field needs quotes.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ impl Format {
     /// Adds a row, its line break included.
     pub fn write(self, customer: CustomerId, seq: Seq, trade: &Trade, rows: &mut Vec<u8>) {
         let Trade { side, ticker, qty, price, date } = *trade;
-        // Writing to memory does not fail, and no value is one that JSON cannot hold.
+        // Writing to memory does not fail, and JSON can hold every value.
         let _ = match self {
             Self::Csv => {
                 let (side, ticker, qty) = (side.name(), ticker.as_str(), qty.get());
@@ -39,7 +39,7 @@ impl Format {
     }
 }
 
-/// A trade as the API shows it, and whose it is.
+/// A trade as the API shows it, with its customer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {

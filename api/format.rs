@@ -1,11 +1,11 @@
 //! The formats of files of trades.
 
-/// What a file of trades is: [`import`](crate::import) reads both, [`export`](mod@crate::export) writes both.
+/// Format of a file of trades: [`import`](crate::import) reads both, [`export`](mod@crate::export) writes both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Comma-separated values with a header row (RFC 4180).
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 

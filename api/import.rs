@@ -1,21 +1,17 @@
 //! Files of trades, row by row: CSV with a header row, or NDJSON.
 //!
-//! [`Rows`] reads a file in constant memory and gives each row as a trade or as a sentence on why it
-//! is none; [`crate::ingest`] stores them. Nothing here writes to a terminal.
+//! [`Rows`] reads a file in constant memory. Each row is a trade, or a sentence that says why it is none.
+//! [`crate::ingest`] stores them. Nothing here writes to a terminal.
 //!
-//! What the reader decides:
-//!
-//! - Lines end with LF or CRLF; a byte order mark (UTF-8) before the first is skipped; blank lines
-//!   are. UTF-16 is refused.
-//! - CSV is RFC 4180: commas, double quotes, a quoted field may hold line breaks. Spaces belong to
-//!   their field. A row with more or fewer fields than the header is bad. Only the columns in use must
-//!   be UTF-8.
-//! - NDJSON is one JSON object a line; MongoDB Extended JSON is understood, in its canonical, relaxed
-//!   and old forms. Fields that are not in use are ignored; `null` is an absent field; one that is
-//!   in use and given twice makes the row bad.
-//! - A row of more than 64 KiB is bad. A quote that is never closed costs its own row only: reading
-//!   goes on with the next line.
-//! - A row is named by the line on which it begins, from 1, the header's included.
+//! - Lines end with LF or CRLF. A byte order mark (UTF-8) at the beginning and blank lines are skipped. UTF-16 is
+//!   refused.
+//! - CSV is RFC 4180: commas, double quotes, line breaks in quoted fields. Spaces belong to their field. A row with more
+//!   or fewer fields than the header is bad. Only the columns in use must be UTF-8.
+//! - NDJSON is one JSON object per line. Values may be MongoDB Extended JSON, in its canonical, relaxed and old forms.
+//!   Fields that are not in use are ignored; `null` is an absent field; a row with a field in use given twice is bad.
+//! - A row of more than 64 KiB is bad. A quote that is never closed costs its own row only: reading continues with the
+//!   next line.
+//! - The number of a row is that of the line on which it begins, counted from 1 with the header.
 
 mod columns;
 mod csv;

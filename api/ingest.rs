@@ -1,21 +1,20 @@
-//! Trades by the stream: rows in, an outcome for each out, in bounded memory.
+//! Streams of trades: rows in, an outcome for each row out, in bounded memory.
 //!
-//! [`run()`] is the one engine of all that brings more trades than a request holds: uploads over HTTP
-//! (`http` reads the body) and imports of files (`import` reads the file). Whoever
-//! reads hands over chunks of rows; whoever shows hears of what happens through [`Watch`].
+//! [`run()`] stores the rows of uploads over HTTP (`http` reads the body) and of imports of files (`import` reads the
+//! file). The reader sends chunks of rows; a [`Watch`] hears of every [`Event`]. [`Intake`] is the part that an import to
+//! a server shares: it reads rows, counts them and heeds signals, and its [`Phase`] is the state of the stream.
 //!
-//! - A customer's rows are stored in the order in which they came, up to [`BATCH`] at a time, and at
-//!   most one batch of a customer is under way. Batches of different customers are under way at once,
-//!   so that the committers merge them.
-//! - Of many customers with few rows each a batch ends where a page does, so that most pages are written once, and
-//!   hundreds of customers' share a command.
-//! - Nothing is waited for: what is there is sent as soon as nothing is under way, and what comes
-//!   meanwhile is the next batch. The slower the database, the larger the batches.
-//! - No more is read while [`Options::waiting`] rows wait, while the streams of this process hold as many bytes as
-//!   their [`Budget`] allows, or while the [`Watch`] is full.
-//! - While the database is away for a passing reason, the same is tried again, for [`Options::patience`].
-//! - A bad row is that row's own matter. What ends it all is told by [`Report::end`]; then every row
-//!   is stored, refused, unknown or left, and the report says which.
+//! - The rows of a customer are stored in their order, up to [`BATCH`] at a time, one batch after the other. Batches of
+//!   different customers are sent at once, so that the committers merge them.
+//! - With many customers of few rows each, a batch ends at the end of a page: most pages are then written once, and the
+//!   batches of hundreds of customers share a command.
+//! - There is no timer. Waiting rows are sent as soon as no batch is under way, and rows that come meanwhile are the next
+//!   batch: the slower the database, the larger the batches.
+//! - Reading stops while [`Options::waiting`] rows wait, while the streams of this process hold as many bytes as their
+//!   [`Budget`] allows, or while the [`Watch`] is full.
+//! - When the database fails for a passing reason, the batch is sent again, for [`Options::patience`].
+//! - A bad row affects no other row. [`Report::end`] says why a stream ended early. Every row is then stored, refused,
+//!   unknown or left, and the report says which.
 
 mod budget;
 mod intake;

@@ -1,7 +1,6 @@
-//! One running service: bind, tell the address, serve, drain.
+//! One running service: bind, serve, drain.
 //!
-//! Written on hyper rather than on `axum::serve`, which waits for a request's head for ever and
-//! drains without a deadline.
+//! It uses hyper, because `axum::serve` has no timeout for the head of a request and no deadline for draining.
 
 mod reader;
 
@@ -25,19 +24,19 @@ use crate::http::{self, Api, Hosts, KeptBy, Limits, Metrics, Origins, Pages, Pla
 use crate::store::Store;
 use crate::telemetry;
 
-/// From the signal to stop until the last request has ended.
+/// Maximum time from the signal to stop until the last request has ended.
 pub const DRAIN: Duration = Duration::from_secs(40);
 
 // A request that begins right before the signal may end.
 const _: () = assert!(http::REQUEST.as_secs() < DRAIN.as_secs());
 
-/// In which who came too late must have read that.
+/// Time that late clients get to read their 503.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Bytes of a request that a connection holds unread, and of an answer unwritten; the longest head of a request.
 const BUFFER: usize = 64 * 1024;
 
-/// How long accepting rests after an error, such as too many open files.
+/// Pause after an error of accept, such as too many open files.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// A service that is bound, and not yet serving.
@@ -95,9 +94,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` completes. Then it says unready, closes idle connections, and lets requests
-    /// under way end, for at most [`DRAIN`]; who comes meanwhile is told that it is stopping. True when
-    /// all have ended.
+    /// Serves until `stop` completes. Then it is not ready, closes idle connections, and waits for running requests, for
+    /// at most [`DRAIN`]. New requests get 503. Returns whether all requests have ended.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let (early, late) = (GracefulShutdown::new(), GracefulShutdown::new());
         tokio::select! {
@@ -107,7 +105,7 @@ impl Server {
         self.ready.end();
         let ended = async {
             early.shutdown().await;
-            // What clients that have hung up have left in the queues is stored all the same.
+            // The queues may hold trades of clients that have disconnected: these are stored, too.
             tokio::join!(self.store.trades().drain(), self.store.page_views().drain());
         };
         let drain = futures_util::future::join(ended, tokio::time::sleep(self.drain_delay));
@@ -116,12 +114,12 @@ impl Server {
             drained = tokio::time::timeout(DRAIN, drain) => drained.is_ok(),
         };
         drop(self.listener);
-        // Nothing of theirs is under way but the words "not here"; nobody waits long for these.
+        // These connections only get a 503, which needs little time.
         let _ = tokio::time::timeout(LAST_WORDS, late.shutdown()).await;
         drained
     }
 
-    /// Accepts connections for ever, and has them watched.
+    /// Accepts connections until it is dropped.
     async fn accept(&self, watch: &GracefulShutdown, keep_alive: KeepAlive) -> Infallible {
         loop {
             // A place before the next connection: beyond the limit they wait in the backlog.
@@ -130,7 +128,7 @@ impl Server {
                 Ok((stream, _)) => {
                     let connection = watch.watch(self.connection(stream, keep_alive));
                     tokio::spawn(async move {
-                        // Ends with an error when the client hangs up or is too slow: nobody is left to be told.
+                        // An error means that the client has disconnected or is too slow: it gets no answer.
                         let ended = connection.await;
                         tracing::trace!(?ended, "connection closed");
                         drop(place);
@@ -162,7 +160,7 @@ impl Server {
     }
 }
 
-/// Whether a connection may be asked again.
+/// Whether a connection takes more than one request.
 #[derive(Debug, Clone, Copy)]
 enum KeepAlive {
     Yes,
@@ -177,7 +175,7 @@ fn limits(args: &ServerArgs) -> Limits {
     }
 }
 
-/// A listener that only this machine reaches trusts its clients, and is what a page with a rebound name attacks.
+/// Only a loopback listener refuses unknown hosts by default: it is the target of DNS rebinding.
 fn hosts(given: &[AllowedHost], address: SocketAddr) -> Hosts {
     let names = given.iter().map(|AllowedHost(name)| name.clone());
     let ip = address.ip().to_canonical();

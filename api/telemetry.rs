@@ -1,4 +1,4 @@
-//! The log, to standard error, and what is measured.
+//! The log, on standard error, and the metrics.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -10,11 +10,10 @@ use tracing_subscriber::EnvFilter;
 use crate::config::{LogArgs, LogFormat};
 use crate::metric;
 
-/// Starts the log and the measuring of this process. Later calls change nothing, so that tests may
-/// share a process.
+/// Starts the log and the metrics of this process. Later calls change nothing, so that tests may share a process.
 ///
 /// # Errors
-/// The filter is none; says why.
+/// The filter is invalid. The sentence says why.
 pub fn start(args: &LogArgs) -> Result<(), String> {
     let filter = EnvFilter::try_new(&args.log).map_err(|error| format!("--log is not a filter: {error}"))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -35,19 +34,19 @@ const SECONDS: [f64; 16] =
 /// Upper bounds of histograms of counts: from one to the most in a command.
 const COUNTS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 10_000.0];
 
-/// How often the samples of histograms are put into their buckets: until then each takes memory.
+/// How often samples are put into the buckets of their histograms: until then each takes memory.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 static EXPOSITION: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
-/// Starts measuring. What is measured before the first call is lost.
+/// Starts the metrics. Measurements before the first call are lost.
 pub fn measure() {
     EXPOSITION.get_or_init(|| {
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
             .and_then(|builder| builder.set_buckets(&COUNTS))
             .and_then(PrometheusBuilder::install_recorder);
-        let handle = recorder.inspect_err(|error| tracing::warn!(%error, "nothing is measured")).ok()?;
+        let handle = recorder.inspect_err(|error| tracing::warn!(%error, "metrics are off")).ok()?;
         metric::describe();
         let upkeep = handle.clone();
         let thread = std::thread::Builder::new().name("metrics".to_owned());
@@ -58,13 +57,13 @@ pub fn measure() {
             }
         });
         started
-            .inspect_err(|error| tracing::warn!(%error, "measurements are only tidied when asked for"))
+            .inspect_err(|error| tracing::warn!(%error, "metrics are only compacted when they are read"))
             .ok();
         Some(handle)
     });
 }
 
-/// All that was measured, in Prometheus' text format.
+/// All metrics, in Prometheus' text format.
 pub fn exposition() -> String {
     EXPOSITION.get().and_then(Option::as_ref).map(PrometheusHandle::render).unwrap_or_default()
 }

@@ -22,36 +22,35 @@ use crate::export::Format;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExportArgs {
-    /// Whose trades.
+    /// Customer whose trades are exported.
     #[arg(long, value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     customer: Option<CustomerId>,
 
-    /// Those of all customers, one history after the other, ascending by id.
+    /// Export all customers, one history after the other, ascending by id.
     #[arg(long)]
     all: bool,
 
-    /// What the file is to be. Without it: by the ending of its name, .csv, or .ndjson, .jsonl; NDJSON on
-    /// standard output.
+    /// Format of the file. Without it the extension decides: .csv, .ndjson or .jsonl; standard output gets NDJSON.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Only trades of this moment or later: RFC 3339 with an offset.
+    /// Only trades at this time or later: RFC 3339 with an offset.
     #[arg(long, value_name = "DATE", value_parser = instant)]
     from: Option<Instant>,
 
-    /// Only trades before this moment.
+    /// Only trades before this time.
     #[arg(long, value_name = "DATE", value_parser = instant)]
     to: Option<Instant>,
 
-    /// Only trades behind this sequence number, to go on where an export ended.
+    /// Only trades after this sequence number, to continue an export.
     #[arg(long, value_name = "SEQ", conflicts_with = "all")]
     after: Option<Position>,
 
-    /// With --all: only customers with greater ids than this one.
+    /// With --all: only customers with an id greater than this.
     #[arg(long, value_name = "ID", conflicts_with = "customer")]
     after_customer: Option<CustomerId>,
 
-    /// The file, which must not be there yet. Without it, or for `-`: standard output.
+    /// The file to write, which must not exist. Without it, or with `-`: standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -63,16 +62,16 @@ pub(super) struct ExportArgs {
 }
 
 const AFTER_HELP: &str = "\
-`pagebucket import` takes the file as it is. Each history is exported as it is when its turn comes; what is \
-appended to it meanwhile is not. While the database is away it is waited for, for up to a minute.
+`pagebucket import` reads the file as it is. The export of a history starts with its state at that time, and leaves out \
+trades that are appended later. If the database does not answer, the export waits for up to a minute.
 
-Exit status: 0 all exported, 2 usage or the file cannot be written, 3 the database, 130 interrupted. But for 0 the last \
-lines say where to go on.";
+Exit status: 0 all exported, 2 usage or the file cannot be written, 3 the database, 130 interrupted. Unless it is 0, the \
+last lines say how to continue.";
 
-/// Opens the file, then the database, then writes the one to the other.
+/// Opens the database, then the file, and exports.
 pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     let wanted = args.wanted().map_err(Failure::Usage)?;
-    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    // Signals come first, so that an early one also stops the private mongod.
     let mut signals = Signals::new()?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Tool, false) => opened?,
@@ -81,7 +80,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     opened
         .with(async |opened| {
             tokio::select! {
-                // It only reads: what is pending is for another command.
+                // An export only reads: another command applies migrations.
                 prepared = opened.prepare(true) => prepared?,
                 () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
             }
@@ -104,8 +103,8 @@ impl ExportArgs {
         self.output.as_ref().is_some_and(|output| output.as_os_str() != "-")
     }
 
-    /// Does all that can go wrong without a database, but for the file: one that cannot be reached leaves
-    /// none behind.
+    /// Checks everything that needs no database. The file is made later, so that a database that cannot be reached leaves
+    /// none.
     ///
     /// # Errors
     /// A sentence for the user.
@@ -116,11 +115,11 @@ impl ExportArgs {
         let by_name = || Format::of_extension(output?.extension()?.to_str()?);
         let format = self.format.or_else(by_name).or_else(|| output.is_none().then_some(Format::Ndjson));
         let format = format.ok_or_else(|| {
-            "the name of the file does not tell what it is to be; say so with --format csv or --format ndjson"
+            "the name of the file does not tell its format; name it with --format csv or --format ndjson"
                 .to_owned()
         })?;
         if let Some(output) = output.filter(|output| output.exists()) {
-            return Err(format!("{}: there is such a file already", output.display()));
+            return Err(format!("{}: the file exists already", output.display()));
         }
         let customers = match self.customer {
             Some(customer) => Customers::One(customer, self.after.unwrap_or(Position::BEGINNING)),
@@ -129,7 +128,7 @@ impl ExportArgs {
         Ok(Wanted { customers, dates, format })
     }
 
-    /// Where it goes to.
+    /// Makes the file.
     fn open(&self) -> Result<tokio::fs::File, String> {
         let opened = match self.output.as_ref().filter(|_| self.to_a_file()) {
             Some(path) => File::create_new(path).map_err(|error| format!("{}: {error}", path.display())),
@@ -139,7 +138,7 @@ impl ExportArgs {
     }
 }
 
-/// As a file, so that a reader that is slow does not keep a signal from being heard.
+/// Standard output as a file, so that a slow reader does not delay a signal.
 fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

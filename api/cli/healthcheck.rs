@@ -9,13 +9,13 @@ use tokio::net::TcpStream;
 use super::exit::Failure;
 use super::terminal::print;
 
-/// In which the server must have answered.
+/// Time within which the server must answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Flags of `healthcheck`.
 #[derive(Args, Debug)]
 pub(super) struct HealthcheckArgs {
-    /// Where the server listens.
+    /// Address on which the server listens.
     #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 }
@@ -34,7 +34,7 @@ pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A server that listens on every address is asked on loopback.
+/// The address to ask: loopback for a server that listens on every address.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -44,8 +44,8 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-/// The status of `/readyz`. One request and the first line of its answer: not worth an HTTP client
-/// in every binary.
+/// The status of `/readyz`: one request and the first line of its answer. An HTTP client would first load the machine's
+/// certificates, every ten seconds in a container.
 async fn ask(address: SocketAddr) -> std::io::Result<u16> {
     let mut stream = TcpStream::connect(address).await?;
     // A host that every server answers for, whatever its address and its `--allowed-hosts`.

@@ -25,25 +25,25 @@ use crate::ingest::{self, Budget, Customers, Destination, End, Options, Report};
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ImportArgs {
-    /// The file: CSV with a header row, or NDJSON, one JSON object a line. `-` is standard input.
+    /// The file to read: CSV with a header row, or NDJSON, one JSON object per line. `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What the file is. Without it: by the ending of its name, .csv, or .ndjson, .jsonl, .json;
-    /// standard input has none.
+    /// Format of the file. Without it the extension decides: .csv, or .ndjson, .jsonl, .json. Required for standard
+    /// input.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Whose trades they all are. A column that says so is ignored then.
+    /// Customer of all rows. A column with the customer is then ignored.
     #[arg(long, value_name = "ID", conflicts_with = "customer_column")]
     customer: Option<CustomerId>,
 
-    /// Column that says whose trade it is [default: customerId, else customer_id].
+    /// Column with the customer [default: customerId, else customer_id].
     #[arg(long, value_name = "NAME")]
     customer_column: Option<String>,
 
-    /// Column with `buy` or `sell` [default: type]. Where there is none, a positive quantity is bought
-    /// and a negative one sold.
+    /// Column with `buy` or `sell` [default: type]. Without one, a positive quantity is a buy and a negative one a
+    /// sell.
     #[arg(long, value_name = "NAME")]
     type_column: Option<String>,
 
@@ -55,26 +55,25 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "NAME")]
     qty_column: Option<String>,
 
-    /// Column with the price of each [default: price]. Where it is absent or empty, the trade has no price.
+    /// Column with the price per unit [default: price]. If it is absent or empty, the trade has no price.
     #[arg(long, value_name = "NAME")]
     price_column: Option<String>,
 
-    /// Column with the date [default: date, else timestamp, else the one with an empty name]: RFC 3339,
-    /// the same with a space for the T, a day, or milliseconds since 1970.
+    /// Column with the date [default: date, else timestamp, else the column with an empty name]: RFC 3339, with a T or a
+    /// space, a day, or milliseconds since 1970.
     #[arg(long, value_name = "NAME")]
     date_column: Option<String>,
 
-    /// Stop at the first bad row; what came before it is stored.
+    /// Stop at the first bad row. The rows before it are stored.
     #[arg(long)]
     strict: bool,
 
-    /// Pass over the rows before this line, to go on where an import ended. The header is line 1, and
-    /// is read in any case.
+    /// Skip the rows before this line, to continue an import. The header is line 1, and is always read.
     #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from_line: u64,
 
-    /// Name of this import, 1 to 255 visible ASCII characters, such as a UUID. Run again under the same name
-    /// with the same file, it continues: what is stored is not stored again.
+    /// Name of this import, 1 to 255 visible ASCII characters, such as a UUID. Another run with the same name and file
+    /// continues the import: no row is stored twice.
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<IdempotencyKey>,
 
@@ -92,18 +91,18 @@ fn key(text: &str) -> Result<IdempotencyKey, String> {
 }
 
 const AFTER_HELP: &str = "\
-A name may be empty: --date-column ''. The names are those of the fields in NDJSON, whose values may be MongoDB \
-Extended JSON, as mongoexport writes it. A bad row is reported with its line, and the rest is stored. \
-Rows have no identity: a file imported twice is stored twice, unless both imports have the same --key.
+A column name may be empty: --date-column ''. In NDJSON columns are fields, whose values may be MongoDB Extended JSON \
+as mongoexport writes it. A bad row is reported with its line, and the other rows are stored. Rows have no identity: a \
+file imported twice is stored twice, unless both imports have the same --key.
 
-Ctrl-C ends reading and stores what was read; a second one only finishes what is under way.
+Ctrl-C ends reading and stores what was read; a second Ctrl-C only finishes the appends that are running.
 
 Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database or the server, 130 interrupted.";
 
-/// Opens the file, then the database, then stores the one in the other.
+/// Opens the file, then the database or the server, and imports.
 pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let file = args.open().map_err(Failure::Usage)?;
-    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    // Signals come first, so that an early one also stops the private mongod.
     let mut interrupts = Signals::new()?.channel();
     if let Some(server) = &args.url {
         let mut progress = Progress::start(file.size);
@@ -135,16 +134,16 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         .await
 }
 
-/// A file that can be read, and its size in bytes where that is known.
+/// A file that can be read, and its size in bytes if known.
 struct Opened {
     rows: Rows,
     size: Option<u64>,
 }
 
-/// Bytes of rows that wait: as many as [`MOST_WAITING`] take, each of another customer.
+/// Bytes of rows that wait: enough for [`MOST_WAITING`] rows of as many customers.
 const BUDGET: usize = 64 * 1024 * 1024;
 
-/// How long the database may be away.
+/// How long an import waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl ImportArgs {
@@ -159,18 +158,18 @@ impl ImportArgs {
         Options { strict: self.strict, many: false, waiting, patience, customers }
     }
 
-    /// Does all that can go wrong without a database.
+    /// Does everything that needs no database.
     ///
     /// # Errors
-    /// A sentence for the user: no such file, no telling its format, columns that are not there.
+    /// A sentence for the user: the file, its format or its columns are missing.
     fn open(&self) -> Result<Opened, String> {
         let name = self.file.display();
         let standard_input = self.file == Path::new("-");
         let by_name = || Format::of_extension(self.file.extension()?.to_str()?);
         let format = self.format.or_else(by_name).ok_or_else(|| match standard_input {
-            true => "say what standard input is with --format csv or --format ndjson".to_owned(),
+            true => "name the format of standard input with --format csv or --format ndjson".to_owned(),
             false => format!(
-                "{name}: its name does not tell what it is; say so with --format csv or --format ndjson"
+                "{name}: its name does not tell its format; name it with --format csv or --format ndjson"
             ),
         })?;
         let (input, size): (Box<dyn Read + Send>, _) = if standard_input {

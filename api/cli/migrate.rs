@@ -18,19 +18,20 @@ pub(super) struct MigrateArgs {
     keys: KeyArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only list what is pending; exit status 1 when anything is.
+    /// Only list pending migrations. The exit status is 1 if there are any.
     #[arg(long)]
     check: bool,
-    /// First make the server a replica set of one node, if it is a fresh member of none. Asks the
-    /// first host of the connection string, under which name the others will know it.
+    /// First make the server a replica set of one node, if it belongs to none yet. It becomes a member under the first
+    /// host of the connection string.
     #[arg(long)]
     initiate: bool,
 }
 
 pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
-    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    // Signals come first, so that an early one also stops the private mongod.
     let mut signals = Signals::new()?;
-    let stopped = || Failure::Partly("stopped by a signal; what was cut off runs again next time".to_owned());
+    let stopped =
+        || Failure::Partly("stopped by a signal; an interrupted migration runs again next time".to_owned());
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Tool, args.initiate) => opened?,
         () = signals.next() => return Err(stopped()),

@@ -16,15 +16,15 @@ use crate::store::{COMMAND, Deadline};
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct PreallocateArgs {
-    /// Path of a page, such as /index.htm; more than once for several pages.
+    /// Path of a page, such as /index.htm. May be given more than once.
     #[arg(long, value_name = "PATH", required = true, value_parser = PagePath::parse)]
     path: Vec<PagePath>,
 
-    /// When the first hour begins: RFC 3339, on a whole hour of UTC, such as 2014-01-01T10:00:00Z.
+    /// Start of the first hour: RFC 3339, a whole hour of UTC, such as 2014-01-01T10:00:00Z.
     #[arg(long, value_name = "DATE", value_parser = Instant::parse_rfc3339)]
     hour: Instant,
 
-    /// How many hours.
+    /// Number of hours.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8_784))]
     hours: u32,
 
@@ -33,14 +33,14 @@ pub(super) struct PreallocateArgs {
 }
 
 const AFTER_HELP: &str = "\
-The minutes of each hour are made without views, for counting to find them there. What is there already stays as it \
-is, so that this may be run again, and while views are counted.
+Creates a counter with 0 views for each minute of the hours, so that counting need not create it. Existing counters stay \
+as they are: the command may be run again, and while views are counted.
 
-Exit status: 0 all of them are there, 2 usage, 3 the database, 130 interrupted.";
+Exit status: 0 all counters exist, 2 usage, 3 the database, 130 interrupted.";
 
 pub(super) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
     let wanted = args.wanted(Clock::system().now()).map_err(Failure::Usage)?;
-    // Before anything is started, so that a private mongod is stopped with us, not left behind.
+    // Signals come first, so that an early one also stops the private mongod.
     let mut signals = Signals::new()?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Tool, false) => opened?,
@@ -54,7 +54,7 @@ pub(super) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
                 () = signals.next() => Ok(ExitCode::from(INTERRUPTED)),
             };
             let Preallocated { created, existing } = done;
-            print(format_args!("created {created} minutes; {existing} were there already"));
+            print(format_args!("created {created} minutes; {existing} existed already"));
             ended
         })
         .await
@@ -89,9 +89,7 @@ async fn preallocate(
         let made = opened.store.page_views().preallocate(wanted, Deadline::within(COMMAND)).await;
         let made = made.map_err(|cause| {
             let (path, hour) = (&wanted.path, wanted.hour.start());
-            Failure::Database(format!(
-                "{path}, {hour}: {cause}; what was not made can be made by running this again"
-            ))
+            Failure::Database(format!("{path}, {hour}: {cause}; run the command again to create the rest"))
         })?;
         done.created += made.created;
         done.existing += made.existing;

@@ -24,13 +24,13 @@ pub(super) struct ServeArgs {
     keys: KeyArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Do not apply migrations; refuse to start while any is pending.
+    /// Do not apply migrations. The server refuses to start while any is pending.
     #[arg(long, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
     no_migrate: bool,
 }
 
 pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
-    // Before anything is started, so that an early signal stops it in order too.
+    // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Server, false) => opened?,
@@ -42,8 +42,8 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
     tokio::select! {
         prepared = prepare(opened, args) => prepared?,
-        // It may wait long for another instance. A migration that is cut off runs again at the next
-        // start, when the lease of its lock has ended.
+        // It may wait long for another instance. An interrupted migration runs again at the next start, when
+        // the lease of its lock has ended.
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     }
     let store = opened.store.clone().preferring(args.reads.read_preference.into());
@@ -56,18 +56,18 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
 
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let mut serving = std::pin::pin!(server.serve(async {
-        // A sender that is gone says stop, too.
+        // A dropped sender means stop, too.
         let _ = stopped.await;
     }));
     tokio::select! {
         drained = &mut serving => return Ok(exit_code(drained)),
-        () = signals.next() => tracing::info!("stopping: no new requests; those under way may end"),
+        () = signals.next() => tracing::info!("stopping: no new requests are taken; running requests may finish"),
     }
     drop(stop);
     let drained = tokio::select! {
         drained = &mut serving => drained,
         () = signals.next() => {
-            tracing::warn!("stopping at once, after a second signal");
+            tracing::warn!("stopping at once after a second signal");
             false
         }
     };
@@ -85,7 +85,7 @@ async fn prepare(opened: &Opened, args: &ServeArgs) -> Result<(), Failure> {
 
 fn exit_code(drained: bool) -> ExitCode {
     if !drained {
-        tracing::warn!("requests were still under way at the exit");
+        tracing::warn!("requests were still running at the exit");
     }
     ExitCode::SUCCESS
 }

@@ -124,7 +124,7 @@ impl SeqRange {
     }
 }
 
-/// How much there is in a history. Read from its last page, never counted.
+/// The size of a history. It follows from the last page; nothing is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     last: Option<Seq>,

@@ -44,7 +44,7 @@ impl Price {
             return Err(Invalid::new("must have at most 34 significant digits"));
         }
         if scale > Self::MAX_SCALE {
-            return Err(Invalid::new("must have at most 6176 digits behind the point"));
+            return Err(Invalid::new("must have at most 6176 digits after the point"));
         }
         let high = u64::from(scale) << SCALE_AT | ((coefficient >> 64) as u64) << 1;
         Ok(Self { high: NonZeroU64::MIN | high, low: coefficient as u64 })

@@ -1,4 +1,4 @@
-//! Which mongod to run.
+//! Finds the mongod to run.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 
-/// The mongod that [`start`](super::start) would run: the one named, else the first in PATH, else the one
-/// that `scripts/fetch-mongod` has put into `${XDG_CACHE_HOME:-$HOME/.cache}/pagebucket`.
+/// The mongod that [`start`](super::start) runs: the named one, else the first in PATH, else the one that
+/// `scripts/fetch-mongod` has put into `${XDG_CACHE_HOME:-$HOME/.cache}/pagebucket`.
 ///
 /// # Errors
 ///
-/// [`Error::NotExecutable`] for a name that leads nowhere (nothing else is tried then: whoever names a
-/// mongod means that one), [`Error::NotFound`].
+/// [`Error::NotExecutable`] if the named file is not a program (no other is tried then), [`Error::NotFound`].
 pub fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
     find_in(named, env::var_os("PATH").as_deref(), cache())
 }
@@ -28,7 +27,7 @@ fn find_in(named: Option<&Path>, path: Option<&OsStr>, cache: PathBuf) -> Result
     path.map(env::split_paths)
         .into_iter()
         .flatten()
-        // A relative entry would run what lies in the current directory.
+        // A relative entry would run a file of the current directory.
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join("mongod"))
         .chain([cache.clone()])

@@ -1,4 +1,4 @@
-//! Who owns a data directory: a lock of the kernel's, and a line that says whose it is.
+//! The ownership of a data directory: a lock of the kernel, and a line that names its holder.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,11 +10,11 @@ use super::layout::{self, Layout};
 
 pub(super) enum Claimed {
     Mine(Claim),
-    /// Somebody else's, `None` while its line is being written.
+    /// Another process has it: `None` while it writes its line.
     Held(Option<Holder>),
 }
 
-/// Ownership of a data directory, given up by dropping it or by dying.
+/// Ownership of a data directory. It ends when this is dropped, or with the process.
 #[derive(Debug)]
 pub(super) struct Claim {
     file: File,
@@ -58,8 +58,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // The next owner must not be taken for this one before it has written its own line. An error
-        // changes nothing for us: the lock goes with the file either way.
+        // Otherwise the next owner would be taken for this one until it has written its line. An error does not
+        // matter: closing the file releases the lock.
         let _ = self.file.set_len(0);
     }
 }

@@ -1,4 +1,4 @@
-//! What can keep the private mongod from being there, each as a sentence that says what to do.
+//! Why the private mongod does not run. Each message says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use super::holder::Holder;
 
-/// Why there is no private mongod. Every message is meant for the user as it stands.
+/// Why the private mongod does not run. The messages are for users.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing was named and nothing was found.
+    /// No mongod was named, and none was found.
     #[error(
         "no mongod was found, neither in PATH nor at {}: run `scripts/fetch-mongod` to fetch one, or name one by \
          --mongod or MONGOD, or name a running database by --mongodb-uri or MONGODB_URI",
@@ -22,9 +22,9 @@ pub enum Error {
         cache: PathBuf,
     },
 
-    /// What was named is not a program.
+    /// The named file is not a program.
     #[error(
-        "--mongod or MONGOD names {}, which is not an executable file: correct it, or leave it out to have a mongod looked for",
+        "--mongod or MONGOD names {}, which is not an executable file: correct it, or leave it out to search for a mongod",
         path.display()
     )]
     NotExecutable {
@@ -43,18 +43,18 @@ pub enum Error {
 
     /// Another pagebucket owns the data directory.
     #[error(
-        "the data directory {} is in use by {}: stop that one or wait for its end, or name another directory by --data-dir",
+        "the data directory {} is in use by {}: stop that process or wait for its end, or name another directory by --data-dir",
         data_dir.display(),
         Holder::name(holder.as_ref())
     )]
     InUse {
         /// The directory.
         data_dir: PathBuf,
-        /// Its owner, as far as it has said who it is.
+        /// Its owner, if known.
         holder: Option<Holder>,
     },
 
-    /// A server owns the data directory, but its mongod is not there to be joined.
+    /// A server owns the data directory, but its mongod cannot be joined.
     #[error(
         "{} uses the data directory {}, but its mongod was not primary within {seconds} s: see mongod.log there, or restart that server",
         Holder::name(holder.as_ref()),
@@ -63,13 +63,13 @@ pub enum Error {
     NotJoined {
         /// The directory.
         data_dir: PathBuf,
-        /// How long it was waited for.
+        /// How long it was waited for, in seconds.
         seconds: u64,
         /// The server.
         holder: Option<Holder>,
     },
 
-    /// A server owns the data directory, but without the files that open its mongod.
+    /// A server owns the data directory, but its password file is missing.
     #[error(
         "{} uses the data directory {} without a password file there: restart that server",
         Holder::name(holder.as_ref()),
@@ -82,10 +82,10 @@ pub enum Error {
         holder: Option<Holder>,
     },
 
-    /// A directory of another user's.
+    /// A directory that another user owns.
     #[error(
-        "{} belongs to user id {owner}, and this process runs as user id {user}: run it as that user, hand the \
-         directory over with `chown -R {user} {}`, or name another one by --data-dir",
+        "{} belongs to user id {owner}, and this process runs as user id {user}: run it as that user, change \
+         the owner with `chown -R {user} {}`, or name another one by --data-dir",
         path.display(),
         path.display()
     )]
@@ -142,7 +142,7 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A mongod of an earlier run is still on the data and cannot be shut down.
+    /// A mongod of an earlier run still uses the data, and cannot be shut down.
     #[error(
         "a mongod left behind by an earlier run (pid {pid}) still uses {} and does not answer: end it with `kill -9 {pid}`, then start again",
         data_dir.display()
@@ -154,8 +154,8 @@ pub enum Error {
         pid: String,
     },
 
-    /// Somebody else listens on the port that was free a moment ago.
-    #[error("port {port} on 127.0.0.1 was taken before mongod could have it: start again")]
+    /// Another process has taken the port.
+    #[error("another process has taken port {port} on 127.0.0.1 before mongod: start again")]
     PortTaken {
         /// On loopback.
         port: u16,
@@ -176,16 +176,16 @@ pub enum Error {
         last_words: String,
     },
 
-    /// It runs, and is not primary.
+    /// It runs, but is not primary.
     #[error("mongod was not primary within {seconds} s and was stopped: see {}, then start again", log.display())]
     NotPrimary {
-        /// How long it was waited for.
+        /// How long it was waited for, in seconds.
         seconds: u64,
         /// Its whole log.
         log: PathBuf,
     },
 
-    /// A file or a process of ours.
+    /// An operation on a file or a process failed.
     #[error("could not {action} {}: {source}", path.display())]
     Io {
         /// After "could not".
@@ -196,7 +196,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The driver made no client of our fixed settings.
+    /// The driver refused our settings.
     #[error("no client for the private mongod could be made: {source}")]
     Client {
         /// What the driver said.

@@ -1,26 +1,26 @@
-//! What the owner of a data directory says about itself: one line in the lock file.
+//! The owner of a data directory, as a line in the lock file.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What the caller of [`start`](super::start) is.
+/// The kind of process that calls [`start`](super::start).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Refuses a data directory in use by anybody.
+    /// Refuses a data directory that is in use.
     Server,
-    /// An import, a migration, an export: joins the mongod of a running server, or else runs its own for
-    /// its lifetime. Refuses a directory that another tool owns, because that one's mongod ends with it.
+    /// An import, a migration or an export: joins the mongod of a running server, else runs its own. Refuses a directory
+    /// that another tool owns, because the mongod of that tool ends with it.
     Tool,
 }
 
-/// The owner of a data directory, in its own words.
+/// The owner of a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// What it is.
+    /// Its kind.
     pub role: Role,
-    /// Where its mongod listens, once that has been primary.
+    /// The port of its mongod, once that has been primary.
     pub port: Option<u16>,
 }
 
@@ -36,7 +36,7 @@ impl Holder {
     }
 }
 
-/// One line, `PID ROLE PORT`, the port `-` until it is known. The line break tells that it is whole.
+/// One line, `PID ROLE PORT`, the port `-` until it is known. The line break shows that the line is complete.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let role = match self.role {

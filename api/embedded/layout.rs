@@ -1,4 +1,4 @@
-//! Where things are in a data directory, and who may touch them.
+//! The paths in a data directory, and their permissions.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -19,7 +19,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Makes the directory where it is missing, for this user alone.
+    /// Makes the directory, for this user alone, if it is missing.
     ///
     /// # Errors
     /// It, or `db` in it, belongs to another user, can be written to by one, or cannot be made.
@@ -67,8 +67,7 @@ impl Layout {
     }
 }
 
-/// Makes the directory where it is missing. Returns its path without links and dots, because mongod's own
-/// `dbPath` is compared with it.
+/// Makes the directory if it is missing. Returns its path without links and dots, to compare mongod's `dbPath` with it.
 fn directory(path: &Path) -> Result<PathBuf, Error> {
     let failed = |source| Error::io("make the directory", path, source);
     if let Ok(target) = fs::read_link(path)
@@ -96,7 +95,7 @@ pub(super) fn file() -> OpenOptions {
     options
 }
 
-/// The id of the user whose rights this process has.
+/// The effective user id of this process.
 pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

@@ -1,4 +1,4 @@
-//! A mongod left behind by a server that died without a chance to stop it.
+//! A mongod that a killed server has left running.
 
 use std::convert::Infallible;
 use std::fs::TryLockError;
@@ -16,21 +16,21 @@ use super::port;
 use super::replica::{POLL, Replica};
 use super::secret::Secret;
 
-/// How long it has to answer and to end. An idle mongod takes a second, one with a cache full of changes
-/// some more; one that is frozen never ends.
+/// Time to answer and to end. An idle mongod takes a second, one with many changes in its cache some more; a frozen one
+/// never ends.
 const END: Duration = Duration::from_secs(20);
 
-/// Returns when no mongod runs on the data any more. To be called by the owner of the data directory.
+/// Shuts down a mongod that still uses the data. Only for the owner of the data directory.
 ///
 /// # Errors
 ///
-/// [`Error::LeftBehind`] when there is one that cannot be shut down. It is not killed by its pid, because
-/// across containers that share a directory a pid can be somebody else's.
+/// [`Error::LeftBehind`] if it cannot be shut down. It is not killed by its pid, because in another container that shares
+/// the directory the pid may belong to another process.
 pub(super) async fn end(layout: &Layout, key: &Secret) -> Result<(), Error> {
     if !is_there(layout)? {
         return Ok(());
     }
-    warn!("a mongod of an earlier run is still on the data; it is shut down and replaced");
+    warn!("a mongod of an earlier run still uses the data; it is shut down and replaced");
     let ask = async {
         match port::kept(layout)? {
             Some(port) => shut_down(port, layout.db(), key).await,
@@ -52,7 +52,7 @@ pub(super) async fn end(layout: &Layout, key: &Secret) -> Result<(), Error> {
     Err(Error::LeftBehind { data_dir: layout.root().to_owned(), pid })
 }
 
-/// An earlier version ran mongod without authentication: which of the two left it is not known.
+/// Asks with and without authentication: an earlier version ran mongod without it.
 async fn shut_down(port: u16, db: &Path, key: &Secret) -> Result<Infallible, Error> {
     let (ours, former) = (Replica::at(port, Some(key))?, Replica::at(port, None)?);
     let (never, _) = tokio::join!(ours.shut_down(db), former.shut_down(db));
@@ -66,7 +66,7 @@ async fn gone(layout: &Layout) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether any mongod, on whatever port, has the data: it holds a lock that ends with it.
+/// Whether a mongod uses the data, on any port: it then holds the lock.
 pub(super) fn is_there(layout: &Layout) -> Result<bool, Error> {
     let path = layout.mongod_lock();
     let failed = |source| Error::io("look at", &path, source);

@@ -1,4 +1,4 @@
-//! The port of the private mongod: kept from start to start, new only when somebody else has it.
+//! The port of the private mongod. It stays the same unless another process has taken it.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,18 +12,18 @@ use super::error::Error;
 use super::layout::{self, Layout};
 use super::replica::POLL;
 
-/// Below the range from which systems lend ports to outgoing connections (Linux from 32768, others from
-/// 49152): a mongod that has been killed finds its port still free.
+/// Below the ephemeral ports of outgoing connections (Linux from 32768, others from 49152), so that a mongod that has been
+/// killed finds its port free.
 const RANGE: std::ops::Range<u16> = 20_000..30_000;
 
-/// With half of the range taken, this many misses in a row are as good as impossible.
+/// Number of random ports to try. Even with half of the range taken, that many failures are practically impossible.
 const TRIES: usize = 64;
 
-/// How long a kept port may stay taken before it is given up: a mongod that ends lets go of its data
-/// first and of its port a little later.
+/// How long to wait for the kept port to become free: a mongod that ends releases its data first, and its port a little
+/// later.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// The port of the last start, or a new one if there is none or somebody else has it.
+/// The port of the last start, or a new one if there is none or another process has taken it.
 pub(super) async fn kept_or_new(layout: &Layout) -> Result<u16, Error> {
     let Some(kept) = kept(layout)? else { return new() };
     let free = async {
@@ -35,12 +35,12 @@ pub(super) async fn kept_or_new(layout: &Layout) -> Result<u16, Error> {
         return Ok(kept);
     }
     let port = new()?;
-    info!(taken = kept, port, "something else listens on mongod's former port, it gets another");
+    info!(taken = kept, port, "another process listens on mongod's former port; mongod gets a new one");
     Ok(port)
 }
 
-/// The port of the last start. A file that does not hold one counts as none: mongod's own configuration
-/// is led to the new port, whatever the former one was.
+/// The port of the last start. A file without a valid port counts as none: the configuration of mongod is changed to the
+/// new port in any case.
 pub(super) fn kept(layout: &Layout) -> Result<Option<u16>, Error> {
     let path = layout.port();
     match layout::file().read(true).open(&path).and_then(io::read_to_string) {
@@ -56,7 +56,7 @@ pub(super) fn keep(layout: &Layout, port: u16) -> Result<(), Error> {
     file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", &path, error))
 }
 
-/// A port that nobody listens on.
+/// A free port.
 fn new() -> Result<u16, Error> {
     let mut random = rand::rng();
     std::iter::repeat_with(|| random.random_range(RANGE))

@@ -1,4 +1,4 @@
-//! The child itself: how it is run, and what it said last.
+//! The child process: its command line, and the end of its log.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -16,11 +16,11 @@ use super::replica;
 /// mongod's exit status when it cannot listen.
 const EXIT_NET_ERROR: i32 = 48;
 
-/// A log beyond this (bytes) becomes the former log at the next start.
+/// Size in bytes from which a log becomes the former log at the next start.
 const LOG_LIMIT: u64 = 16 << 20;
 
-/// How much of the log's end is searched for last words (bytes), how many lines of it are shown, and how
-/// long each may be (characters).
+/// The part of the log's end that is searched for errors (bytes), the number of lines that are shown, and the maximum
+/// length of each (characters).
 const TAIL: u64 = 256 << 10;
 const LINES: usize = 5;
 const LINE: usize = 300;
@@ -30,7 +30,7 @@ const LINE: usize = 300;
 pub(super) struct Mongod {
     child: Child,
     log: PathBuf,
-    /// Where in the log this child's own lines begin.
+    /// Offset in the log at which the lines of this child begin.
     log_from: u64,
 }
 
@@ -46,28 +46,27 @@ impl Mongod {
             // Turns authorization on.
             .arg("--keyFile")
             .arg(layout.key())
-            // It would let any local user create the first user, in the moment before this process does.
+            // Otherwise any local user could create the first user before this process does.
             .args(["--setParameter", "enableLocalhostAuthBypass=false"])
             // Nothing here runs JavaScript in the server.
             .arg("--noscripting")
             // A socket file in /tmp would outlive a `kill -9`.
             .arg("--nounixsocket")
-            // The default is half of the memory, taken from the server beside it and from everything else
-            // on the desk. Appends and pages touch the tails and the page asked for; 512 MiB hold hundreds
-            // of thousands of tails, and what falls out is still in the system's own file cache.
+            // The default is half of the memory, which other programs need. Appends and reads touch tails and the
+            // requested page; 512 MiB hold hundreds of thousands of tails, and the rest is in the system's file cache.
             .args(["--wiredTigerCacheSizeGB", "0.5"])
-            // The default is 5 % of the disk, up to 50 GB. A single node needs it for the retries of
-            // unanswered writes alone, which are seconds old.
+            // The default is 5 % of the disk, up to 50 GB. A single node only needs it to retry unanswered writes, which
+            // are seconds old.
             .args(["--oplogSize", "1024"])
-            // No line per connection, since nothing rotates the log of a server that runs for months.
+            // No line per connection: nothing rotates the log of a server that runs for months.
             .arg("--quiet")
-            // Up to 200 MB of telemetry that nobody would read.
+            // Would be up to 200 MB that have no use here.
             .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
-            // Nobody can take over from a single node, so there is nothing to wait 15 s for when a
-            // system that shuts down sends it SIGTERM.
+            // The default of 15 s is for another node to take over. There is none when the system shuts down and sends
+            // SIGTERM.
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
             .stdin(Stdio::null())
-            // Not --logpath: a missing library or a wrong option is said before mongod has opened that.
+            // Not --logpath: mongod reports a missing library or a wrong option before it opens that file.
             .stdout(out)
             .stderr(err)
             // Ctrl-C in a terminal goes to the whole group; the server has to drain before mongod stops.
@@ -83,7 +82,7 @@ impl Mongod {
         self.child.wait().await.map_err(|error| Error::io("wait for mongod, which logs to", &self.log, error))
     }
 
-    /// Ends it by force, unless it has ended, and waits until it is gone.
+    /// Kills it, unless it has ended, and waits for its end.
     pub(super) async fn kill(&mut self) {
         if self.child.id().is_some()
             && let Err(error) = self.child.kill().await
@@ -106,7 +105,7 @@ impl Mongod {
     }
 }
 
-/// The log, to be appended to, and its present length.
+/// Opens the log for appending, and returns its length.
 fn open_log(layout: &Layout) -> Result<(File, u64), Error> {
     let path = layout.log();
     let failed = |error| Error::io("write", &path, error);
@@ -132,8 +131,8 @@ fn last_words(log: &str) -> String {
     errors[errors.len().saturating_sub(LINES)..].iter().flat_map(|error| ["\n  mongod: ", error]).collect()
 }
 
-/// The text of a line that tells of an error. What is not mongod's JSON comes from the dynamic linker or
-/// the option parser, and is all there is to know.
+/// The text of a line with an error. A line that is not mongod's JSON comes from the dynamic linker or the option parser,
+/// and is shown whole.
 fn read_error(line: &str) -> Option<String> {
     let Ok(entry) = serde_json::from_str::<Value>(line) else {
         return (!line.trim().is_empty()).then(|| shorten(line));
@@ -148,7 +147,7 @@ fn read_error(line: &str) -> Option<String> {
     }
 }
 
-/// One line of it, whatever it holds.
+/// The text on one line, shortened.
 fn shorten(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LINE).collect()
 }

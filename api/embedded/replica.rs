@@ -1,4 +1,4 @@
-//! The replica set of one: asked how it is, led to a primary, shut down.
+//! The replica set of one node: its state, its way to a primary, its shutdown.
 
 use std::convert::Infallible;
 use std::fs;
@@ -20,24 +20,23 @@ use super::secret::Secret;
 /// The set's name. It is stored in the data, so it can never change.
 pub(super) const NAME: &str = "rs0";
 
-/// How often the state of a mongod, which nothing reports, is looked at again.
+/// Pause between two looks at a state that mongod does not report by itself.
 pub(super) const POLL: Duration = Duration::from_millis(25);
 
-/// Within this a mongod on the same machine answers a command about itself, or is frozen.
+/// A mongod on the same machine that does not answer a command about itself within this time is frozen.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// The server's codes for a member without a configuration, and for an update of a user who does not exist.
 const NOT_YET_INITIALIZED: i32 = 94;
 const USER_NOT_FOUND: i32 = 11;
 
-/// The user whom clients are, in the database `admin`.
+/// The user of clients, in the database `admin`.
 pub(super) const USER: &str = "pagebucket";
 
-/// A direct connection to whatever listens on a port of this machine, as a member of its replica set.
+/// A direct connection to a port of this machine, as a member of the replica set.
 ///
-/// A member (the user `__system`) needs no stored user, so that it can control a mongod that is not primary, or has
-/// none yet. Either side of SCRAM proves to the other that it knows the key, and a stranger on the port learns
-/// nothing of it.
+/// A member (the user `__system`) needs no stored user, so it can control a mongod that is not primary or has no users yet.
+/// With SCRAM both sides prove that they know the key, and another process on the port learns nothing of it.
 #[derive(Debug, Clone)]
 pub(super) struct Replica {
     client: Client,
@@ -47,15 +46,15 @@ pub(super) struct Replica {
 /// Why a command has no reply.
 #[derive(Debug, PartialEq, Eq)]
 enum Failure {
-    /// The server said no, with this code.
+    /// The server refused it with this code.
     Refused(i32),
-    /// No server, none in time, or none that speaks MongoDB.
+    /// No answer in time, or none of a MongoDB server.
     NoAnswer,
 }
 
 impl Replica {
-    /// Makes a client for it; nothing is sent before the first question. Has to be called, and used, inside
-    /// one tokio runtime. Without a key it speaks to a mongod that has no authentication.
+    /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio runtime. Without a
+    /// key it speaks to a mongod without authentication.
     pub(super) fn at(port: u16, key: Option<&Secret>) -> Result<Self, Error> {
         let address = ServerAddress::Tcp { host: Ipv4Addr::LOCALHOST.to_string(), port: Some(port) };
         let options = ClientOptions::builder()
@@ -74,9 +73,9 @@ impl Replica {
         self.port
     }
 
-    /// Whether it is the mongod of this data: the one proof that a port is not somebody else's.
+    /// Whether it is the mongod of this data, and not another process on the port.
     pub(super) async fn serves(&self, db: &Path) -> bool {
-        // Found out before the driver is asked, which would wait for half a second between two looks.
+        // Without this look the driver would wait half a second between two attempts.
         if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.is_err() {
             return false;
         }
@@ -94,7 +93,7 @@ impl Replica {
         self.serves(db).await && matches!(self.state().await, State::Primary)
     }
 
-    /// Waits until the mongod of this data is there and primary, configuring it where it needs that.
+    /// Waits until the mongod of this data is primary, and configures it if necessary.
     pub(super) async fn until_primary(&self, db: &Path) {
         while !self.serves(db).await {
             sleep(POLL).await;
@@ -109,25 +108,25 @@ impl Replica {
         }
     }
 
-    /// Tells the mongod of this data to shut down, and again until this is dropped: it may not listen yet.
-    /// To be run beside something that sees its end, since one that heeds hangs up instead of answering.
+    /// Tells the mongod of this data to shut down, again and again until this is dropped: it may not listen yet. The caller
+    /// watches for its end, because mongod closes the connection instead of answering.
     pub(super) async fn shut_down(&self, db: &Path) -> Infallible {
         loop {
             if self.serves(db).await {
-                // `force` because there is nobody to hand over to, and no time to wait for one.
+                // `force` because no other node can take over.
                 let _ = self.run(doc! { "shutdown": 1, "force": true, "timeoutSecs": 0 }).await;
             }
             sleep(POLL).await;
         }
     }
 
-    /// Lets clients in with this password, whatever it was before. Retries until this is dropped.
+    /// Sets the password of clients. Retries until this is dropped.
     pub(super) async fn admit(&self, password: &Secret) {
         let user = |command: &str| {
             doc! {
                 command: USER,
                 "pwd": password.expose(),
-                // The password lies beside the key, which opens everything: less would protect nothing.
+                // The password is stored beside the key, which gives all rights: less would protect nothing.
                 "roles": ["root"],
                 "mechanisms": ["SCRAM-SHA-256"],
                 "writeConcern": { "w": "majority" },
@@ -159,8 +158,8 @@ impl Replica {
         }
     }
 
-    /// Makes the set, or moves it to this port. A member that is still reading its stored configuration
-    /// looks like one without any; it refuses the first as it should, and is asked again.
+    /// Initiates the set, or moves it to this port. A member that still reads its stored configuration looks like one
+    /// without a configuration; it refuses to be initiated, and is asked again.
     async fn configure(&self) {
         let host = format!("{}:{}", Ipv4Addr::LOCALHOST, self.port);
         match self.run(doc! { "replSetGetConfig": 1 }).await {
@@ -174,7 +173,7 @@ impl Replica {
                     return;
                 };
                 debug!(host, "moving the replica set to another port");
-                // `force` because a member that is not in its own set is no primary, which this needs else.
+                // `force` because only a primary takes this otherwise, and a member that its set does not list is none.
                 let _ = self.run(doc! { "replSetReconfig": config, "force": true }).await;
             }
             Err(_) => {}
@@ -183,11 +182,11 @@ impl Replica {
 
     async fn run(&self, command: Document) -> Result<Document, Failure> {
         let name = command.keys().next().cloned().unwrap_or_default();
-        // Dropping the driver's future half-way costs its connection, which nobody needs then.
+        // Dropping the driver's future half-way costs its connection, which is not needed any more.
         match timeout(ANSWER, self.client.database("admin").run_command(command)).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) => {
-                debug!(name, %error, "the private mongod did not do as told");
+                debug!(name, %error, "the private mongod refused a command");
                 match error.kind.as_ref() {
                     ErrorKind::Command(refusal) => Err(Failure::Refused(refusal.code)),
                     _ => Err(Failure::NoAnswer),
@@ -210,17 +209,17 @@ fn member(key: &Secret) -> Credential {
         .build()
 }
 
-/// What `hello` tells of the way to a primary.
+/// The state that `hello` shows.
 #[derive(Debug)]
 enum State {
     Primary,
     /// A member of no set, or of one that does not list it (`REMOVED`, after a change of port).
     NotConfigured,
-    /// On its way, or not there.
+    /// Not ready yet, or not reachable.
     Pending,
 }
 
-/// The stored configuration with its one member at `host`; nothing if it is there already.
+/// The stored configuration with its only member at `host`; `None` if that is so already.
 fn moved(reply: &mut Document, host: &str) -> Option<Document> {
     let mut config = reply.remove("config")?.as_document()?.clone();
     let member = config.get_array_mut("members").ok()?.first_mut()?.as_document_mut()?;

@@ -1,4 +1,4 @@
-//! What opens the private mongod: random, made once, in files that only this user can read.
+//! The password and the key of the private mongod: random, made once, in files that only this user can read.
 
 use std::fmt;
 use std::fs::File;
@@ -9,10 +9,10 @@ use std::path::Path;
 use super::error::Error;
 use super::layout::{self, Layout};
 
-/// Random bytes in a secret, written as hexadecimal digits: mongod takes these as a key, and a URI as a password.
+/// Random bytes in a secret. It is written in hexadecimal digits, which fit in a key file and in a URI.
 const BYTES: usize = 32;
 
-/// Every permission of the group and of everyone.
+/// All permissions of the group and of everyone.
 const OTHERS: u32 = 0o077;
 
 /// A text that `Debug` does not show.
@@ -22,9 +22,9 @@ pub(super) struct Secret(String);
 /// The secrets of a data directory.
 #[derive(Debug, Clone)]
 pub(super) struct Secrets {
-    /// Of the user whom clients are.
+    /// Of the user of clients.
     pub(super) password: Secret,
-    /// Of the members of the replica set, and so of the process that controls this one.
+    /// Of the members of the replica set, and of the process that controls mongod.
     pub(super) key: Secret,
 }
 
@@ -84,7 +84,7 @@ fn kept_or_new(path: &Path) -> Result<Secret, Error> {
     Ok(secret)
 }
 
-/// `None` for a file that holds no whole secret, as a crash may leave one behind.
+/// `None` for a file without a whole secret, as a crash may leave it.
 fn read(file: &File, path: &Path) -> Result<Option<Secret>, Error> {
     let failed = |source| Error::io("read", path, source);
     let found = file.metadata().map_err(failed)?;

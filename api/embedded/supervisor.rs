@@ -1,4 +1,4 @@
-//! Keeps the child running, until it is told to end it.
+//! Keeps the child running, and stops it at the end.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::layout::Layout;
 use super::process::Mongod;
 use super::replica::Replica;
 
-/// How long a clean end may take. A checkpoint of 512 MiB of changed cache fits.
+/// Time for a clean end. It is enough for a checkpoint of 512 MiB.
 const STOP: Duration = Duration::from_secs(20);
 
-/// The pause before a restart: short, since one `kill -9` should hardly be felt, doubled each time a child
-/// does not last, up to a pause at which a broken one costs nothing.
+/// The pause before a restart. The first is short, so that one `kill -9` is hardly noticed. It doubles each time the child
+/// ends early, up to a pause at which a broken child costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A child that has run for so long was sound: its end starts a new row of pauses.
+/// A child that has run for this time was sound: the next pause is the first again.
 const SOUND: Duration = Duration::from_secs(60);
 
 /// The task that owns the child and the claim on its data. Dropping it kills the child.
@@ -53,7 +53,7 @@ impl Supervisor {
     }
 }
 
-/// The fields are dropped in this order: the data are given up after the child.
+/// The fields are dropped in this order: the claim ends after the child.
 struct Watch {
     mongod: Mongod,
     replica: Replica,
@@ -77,7 +77,7 @@ impl Watch {
                 }
                 ended = self.mongod.exited() => match ended {
                     Ok(status) => warn!(%status, "mongod ended by itself{}", self.mongod.last_words()),
-                    Err(error) => warn!(%error, "mongod is lost"),
+                    Err(error) => warn!(%error, "mongod cannot be waited for"),
                 },
             }
             if since.elapsed() > SOUND {
@@ -91,18 +91,18 @@ impl Watch {
         }
     }
 
-    /// Starts it again on the same port: clients know no other. `None` when told to stop instead.
+    /// Starts it again on the same port, which clients know. `None` if it is to stop instead.
     async fn revive(&mut self, pause: &mut Duration, stop: &CancellationToken) -> Option<()> {
         loop {
             stop.run_until_cancelled(sleep(*pause)).await?;
             *pause = (*pause * 2).min(LONGEST_PAUSE);
             match Mongod::spawn(&self.binary, &self.layout, self.replica.port()) {
                 Ok(mongod) => {
-                    info!("mongod is started again");
+                    info!("mongod has been restarted");
                     self.mongod = mongod;
                     return Some(());
                 }
-                Err(error) => error!(%error, "mongod could not be started again"),
+                Err(error) => error!(%error, "mongod could not be restarted"),
             }
         }
     }
@@ -116,9 +116,9 @@ impl Watch {
         });
         match ended.await {
             Ok(Ok(status)) => info!(%status, "the private mongod has stopped"),
-            Ok(Err(error)) => warn!(%error, "mongod is lost"),
+            Ok(Err(error)) => warn!(%error, "mongod cannot be waited for"),
             Err(_) => {
-                warn!(seconds = STOP.as_secs(), "mongod did not stop in time and is killed");
+                warn!(seconds = STOP.as_secs(), "mongod did not stop in time; it is killed");
                 self.mongod.kill().await;
             }
         }

@@ -2,19 +2,18 @@
 
 use super::error::OpenError;
 
-/// Names given by the user; `None` is the first of the default names that is there. A name may be
-/// empty.
+/// Names given by the user. `None` stands for the first of the default names that the file has. A name may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Whose trade it is.
+    /// The customer.
     pub customer: Option<String>,
-    /// `buy` or `sell`. Where there is none, a negative quantity is sold.
+    /// `buy` or `sell`. Without it a negative quantity is a sell.
     pub side: Option<String>,
     /// The ticker.
     pub ticker: Option<String>,
     /// The quantity.
     pub qty: Option<String>,
-    /// The price of each. Where there is none, trades have no price.
+    /// The price per unit. Without it trades have no price.
     pub price: Option<String>,
     /// The date.
     pub date: Option<String>,
@@ -38,8 +37,7 @@ impl Role {
     /// In the order of [`PerRole`].
     pub const ALL: [Self; 6] = [Self::Customer, Self::Side, Self::Ticker, Self::Qty, Self::Price, Self::Date];
 
-    /// The names tried where the user gives none, in order. An empty one is what pandas writes over
-    /// the index of a table.
+    /// The names tried in order where the user gives none. pandas writes an empty name over the index of a table.
     pub fn default_names(self) -> &'static [&'static str] {
         match self {
             Self::Customer => &["customerId", "customer_id"],
@@ -83,8 +81,7 @@ impl Columns {
         self.given(role).map_or_else(|| role.default_names().to_vec(), |name| vec![name])
     }
 
-    /// Finds the columns in the header of a CSV file. The customer's is not looked for when
-    /// `customer_known`.
+    /// Finds the columns in the header of a CSV file; not that of the customer if `customer_known`.
     pub(super) fn locate(
         &self,
         header: &[String],

@@ -1,7 +1,7 @@
-//! CSV records (RFC 4180), in constant memory, and such that a broken one costs no other.
+//! CSV records (RFC 4180), in constant memory. A broken record costs no other.
 //!
-//! Not by the `csv` crate: to that, a quote that is never closed is a field as long as the rest of the
-//! file, in memory, and the rows in it are gone without a word.
+//! The `csv` crate would read a quote that is never closed as one field as long as the rest of the file, keep it in
+//! memory, and lose the rows in it without a word.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +17,7 @@ pub(super) struct Record {
     pub line: u64,
     /// Bytes of the file that it took.
     pub size: u64,
-    /// The fields, one behind the other, without their quotes.
+    /// The fields, one after the other, without their quotes.
     text: Vec<u8>,
     /// Where in `text` each field ends.
     ends: Vec<usize>,
@@ -39,7 +39,7 @@ impl Record {
 /// The records of a file, its header first.
 pub(super) struct Records {
     lines: Lines,
-    /// Lines that were taken for a part of a record that turned out to be none.
+    /// Lines of a record that turned out to be broken: they are read again.
     again: VecDeque<Line>,
 }
 
@@ -48,7 +48,7 @@ impl Records {
         Self { lines, again: VecDeque::new() }
     }
 
-    /// Whether there may be a record that can be had without waiting for the file.
+    /// Whether there may be a record that needs no waiting for the file.
     pub fn ready(&self) -> bool {
         !self.again.is_empty() || self.lines.ready()
     }
@@ -120,12 +120,12 @@ enum State {
     FieldStart,
     Bare,
     Quoted,
-    /// Behind a quote that closes a quoted field, or is the first of two that stand for one.
+    /// After a quote that closes a quoted field, or is the first of two that stand for one.
     Closed,
 }
 
 impl Record {
-    /// Adds one line. The state behind it is `Quoted` when the record goes on with the next line.
+    /// Adds one line. The state after it is `Quoted` when the record continues on the next line.
     fn split(&mut self, mut state: State, line: &[u8]) -> Result<State, &'static str> {
         for &byte in line {
             state = match (state, byte) {
@@ -143,7 +143,7 @@ impl Record {
                     self.text.push(byte);
                     State::Bare
                 }
-                (State::Closed, _) => return Err("has text behind a closing quote"),
+                (State::Closed, _) => return Err("has text after a closing quote"),
             };
         }
         if state == State::Quoted {

@@ -4,19 +4,19 @@ use std::io;
 
 use crate::ingest::Bad;
 
-/// Why a file cannot be read as it was asked for. Each is a sentence that says what to do.
+/// Why a file cannot be imported. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It cannot be read at all.
     #[error(transparent)]
     Read(#[from] io::Error),
     /// Its first bytes are those of UTF-16.
-    #[error("it is UTF-16 text; make it UTF-8, for instance with `iconv -f UTF-16 -t UTF-8`")]
+    #[error("it is UTF-16 text; convert it to UTF-8, for instance with `iconv -f UTF-16 -t UTF-8`")]
     Utf16,
-    /// Its first line that is not blank is no record of CSV.
+    /// Its first line that is not blank is no CSV record.
     #[error("it has no header row: {0}")]
     NoHeader(String),
-    /// The user's column, or one that every trade needs, is not there.
+    /// The column that the user named, or one that every trade needs, is missing.
     #[error("it has no column {}; name one with {flag} (there {})", quoted(tried, " or "), listing(there))]
     NoColumn {
         /// The flag that names it.
@@ -26,9 +26,9 @@ pub enum OpenError {
         /// The columns there are.
         there: Vec<String>,
     },
-    /// Whose trades they are is not known.
+    /// The customer is unknown.
     #[error(
-        "it has no column {}, so that nothing says whose trades these are; give --customer 7 for all rows, or name a column with --customer-column (there {})",
+        "it has no column {}, so the customer is unknown; give --customer 7 for all rows, or name a column with --customer-column (there {})",
         quoted(tried, " or "),
         listing(there)
     )]
@@ -38,15 +38,15 @@ pub enum OpenError {
         /// The columns there are.
         there: Vec<String>,
     },
-    /// The name of a column that is in use is not its alone.
+    /// Two columns have the name of a column in use.
     #[error("it has the column {name:?} more than once")]
     Twice {
         /// That name.
         name: String,
     },
-    /// It begins with `[`, where NDJSON has an object a line.
+    /// It begins with `[`, but NDJSON has one object per line.
     #[error(
-        "it begins with \"[\" as one JSON array does; NDJSON is one object a line: `jq -c '.[]'` makes it of an array"
+        "it begins with \"[\", as a JSON array does; NDJSON has one object per line: `jq -c '.[]'` converts an array"
     )]
     Array,
 }

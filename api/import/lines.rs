@@ -20,7 +20,7 @@ impl Lines {
         self.input.fill_buf()
     }
 
-    /// Whether there is a whole line that can be had without waiting for the file.
+    /// Whether there is a whole line that needs no waiting for the file.
     pub fn ready(&self) -> bool {
         self.input.buffer().contains(&b'\n')
     }

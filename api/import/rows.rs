@@ -18,9 +18,9 @@ use crate::ingest::{BATCH, Chunk, Incoming, LONGEST_ROW, Line, Row};
 /// The rows of a file, read one by one in constant memory.
 pub struct Rows {
     source: Source,
-    /// Whose all the rows are; `None` where each row tells.
+    /// The customer of all rows; `None` where each row names its own.
     customer: Option<CustomerId>,
-    /// Rows that begin before this line are passed over.
+    /// Rows that begin before this line are skipped.
     from_line: u64,
 }
 
@@ -102,7 +102,7 @@ impl Rows {
         }
     }
 
-    /// Whether there may be a row that can be had without waiting for the file.
+    /// Whether there may be a row that needs no waiting for the file.
     pub fn ready(&self) -> bool {
         match &self.source {
             Source::Csv { records, .. } => records.ready(),
@@ -111,8 +111,8 @@ impl Rows {
     }
 }
 
-/// Reads rows ahead in a thread of its own, because files and pipes block; up to the first bad one where `strict`. A thread that still waits for a pipe when
-/// nobody wants more ends with the process.
+/// Reads rows ahead, up to the first bad one if `strict`. Files and pipes block, so a thread of its own reads them; one that
+/// still waits for a pipe when no more rows are wanted ends with the process.
 pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<BadRow> {
     let (send, receive) = mpsc::channel(4);
     let read = move || {

@@ -21,16 +21,15 @@ pub(super) enum Value<'a> {
     Text(Cow<'a, str>),
     /// A number of JSON, by its digits.
     Number(Cow<'a, str>),
-    /// What can only be milliseconds since 1970.
+    /// Certainly milliseconds since 1970.
     Millis(Cow<'a, str>),
-    /// Nothing of use, such as "an array".
+    /// Another kind of value, such as "an array".
     Other(&'static str),
 }
 
-/// The trade, and whose it is.
+/// The trade, and its customer.
 ///
-/// `customer` is whose all rows are, if that is known; `missing` says what to tell of a role without
-/// a cell.
+/// `customer` is the customer of all rows, if there is one; `missing` is the sentence about a role without a cell.
 ///
 /// # Errors
 /// All that is wrong with the row, as one sentence.
@@ -96,10 +95,10 @@ fn parse<T>(
         .ok()
 }
 
-/// How many characters of a value are repeated.
+/// Number of characters of a value that a message repeats.
 const SHOWN: usize = 40;
 
-/// The value, for the end of a sentence, with what a terminal might act on escaped.
+/// The value, for the end of a sentence, with control characters escaped.
 fn shown(value: &Value<'_>) -> String {
     match value {
         Value::Text(text) | Value::Number(text) | Value::Millis(text) => {

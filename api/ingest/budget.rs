@@ -1,21 +1,19 @@
-//! One budget in bytes for what all streams of a process hold.
+//! One memory budget, in bytes, for all streams of a process.
 //!
-//! A stream says how much it holds ([`Account::hold`]): rows that wait or are under way, and outcomes that are not
-//! taken yet, with the tables that they are in. It asks before it reads more ([`Account::has_room`]), and before it
-//! sends more ([`Account::may_send`]). Up to [`OWN`] bytes are its own; what it holds beyond them comes out of a pool
-//! that all streams share. Reading leaves half of the pool to batches under way: rows that wait must not keep others
-//! from being sent.
+//! A stream reports how much it holds ([`Account::hold`]): waiting rows, batches under way, outcomes that the client has
+//! not taken, and the tables of all these. It asks before it reads more ([`Account::has_room`]), and before it sends more
+//! ([`Account::may_send`]). Each stream has [`OWN`] bytes of its own; beyond them it takes from a pool that all streams
+//! share. Reading leaves half of the pool to batches under way, so that waiting rows do not block sending.
 //!
-//! A stream without room does not fail: it stops reading, so that its client is slowed down, and goes on storing what
-//! it has read.
+//! A stream without room does not fail: it stops reading, which slows its client down, and stores what it has read.
 //!
-//! **There is no deadlock**, because nothing that a stream holds needs the pool to come to its end. A batch may always be
-//! sent while those under way take less than [`OWN`], whatever other streams hold, so that each row comes to its turn.
-//! Outcomes are taken by the client, or it is cut off. (What a stream remembers to be faster, it forgets when there is
-//! no room.) So a stream that does not read holds less than [`OWN`] after a while, and that is room.
+//! **There is no deadlock**, because no stream needs the pool to finish what it holds. A batch may always be sent while
+//! those under way take less than [`OWN`], whatever other streams hold, so that every row gets its turn. The client takes
+//! the outcomes, or is disconnected. (What a stream remembers only for speed, it forgets when there is no room.) So a
+//! stream that does not read will hold less than [`OWN`], and that is room.
 //!
-//! A stream counts what it holds after it has taken it. It may therefore overdraw the pool, at most by a chunk of rows,
-//! what their outcomes are longer than they, and batches of the size of its own share.
+//! A stream reports memory after it has taken it. It may therefore overdraw the pool: by a chunk of rows, by outcomes
+//! that are longer than their rows, and by batches of the size of its own share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,7 +21,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// Bytes that each stream may hold, whatever the others hold.
 pub(super) const OWN: usize = 64 * 1024;
 
-/// What streams may hold together. Clones are the same budget.
+/// The memory that streams may hold together. Clones share one budget.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Counts>);
 
@@ -31,7 +29,7 @@ pub struct Budget(Arc<Counts>);
 struct Counts {
     /// Bytes left in the pool; negative where it is overdrawn.
     free: AtomicI64,
-    /// How many of them reading leaves.
+    /// Bytes of the pool that reading leaves.
     reserve: i64,
     /// Bytes held by all streams, their own shares included.
     held: AtomicI64,
@@ -55,7 +53,7 @@ impl Budget {
     }
 }
 
-/// What one stream holds. It holds nothing any more when this is dropped.
+/// What one stream holds. Dropping it frees that.
 #[derive(Debug)]
 pub(super) struct Account {
     budget: Budget,
@@ -63,7 +61,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// It holds `bytes` bytes from now on.
+    /// Reports that the stream holds `bytes` bytes.
     pub(super) fn hold(&mut self, bytes: usize) {
         // The counts guard no other memory: no order is needed.
         let counts = &self.budget.0;

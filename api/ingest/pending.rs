@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::stream::Row;
 use crate::domain::{CustomerId, PAGE_SIZE};
 
-/// The most rows of one append, as of one request.
+/// Maximum number of rows of one append, as of one request.
 pub const BATCH: usize = 1_000;
 
 /// The rows of one customer that are sent together: 1 to [`BATCH`].
@@ -15,13 +15,13 @@ pub(super) struct Batch {
     pub rows: Vec<Row>,
 }
 
-/// With no more customers than this waiting, each gives all it has.
+/// Up to this number of waiting customers, a batch takes all rows of its customer.
 const FEW: usize = 32;
 
-/// From so many rows on, a customer's rows are worth a command of their own.
+/// From this number on, the rows of a customer are worth a command of their own.
 const OWN_COMMAND: usize = 50;
 
-/// Customers of which is remembered how full their last page is.
+/// Maximum number of customers whose last page is remembered.
 const MOST_REMEMBERED: usize = 50_000;
 
 /// An entry of a `BTreeMap` from a line to a customer, in bytes: a leaf has 11 places of 16 bytes, of which at least
@@ -39,25 +39,23 @@ pub(super) enum Least {
     Batch,
 }
 
-/// Rows that wait, and whose rows are under way.
+/// Rows that wait, and the customers with a batch under way.
 ///
-/// Never gives out a batch of a customer while another of that customer's is under way, so that the
-/// order of a history is the order of the file.
+/// At most one batch of a customer is under way, so that the order of a history is the order of the file.
 ///
-/// Of many customers with few rows each, a batch ends where a page does: it is one statement then, and
-/// goes in one command with hundreds of others. Two statements of a customer would need a command of
-/// their own, and a page that is filled in two parts is written twice.
+/// With many customers of few rows each, a batch ends at the end of a page: it is then one statement, which shares a
+/// command with hundreds of others. Two statements of a customer would need a command of their own, and a page that is
+/// filled in two parts is written twice.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     customers: HashMap<CustomerId, Queue>,
-    /// Customers with rows waiting and none under way, by the line of their first row: the one that has
-    /// waited longest comes first.
+    /// Customers with rows waiting and none under way, by the line of their first row: the longest wait comes first.
     waiting: BTreeMap<u64, CustomerId>,
     /// Those of them with as many rows as their last page takes, in the same order.
     filling: BTreeMap<u64, CustomerId>,
     /// Those of them with a whole batch, in the same order.
     whole: BTreeMap<u64, CustomerId>,
-    /// How many trades the last page holds.
+    /// Number of trades on the last page.
     filled: HashMap<CustomerId, u8>,
     rows: usize,
     /// Rows that the queues have memory for.
@@ -71,12 +69,12 @@ struct Queue {
 }
 
 impl Pending {
-    /// How many rows wait.
+    /// Number of waiting rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// What all of it takes in memory, in bytes.
+    /// Memory of all of it, in bytes.
     pub fn bytes(&self) -> usize {
         let by_line = self.waiting.len() + self.filling.len() + self.whole.len();
         self.capacity * size_of::<Row>() + by_line * BY_LINE + table(&self.customers) + table(&self.filled)
@@ -87,11 +85,11 @@ impl Pending {
         self.customers.values().flat_map(|queue| &queue.rows).map(|row| row.line)
     }
 
-    /// Adds a row, which stands behind all that were added before.
+    /// Adds a row, which comes after all earlier ones.
     pub fn push(&mut self, row: Row) {
         let customer = row.customer;
         let room = self.room(customer);
-        // Room for one: of many customers most have no second row waiting.
+        // Room for one row: with many customers, most have no second one.
         let queue = self.customers.entry(customer).or_insert_with(|| {
             self.capacity += 1;
             Queue { rows: VecDeque::with_capacity(1), under_way: false }
@@ -114,14 +112,14 @@ impl Pending {
         }
     }
 
-    /// A whole batch; or, when that will do and there is none, rows that fill a page; or else those of the
-    /// customer that has waited longest. Its customer has nothing more to give before [`Pending::done`].
+    /// A whole batch; if there is none, rows that fill a page; if there are none, those of the customer that has waited
+    /// longest; nothing less than `least`. The customer gives no more before [`Pending::done`].
     pub fn take(&mut self, least: Least) -> Option<Batch> {
         let few = self.waiting.len() <= FEW;
         let (&first, &customer) = match self.whole.first_key_value() {
             Some(whole) => whole,
             None if least == Least::Batch => return None,
-            // Of few customers, the one that has waited longest gives all there is, whether it fills a page or not.
+            // Of few customers, the one that has waited longest gives all its rows, even if they fill no page.
             None if few && least == Least::Row => self.waiting.first_key_value()?,
             None => match self.filling.first_key_value() {
                 Some(filling) => filling,
@@ -150,7 +148,7 @@ impl Pending {
         Some(Batch { customer, rows })
     }
 
-    /// The customer's batch is no longer under way, and the history holds so many trades, where that is known.
+    /// The customer's batch has ended. The history now has `trades` trades, if that is known.
     pub fn done(&mut self, customer: CustomerId, trades: Option<u64>) {
         match trades {
             Some(trades) => self.remember(customer, (trades % PAGE_SIZE as u64) as u8),
@@ -163,7 +161,7 @@ impl Pending {
         let Some(first) = first else {
             self.capacity -= queue.rows.capacity();
             self.customers.remove(&customer);
-            // Shrinking moves what is left: not until that is little.
+            // Shrinking moves the rest, so it waits until the rest is small.
             if self.customers.capacity() > FEW.max(8 * self.customers.len()) {
                 self.customers.shrink_to(2 * self.customers.len());
             }
@@ -178,12 +176,12 @@ impl Pending {
         }
     }
 
-    /// Forgets how full last pages are: batches of their customers may be cut in worse places, no more.
+    /// Forgets how full last pages are. Batches may then end in worse places.
     pub fn forget(&mut self) {
         self.filled = HashMap::new();
     }
 
-    /// How many trades the customer's last page takes; that of a new history, where nothing is known.
+    /// Room on the customer's last page, in trades; a whole page if that is unknown.
     fn room(&self, customer: CustomerId) -> usize {
         PAGE_SIZE - self.filled.get(&customer).copied().map_or(0, usize::from)
     }
@@ -199,7 +197,7 @@ impl Pending {
     }
 }
 
-/// What the table of a map takes, in bytes: it is at most 7/8 full, and has a byte more for each place.
+/// Memory of the table of a map, in bytes: it is at most 7/8 full, and has one extra byte for each place.
 pub(super) fn table<K, V>(map: &HashMap<K, V>) -> usize {
     map.capacity() * 8 / 7 * (size_of::<(K, V)>() + 1)
 }

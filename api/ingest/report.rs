@@ -1,4 +1,4 @@
-//! What a stream has done.
+//! The report of a stream.
 
 use std::collections::HashSet;
 use std::io;
@@ -6,33 +6,33 @@ use std::io;
 use crate::domain::{CustomerId, Seq, SeqRange, Totals};
 use crate::store::history::Cause;
 
-/// What a stream has done, so far or in all.
+/// The counts of a stream, so far or at its end.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Rows that were trades, and were not refused later.
     pub read: u64,
     /// Rows that are stored.
     pub stored: u64,
-    /// Rows that were no trades, or could not be stored where they stand.
+    /// Rows that were no trades, or were refused as such.
     pub refused: u64,
-    /// Where the rows are that are stored. It says something where all are of one customer.
+    /// Sequence numbers of the stored rows. Only meaningful if all are of one customer.
     pub ranges: Ranges,
     /// Rows that may or may not be stored, batch by batch.
     pub unknown: Vec<Unknown>,
     /// Customers that have any of the stored rows.
     pub customers: Customers,
-    /// What the last customer stored to holds now.
+    /// The last customer with a stored row, and the size of its history.
     pub last: Option<(CustomerId, Totals)>,
     /// Bytes of the file that are stored or refused.
     pub bytes: u64,
-    /// Why it ended; `None` while it goes on, and when all rows have been dealt with.
+    /// Why it ended early; `None` while it runs, and if every row has an outcome.
     pub end: Option<End>,
-    /// When it ended early: no row of an earlier line is left to be stored, and none of this line or a
-    /// later one is stored. `None` where no line divides them.
+    /// If it ended early: no row before this line is left, and no row from this line on is stored. `None` if no line
+    /// divides them.
     pub resume: Option<u64>,
-    /// When it ended early: the lines of which nothing is known, in their order.
+    /// If it ended early: the lines with an unknown outcome, in order.
     pub unknown_lines: Vec<Lines>,
-    /// When it ended early: the lines of which no trade is stored, in their order. The last has no end.
+    /// If it ended early: the lines that are not stored, in order. The last range has no end.
     pub left_lines: Vec<Lines>,
 }
 
@@ -41,31 +41,31 @@ pub struct Report {
 pub struct Lines {
     /// The first.
     pub first: u64,
-    /// The last; `None` where it is the last of all.
+    /// The last; `None` for no end.
     pub last: Option<u64>,
 }
 
 /// Why a stream ended early.
 #[derive(Debug)]
 pub enum End {
-    /// A bad row, and it was to stop at the first.
+    /// A bad row, in a strict stream.
     BadRow,
-    /// Somebody stopped it.
+    /// A signal, or the stop of the server.
     Interrupted,
-    /// The file cannot be read any further.
+    /// The rest of the file cannot be read.
     Unreadable(io::Error),
     /// The database failed.
     Database(Cause),
-    /// The server to which it was sent has ended it, or has gone; in its words.
+    /// The server of an import ended it, or was lost; in its words.
     Server(String),
 }
 
 /// Rows of one customer that may or may not be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// Whose they are.
+    /// The customer.
     pub customer: CustomerId,
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
     /// The lines of the first and the last.
     pub lines: (u64, u64),
@@ -80,7 +80,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// More ranges than this are only counted.
+    /// Maximum number of ranges that are kept. Others are only counted.
     pub const MOST: usize = 1_000;
 
     /// The first ranges.
@@ -88,7 +88,7 @@ impl Ranges {
         &self.kept
     }
 
-    /// How many more there are.
+    /// Number of other ranges.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
@@ -106,7 +106,7 @@ impl Ranges {
     }
 }
 
-/// How many different customers there are, in bounded memory.
+/// Number of different customers, in bounded memory.
 #[derive(Debug)]
 pub struct Customers {
     seen: HashSet<CustomerId>,
@@ -121,20 +121,20 @@ impl Default for Customers {
 }
 
 impl Customers {
-    /// More customers than this are not told apart by an import.
+    /// Maximum number of customers that an import tells apart.
     pub const MOST: usize = 1_000_000;
 
-    /// More customers than `most` are not told apart.
+    /// Tells at most `most` customers apart.
     pub fn up_to(most: usize) -> Self {
         Self { seen: HashSet::new(), most, more: false }
     }
 
-    /// How many there are; at least so many where there are [`Customers::more`].
+    /// Their number, or the least possible number if there are [`Customers::more`].
     pub fn count(&self) -> usize {
         self.seen.len()
     }
 
-    /// Whether there are more than are told apart.
+    /// Whether there are more than can be told apart.
     pub fn more(&self) -> bool {
         self.more
     }
@@ -149,7 +149,7 @@ impl Customers {
 }
 
 impl Report {
-    /// Rows that were read and not sent, or sent and surely not stored.
+    /// Rows that were read and are certainly not stored.
     pub fn left(&self) -> u64 {
         self.read - self.stored - self.unknown.iter().map(|unknown| unknown.rows).sum::<u64>()
     }

@@ -1,4 +1,4 @@
-//! From rows to the database: batch, store, tell.
+//! From rows to the database: batch, store, report.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,33 +18,32 @@ use super::watch::{Event, Watch};
 use crate::domain::CustomerId;
 use crate::store::history::UploadedSoFar;
 
-/// Appends under way at once, each of another customer.
+/// Maximum number of concurrent appends, each of another customer.
 const MOST_UNDER_WAY: usize = 512;
 
-/// While rows come and come, so many appends that fill no page: what comes may fill it.
+/// Maximum number of concurrent appends that fill no page, while rows keep coming: these may fill it.
 const FEW_UNDER_WAY: usize = 16;
 
-/// Rows under way, but for the last batch: a part of what a process lets wait for its committers.
+/// Maximum number of rows under way, not counting the last batch: a part of the queues of the committers.
 const MOST_ROWS_UNDER_WAY: usize = 16_000;
 
-/// Customers for which a keyed upload remembers what it has come to: at most, and where the budget has no room.
+/// Maximum number of customers whose progress a keyed upload remembers, and the number when the budget has no room.
 const MOST_KEYED: usize = 10_000;
 const FEW_KEYED: usize = 100;
 
-// What a stream never forgets leaves most of its own share to its rows.
+// What a stream never forgets takes only a small part of its own share.
 const _: () = assert!(8 * FEW_KEYED * size_of::<(CustomerId, UploadedSoFar)>() / 7 < OWN / 4);
 
-/// When no row has come for so long, as from a pipe, those that wait are sent.
+/// After this time without a row, as from a pipe, waiting rows are sent.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// When none has come for so long, they do not come and come.
+/// After this time without a row, rows no longer keep coming.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Stores all the rows, each customer's in their order, and tells what became of them.
+/// Stores all rows, those of each customer in their order, and reports their outcomes.
 ///
-/// The first message from `interrupts` ends reading, and what was read is stored; the second also
-/// ends sending, and only what is under way is finished. The same is done when the database fails for
-/// good, or for longer than it is waited for.
+/// The first message from `interrupts` ends reading: what was read is stored. The second also ends sending: only batches
+/// under way are finished. So does a failure of the database that is permanent or lasts longer than the patience.
 pub async fn run<B: Bad>(
     incoming: Incoming<B>,
     to: &Destination,
@@ -72,7 +71,7 @@ pub async fn run<B: Bad>(
             forget_most(&mut keyed);
             account.hold(held(&pending, under_way_bytes, &keyed, intake.watch));
         }
-        // What is there does not wait for more when nothing is under way that it could wait for.
+        // Rows that fill no page are sent at once when no batch is under way: waiting would gain nothing.
         let room = has_room(&pending, &options, &account, intake.watch);
         let idle = intake.last_read(room).elapsed();
         let of_few_rows = if intake.phase() > Phase::Reading || idle > IDLE {
@@ -110,7 +109,7 @@ pub async fn run<B: Bad>(
         tokio::select! {
             Some(mut sent) = under_way.next(), if !under_way.is_empty() => {
                 if let Some(so_far) = sent.so_far.take() {
-                    // Without it the search begins where the upload did: only that takes longer.
+                    // Without it the search begins where the upload did, which only takes longer.
                     if keyed.len() >= MOST_KEYED
                         && let Some(other) = keyed.keys().next().copied()
                     {
@@ -125,7 +124,7 @@ pub async fn run<B: Bad>(
                 intake.watch.hear(Event::Sent(&sent));
                 if let Some(cause) = sent.failed {
                     let end = &mut intake.tally.report.end;
-                    // What was only told to stop has not failed.
+                    // A batch that was stopped has not failed.
                     let stopped =
                         stop.is_cancelled() && sent.unknown == 0 && matches!(end, Some(End::Interrupted));
                     if !stopped && !matches!(end, Some(End::Database(_))) {
@@ -142,13 +141,13 @@ pub async fn run<B: Bad>(
     intake.tally.left(pending.lines());
     let report = &mut intake.tally.report;
     if exhausted && report.left() == 0 && matches!(report.end, Some(End::Interrupted)) {
-        // It came too late to stop anything.
+        // The signal came too late to stop anything.
         report.end = None;
     }
     intake.close()
 }
 
-/// What the stream holds, in bytes.
+/// Memory that the stream holds, in bytes.
 fn held<B>(
     pending: &Pending,
     under_way: usize,
@@ -163,7 +162,7 @@ fn has_room<B>(pending: &Pending, options: &Options, account: &Account, watch: &
     pending.len() < options.waiting && !watch.full() && account.has_room()
 }
 
-/// The searches of the customers that are forgotten begin where the upload did: that takes longer, no more.
+/// Searches for forgotten customers begin where the upload did, which only takes longer.
 fn forget_most(keyed: &mut HashMap<CustomerId, UploadedSoFar>) {
     let mut kept = 0;
     keyed.retain(|_, _| {

@@ -1,4 +1,4 @@
-//! One batch to the database, and again while it is away.
+//! Sends one batch to the database, again if that fails for a passing reason.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use crate::domain::{CustomerId, IdempotencyKey, Seq, Totals, Trade};
 use crate::store::Error;
 use crate::store::history::{AppendError, Cause, LineRefusal, Progress, Trades, UploadedSoFar, Waiting};
 
-/// Where rows go.
+/// The destination of rows.
 #[derive(Debug, Clone)]
 pub struct Destination {
     /// The histories.
     pub trades: Trades,
-    /// Under which it may be sent again: what is stored then is found, and the rest continues.
+    /// The key under which the stream may be sent again: stored rows are found, and the rest continues.
     pub key: Option<IdempotencyKey>,
-    /// When it began: the date of rows that have none, unless it began earlier under the same key.
+    /// When the stream began: the date of rows without one, unless the same key was used earlier.
     pub began: crate::domain::Instant,
 }
 
-/// What became of a row.
+/// The outcome of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowEnd {
-    /// It is stored there.
+    /// It is stored at this address.
     Stored(Seq),
     /// It is a trade, and is not stored.
     Refused(Refusal),
 }
 
-/// Why a trade is not stored where it stands, though the next one may be.
+/// Why a trade is not stored, though the next one may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Its customer's history can take no more buckets.
@@ -64,41 +64,39 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What became of a batch: that of its first rows is in `ends`, of the next `unknown` nothing is
-/// known, and the rest is not stored.
+/// The outcome of a batch: `ends` has those of the first rows, the next `unknown` rows have an unknown outcome, and the
+/// others are not stored.
 #[derive(Debug)]
 pub struct Sent {
-    /// Whose rows they are.
+    /// The customer.
     pub customer: CustomerId,
     /// The rows in their order.
     pub rows: Vec<Row>,
-    /// What became of the first.
+    /// The outcomes of the first rows.
     pub ends: Vec<RowEnd>,
-    /// How many of the next may or may not be stored.
+    /// Number of the next rows, which may or may not be stored.
     pub unknown: usize,
-    /// What the customer's history holds, when all is stored.
+    /// The size of the customer's history, if all rows are stored.
     pub totals: Option<Totals>,
-    /// Why not all has come to an end.
+    /// Why some rows have no outcome.
     pub failed: Option<Cause>,
-    /// What a keyed upload has come to.
+    /// The progress of a keyed upload.
     pub(super) so_far: Option<UploadedSoFar>,
 }
 
-/// What a batch takes while it is under way, in bytes: its rows, with memory for so many, their copies on the way to the
-/// database, and all that is made for each batch, however short.
+/// Memory of a batch under way, in bytes: its rows, with memory for `capacity` of them, their copies on the way to the
+/// database, and a constant part.
 pub(super) fn bytes_under_way(capacity: usize, keyed: bool) -> usize {
     let (batch, copies) = if keyed { (KEYED, 3) } else { (UNKEYED, 1) };
     batch + capacity * (size_of::<Row>() + copies * size_of::<Trade>())
 }
 
-/// The part of it that does not depend on the rows: what it takes to send it, and its request where it waits. Tests
-/// compare it.
+/// The constant part: the future that sends the batch, and its request in a queue. A test compares it.
 const UNKEYED: usize = 4 * 1024;
 const KEYED: usize = 10 * 1024;
 
-/// Appends a batch. When the database is away for a passing reason and nothing is unknown, tries
-/// again what is left, for as long as [`Options::patience`] says, or until `stop` says that it is over;
-/// tells `waiting` why it waits.
+/// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again, for
+/// [`Options::patience`] or until `stop`, and tells `waiting` why it waits.
 pub(super) async fn send(
     to: Destination,
     Batch { customer, rows }: Batch,
@@ -118,7 +116,7 @@ pub(super) async fn send(
         let rest = &sent.rows[sent.ends.len()..];
         let part = &rest[..rest.len().min(most)];
         let appended = match &mut sent.so_far {
-            // In a box, because it would be most of what a batch without a key takes.
+            // In a box, because it would be most of the memory of a batch without a key.
             Some(so_far) => Box::pin(to.append_lines(so_far, part, &mut room)).await,
             None => to.append(customer, part, &mut room).await,
         };
@@ -126,7 +124,7 @@ pub(super) async fn send(
             Ok(progress) => (progress, None),
             Err(AppendError { progress, unknown, cause }) => (progress, Some((unknown, cause))),
         };
-        // To wait for others is not to wait for the database.
+        // Time spent waiting for other uploads does not count.
         give_up += std::mem::take(&mut room.waited);
         let before = sent.ends.len();
         sent.ends.extend(progress.ends().map(RowEnd::of));
@@ -149,7 +147,7 @@ pub(super) async fn send(
             sent.ends.resize(sent.rows.len(), RowEnd::Refused(refusal));
             return sent;
         }
-        // With a key what is unknown is looked for, at least once: to find out takes longer than the patience.
+        // With a key an unknown outcome is looked up, at least once, even if that takes longer than the patience.
         let known = unknown == 0 || sent.so_far.is_some();
         if unknown > 0 && !std::mem::replace(&mut looked_for, true) {
             give_up = Instant::now() + options.patience;
@@ -161,7 +159,7 @@ pub(super) async fn send(
             sent.failed = Some(cause);
             return sent;
         };
-        // Nobody listens once it is over.
+        // The receiver is gone once the stream has ended.
         let _ = waiting.send(why);
         if timeout(pause, stop.cancelled()).await.is_ok() {
             sent.unknown = unknown;
@@ -200,7 +198,7 @@ impl RowEnd {
     }
 }
 
-/// What is one customer's matter.
+/// A cause that concerns one customer only.
 fn refusal(cause: &Cause) -> Option<Refusal> {
     match cause {
         Cause::SecondsExhausted(_) => Some(Refusal::HistoryExhausted),
@@ -211,8 +209,8 @@ fn refusal(cause: &Cause) -> Option<Refusal> {
     }
 }
 
-/// Why it is worth trying again, if it is: the cause itself, with the driver's words, is told when
-/// that was in vain.
+/// Why another attempt is worthwhile, if it is. The cause itself, with the driver's words, is reported when all attempts
+/// have failed.
 fn passing(cause: &Cause, keyed: bool) -> Option<&'static str> {
     match cause {
         Cause::OutcomeUnknown if keyed => Some("it gave no answer to trust"),

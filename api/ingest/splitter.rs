@@ -1,4 +1,4 @@
-//! Bytes as lines, in constant memory, however the bytes are cut into pieces.
+//! Splits bytes into lines, in constant memory, whatever the pieces they come in.
 
 use super::stream::LONGEST_ROW;
 
@@ -12,7 +12,7 @@ pub struct Line {
     pub number: u64,
     /// At most [`LONGEST_ROW`].
     pub bytes: Vec<u8>,
-    /// Bytes of the input that it took, its line break and what was cut off included.
+    /// Its size in the input, in bytes, with its line break and the part that was cut off.
     pub size: u64,
     /// Whether it was longer than [`LONGEST_ROW`], so that `bytes` is only its beginning.
     pub cut: bool,
@@ -25,8 +25,7 @@ impl Line {
     }
 }
 
-/// Cuts what comes into lines, which end with LF or CRLF; a byte order mark before the first is
-/// skipped.
+/// Splits input into lines, which end with LF or CRLF. A byte order mark before the first is skipped.
 #[derive(Debug, Default)]
 pub struct Splitter {
     current: Line,
@@ -34,12 +33,12 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// How many lines have ended.
+    /// Number of lines that have ended.
     pub fn lines(&self) -> u64 {
         self.read
     }
 
-    /// Takes bytes up to the end of the current line, says how many, and gives the line if it has ended.
+    /// Takes bytes up to the end of the current line. Returns their number, and the line if it has ended.
     pub fn take(&mut self, bytes: &[u8]) -> (usize, Option<Line>) {
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let part = &bytes[..end.unwrap_or(bytes.len())];

@@ -1,4 +1,4 @@
-//! What a stream is made of, and what bounds it.
+//! The rows of a stream, and its options.
 
 use std::io;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use crate::domain::{CustomerId, TradeDraft};
 /// The longest row, in bytes, its line breaks included.
 pub const LONGEST_ROW: usize = 64 * 1024;
 
-/// A trade, whose it is, and where it stood.
+/// A trade with its customer and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The line on which it began, from 1.
     pub line: u64,
-    /// How many bytes of the file it took, line breaks included.
+    /// Its size in the file, in bytes, with line breaks.
     pub size: u64,
-    /// Whose it is.
+    /// The customer.
     pub customer: CustomerId,
-    /// The trade itself; without a date only where a key's record gives one.
+    /// The trade. It may lack a date only if the record of a key gives one.
     pub draft: TradeDraft,
 }
 
-/// How it is gone about.
+/// Options of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Stop at the first bad row. What came before it is stored.
+    /// Stop at the first bad row. The rows before it are stored.
     pub strict: bool,
-    /// Whether it is of many customers, so that one whose history takes no more does not end it.
+    /// Whether it has many customers: a history that takes no more trades does not end it.
     pub many: bool,
-    /// With this many rows waiting, no more are read. The more wait, the more of a rare customer's rows go in one
+    /// Maximum number of waiting rows: then reading stops. The more wait, the more rows of a rare customer go in one
     /// append. [`Budget`](super::Budget) bounds their bytes.
     pub waiting: usize,
-    /// How long the database may be away, with nothing of a batch stored all the while.
+    /// How long the database may fail without storing anything of a batch.
     pub patience: Duration,
-    /// How many customers are told apart in the report, at some 20 bytes each.
+    /// Maximum number of customers that the report tells apart, at about 20 bytes each.
     pub customers: usize,
 }
 
@@ -43,12 +43,12 @@ pub struct Options {
 pub trait Bad {
     /// The line on which it began, from 1.
     fn line(&self) -> u64;
-    /// How many bytes it took, line breaks included.
+    /// Its size in bytes, with line breaks.
     fn size(&self) -> u64;
 }
 
 /// Rows in their order, at most about [`BATCH`](super::BATCH).
 pub type Chunk<B> = Vec<Result<Row, B>>;
 
-/// Where rows come from. An error is the last thing that comes: nothing more can be read.
+/// The source of rows. An error is the last item: the rest cannot be read.
 pub type Incoming<B> = mpsc::Receiver<io::Result<Chunk<B>>>;

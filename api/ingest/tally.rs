@@ -1,4 +1,4 @@
-//! Keeping count of a stream.
+//! Counts the rows of a stream.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use super::send::{RowEnd, Sent};
 use super::stream::Row;
 use crate::domain::{CustomerId, Seq};
 
-/// A report in the making.
+/// A report that is being made.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// What is known so far.
+    /// The counts so far.
     pub report: Report,
     /// The last line that is stored, or may be.
     last_stored: u64,
@@ -18,21 +18,22 @@ pub struct Tally {
     left: BTreeSet<u64>,
     /// Those of them that may be stored.
     unknown: BTreeSet<u64>,
-    /// The one behind the last row that came.
+    /// The line after the last row.
     next_line: u64,
-    whose: Whose,
+    customer: Customer,
 }
 
+/// The customers of all rows.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum Customer {
     #[default]
-    Nobodys,
-    Ones(CustomerId),
-    Manys,
+    None,
+    One(CustomerId),
+    Many,
 }
 
 impl Tally {
-    /// One that counts so many customers.
+    /// A tally that tells at most `customers` customers apart.
     pub fn counting(customers: usize) -> Self {
         let report = Report { customers: Customers::up_to(customers), ..Report::default() };
         Self { report, next_line: 1, ..Self::default() }
@@ -42,10 +43,10 @@ impl Tally {
     pub fn came(&mut self, row: &Row) {
         self.report.read += 1;
         self.next_line = row.line + 1;
-        self.whose = match self.whose {
-            Whose::Nobodys => Whose::Ones(row.customer),
-            Whose::Ones(customer) if customer == row.customer => self.whose,
-            Whose::Ones(_) | Whose::Manys => Whose::Manys,
+        self.customer = match self.customer {
+            Customer::None => Customer::One(row.customer),
+            Customer::One(customer) if customer == row.customer => self.customer,
+            Customer::One(_) | Customer::Many => Customer::Many,
         };
     }
 
@@ -56,7 +57,7 @@ impl Tally {
         self.next_line = line + 1;
     }
 
-    /// What became of a batch.
+    /// The outcome of a batch.
     pub fn sent(&mut self, sent: &Sent) {
         let (ended, rest) = sent.rows.split_at(sent.ends.len());
         for (row, end) in ended.iter().zip(&sent.ends) {
@@ -88,7 +89,7 @@ impl Tally {
         self.report.refused += 1;
     }
 
-    /// Nothing is known of some rows of a customer, by their lines.
+    /// Rows of a customer have an unknown outcome, by their lines.
     pub fn unknown(&mut self, customer: CustomerId, lines: impl Iterator<Item = u64>) {
         let lines: Vec<_> = lines.collect();
         if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
@@ -104,21 +105,20 @@ impl Tally {
         self.left.extend(lines);
     }
 
-    /// Says from which line to go on, when it has ended early.
+    /// The report; of a stream that ended early, with the line at which to continue.
     pub fn close(mut self) -> Report {
         if self.report.end.is_none() {
             return self.report;
         }
-        // A bad row at which it stopped is to be mended and read again.
+        // The user corrects the bad row at which it stopped: it is read again.
         let next = self.next_line - u64::from(matches!(self.report.end, Some(End::BadRow)));
         let line = self.left.first().copied().unwrap_or(next);
         let divides = self.report.unknown.is_empty() && self.last_stored < line;
         self.report.resume = divides.then_some(line);
-        // Behind the last line that is stored, or may be, there is nothing: neither of what was read, nor of
-        // what was not.
+        // After the last line that is or may be stored, nothing is stored, whether it was read or not.
         let last = self.last_stored.max(self.unknown.last().copied().unwrap_or(0));
         let behind = self.left.split_off(&(last + 1)).first().copied().unwrap_or(next.max(last + 1));
-        let all = self.whose != Whose::Manys;
+        let all = self.customer != Customer::Many;
         self.report.left_lines = lines(self.left.difference(&self.unknown).copied(), all);
         self.report.left_lines.push(Lines { first: behind, last: None });
         self.report.unknown_lines = lines(self.unknown.iter().copied(), all);
@@ -126,7 +126,7 @@ impl Tally {
     }
 }
 
-/// Lines in their order, as ranges; as one where `all` between them are no trades either.
+/// Lines in order, as ranges; as one range if `all`, because lines between them are no trades.
 fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
     let mut ranges: Vec<Lines> = Vec::new();
     for line in lines {

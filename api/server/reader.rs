@@ -1,4 +1,4 @@
-//! A connection whose client must read.
+//! A connection that is closed when its client reads too slowly.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,17 +10,17 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// What a client must take while the server waits for it for the limit, in bytes.
+/// Bytes that a client must take within the limit.
 const LEAST: usize = 64 * 1024;
 
-/// How much the kernel keeps that it has not sent, in bytes, about. Its buffer grows to megabytes, and it asks for
-/// more when a third is free: a slow client would seem to take nothing for as long as that lasts.
+/// Approximate number of unsent bytes in the kernel's buffer. Without a bound the buffer grows to megabytes and reports
+/// room only when a third is free, so that a slow client would seem to take nothing for a long time.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 64 * 1024;
 
-/// Resets the connection when its client takes less than [`LEAST`] bytes while the server has waited for it, in
-/// all, for the limit. A slow client would otherwise keep an answer, and its place, for as long as it likes. Only the time
-/// in which nothing can be written counts: a client that reads all there is never meets the limit.
+/// Resets the connection when the server has waited for its client, in total, for the limit, and the client has taken less
+/// than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its place, without end. Only time in
+/// which nothing can be written counts: a client that reads everything at once never meets the limit.
 pub(super) struct MustRead {
     io: TokioIo<TcpStream>,
     limit: Duration,
@@ -34,7 +34,7 @@ pub(super) struct MustRead {
 
 impl MustRead {
     pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
-        // If it cannot be set, slow clients are judged by larger steps, no more.
+        // If it cannot be set, slow clients are only measured in larger steps.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         Self { io: TokioIo::new(stream), limit, left: limit, taken: 0, stalled: None }
@@ -60,8 +60,8 @@ impl MustRead {
         }
         let left = self.left;
         ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(left))).as_mut().poll(context));
-        // What the kernel still has to send is dropped: it would go on sending it, to the same client. If it cannot
-        // be set, that is what it does.
+        // Drops what the kernel has not sent: it would go on sending it to the slow client. That also happens if this
+        // cannot be set.
         let _ = self.io.inner().set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")))
     }

@@ -179,7 +179,7 @@ pub async fn refuses_a_second_server() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the data directory {} is in use by another `pagebucket serve` (pid {}): stop that one or wait for its \
+            "the data directory {} is in use by another `pagebucket serve` (pid {}): stop that process or wait for its \
              end, or name another directory by --data-dir",
             fs::canonicalize(place.path()).expect("it exists").display(),
             std::process::id()
@@ -263,7 +263,7 @@ pub async fn says_what_to_do_without_a_mongod() {
     assert_eq!(
         error.to_string(),
         "--mongod or MONGOD names /nowhere/mongod, which is not an executable file: correct it, or leave it out to \
-         have a mongod looked for"
+         search for a mongod"
     );
     assert!(!Path::new("/nowhere").exists(), "nothing is made before it is needed");
 }

@@ -1,4 +1,4 @@
-//! From the database to a file, and what became of it.
+//! From the database to a file, with a report at the end.
 
 use std::io;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) enum Customers {
     After(Option<CustomerId>),
 }
 
-/// A database that is away is waited for so long, as by an import.
+/// How long an export waits for a database that does not answer, as an import does.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
@@ -34,14 +34,14 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) trades: u64,
-    /// Whose histories were written to their ends.
+    /// Number of customers whose histories were written to the end.
     customers: u64,
-    /// The one that was not, and how far it is written.
+    /// The customer whose history was not, and how far it is written.
     at: Option<(CustomerId, Position)>,
-    /// The last one of whom all is written, of all customers.
+    /// The last customer whose history is complete, in an export of all.
     complete: Option<CustomerId>,
     all: bool,
-    /// Why there may be more.
+    /// Why the export is incomplete.
     pub(super) end: Option<End>,
 }
 
@@ -134,7 +134,7 @@ impl Running<'_> {
                 self.wanted.format.write(customer, *seq, trade, &mut rows);
             }
             self.file.write_all(&rows).await.map_err(End::Unwritable)?;
-            // Only then has the operating system taken it.
+            // Until then the rows are only in a buffer of ours.
             self.file.flush().await.map_err(End::Unwritable)?;
             self.report.trades += batch.len() as u64;
             self.report.at = batch.last().map(|(seq, _)| (customer, Position::behind(*seq)));
@@ -146,12 +146,12 @@ impl Running<'_> {
     }
 }
 
-/// Of one thing that is asked of the database.
+/// Patience with one question to the database.
 #[derive(Default)]
 struct Patience(Option<Instant>);
 
 impl Patience {
-    /// Waits until it makes sense to ask again, if it does.
+    /// Waits before another attempt, if one is worthwhile.
     async fn after(&mut self, error: Error, progress: &mut Progress) -> Result<(), End> {
         let since = *self.0.get_or_insert_with(Instant::now);
         match error {
@@ -176,7 +176,7 @@ impl Report {
         let Some(end) = &self.end else { return lines.remove(0) };
         lines.push(match end {
             End::Database(error) => format!("stopped: {error}"),
-            End::Unwritable(error) => format!("stopped: the file cannot be written any further: {error}"),
+            End::Unwritable(error) => format!("stopped: the rest of the file cannot be written: {error}"),
             End::Interrupted => "interrupted".to_owned(),
         });
         let rest = |after: CustomerId| format!("--all --after-customer {after}");

@@ -1,9 +1,9 @@
-//! Importing through a running server: the rows are uploaded to `POST /v1/trades`, and its outcomes are
-//! read meanwhile, line by line.
+//! Imports through a running server: uploads the rows to `POST /v1/trades`, and reads the outcomes line by line
+//! meanwhile.
 //!
-//! A line of the upload has the number of the row's line in the file, so that a server's words about it
-//! are about the file, and a key means the same rows when another of them is bad. For the same reason an
-//! upload that continues another need not begin with the first line: what has an outcome is left out.
+//! A row has the same line number in the upload as in the file. So the server's messages name lines of the file, a key
+//! means the same rows even if another row has become bad, and an upload that continues another leaves out the rows that
+//! have an outcome.
 
 mod server;
 
@@ -25,10 +25,10 @@ use crate::ingest::{Customers, End, Event, Incoming, Intake, Phase, Report, Row,
 pub(super) use server::Server;
 use server::{Broken, begin, cause, client, kind, words};
 
-/// Bytes that are sent at a time, at least, while there are more.
+/// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
 
-/// With this many rows waiting, no more are read.
+/// Maximum number of waiting rows: then reading stops.
 pub(super) const MOST_WAITING: usize = 100_000;
 
 /// A line of the upload.
@@ -45,10 +45,10 @@ struct NewLine<'a> {
     date: Option<Instant>,
 }
 
-/// How often in a row it is tried anew without a single outcome.
+/// Maximum number of attempts in a row without a single outcome.
 const MOST_TRIES: u32 = 8;
 
-/// Before the first of these; each is twice as long as the last, up to [`LONGEST_PAUSE`].
+/// Pause before the first of these. Each pause is twice as long as the last, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
@@ -60,9 +60,9 @@ struct Sending<'a> {
     intake: Intake<'a, BadRow, Progress>,
     /// Rows in their order that have no outcome yet.
     waiting: VecDeque<Row>,
-    /// How many of them, from the first, were written as lines of this upload.
+    /// Number of them, from the first, that were written as lines of this upload.
     written: usize,
-    /// How many of those were handed on: they may be stored.
+    /// Number of those that were handed on: they may be stored.
     handed_on: usize,
     /// Rows that this upload did not store, or (true) may have stored: they come before those that wait.
     again: Vec<(Row, bool)>,
@@ -72,9 +72,9 @@ struct Sending<'a> {
     next: u64,
     /// Rows without an outcome up to this line may be stored, by an earlier upload.
     in_doubt: u64,
-    /// How many rows have a final outcome.
+    /// Number of rows with a final outcome.
     dealt_with: u64,
-    /// Whether anything at the server's address has answered, ever.
+    /// Whether anything at the server's address has ever answered.
     answered: bool,
 }
 
@@ -165,7 +165,7 @@ impl Sending<'_> {
                 lines = Lines::Ended;
             }
             let room = !matches!(lines, Lines::Refused) && all_written && self.waiting.len() < MOST_WAITING;
-            // A new upload begins when there is something to send: a server waits only so long for a line.
+            // A new upload begins when there is something to send: a server has a timeout for the next line.
             let begins = !self.answered || !reading || !self.waiting.is_empty();
             tokio::select! {
                 begun = &mut answer, if outcomes.is_none() && begins => {
@@ -211,17 +211,17 @@ impl Sending<'_> {
         self.give_up(unsent.into_iter().map(|row| (row, false)).collect());
     }
 
-    /// What was written and not handed on is not sent, by this upload.
+    /// Lines that were written and not handed on are not part of this upload.
     fn take_back(&mut self) {
         self.text.clear();
         self.written = self.handed_on;
     }
 
-    /// Writes rows as lines, as long as there are some and the piece is not full.
+    /// Writes rows as lines until the piece is full.
     fn write(&mut self) {
         while self.text.len() < PIECE {
             let Some(row) = self.waiting.get(self.written) else { return };
-            // Blank lines are passed over, and counted.
+            // Blank lines keep the numbers right: the server skips them, and counts them.
             let room = (PIECE - self.text.len()) as u64;
             let blank = row.line.saturating_sub(self.next).min(room);
             self.text.resize(self.text.len() + blank as usize, b'\n');
@@ -238,7 +238,7 @@ impl Sending<'_> {
                 price: draft.price,
                 date: draft.date,
             };
-            // Cannot fail: no map with keys that are not text, no number that is not finite.
+            // Cannot fail: every key is text, every number finite.
             self.text.extend(serde_json::to_vec(&line).unwrap_or_default());
             self.text.push(b'\n');
             self.next = row.line + 1;
@@ -249,7 +249,7 @@ impl Sending<'_> {
     /// A line of the answer.
     ///
     /// # Errors
-    /// It is the last, and says why; or it is not what it must be.
+    /// The line ends the answer, or is malformed.
     fn outcome(&mut self, line: &[u8]) -> Result<(), Broken> {
         let outcome: Value = serde_json::from_slice(line)
             .map_err(|error| Broken::off(format!("the server's answer is not JSON: {error}")))?;
@@ -258,7 +258,7 @@ impl Sending<'_> {
             return Err(Broken::ended(problem.unwrap_or(&outcome)));
         };
         if self.handed_on == 0 || self.waiting.front().is_none_or(|row| row.line != number) {
-            return Err(Broken::off(format!("the server tells of line {number}, out of turn")));
+            return Err(Broken::off(format!("the server sends the outcome of line {number} out of order")));
         }
         let Some(row) = self.waiting.pop_front() else { return Ok(()) };
         self.handed_on -= 1;
@@ -280,21 +280,21 @@ impl Sending<'_> {
                     self.dealt_with += 1;
                 }
             },
-            (None, None) => return Err(Broken::off("the server tells nothing of a line".to_owned())),
+            (None, None) => return Err(Broken::off("an outcome of the server is empty".to_owned())),
         }
         Ok(())
     }
 
-    /// Whether another upload may do what this one has not. Without a key it might store rows twice; where nothing
-    /// has ever answered, the address is wrong.
+    /// Whether another upload may continue. Without a key it might store rows twice; if nothing has ever answered, the
+    /// address is wrong.
     fn may_continue(&self, broken: &Broken) -> bool {
         let interrupted = self.intake.phase() == Phase::Finishing
             || matches!(self.intake.tally.report.end, Some(End::Interrupted));
         self.key.is_some() && self.answered && broken.passing && !interrupted
     }
 
-    /// All rows without an outcome are to be sent, in their order, under their numbers. `known`: those that were
-    /// handed on are surely not stored.
+    /// Prepares to send all rows without an outcome again, in order, under their numbers. `known`: those that were handed
+    /// on are certainly not stored.
     fn begin_again(&mut self, known: bool) {
         let handed_on = self.handed_on.checked_sub(1).filter(|_| !known);
         let sent = handed_on.and_then(|last| self.waiting.get(last)).map(|row| row.line);
@@ -307,7 +307,7 @@ impl Sending<'_> {
         (self.written, self.handed_on, self.next) = (0, 0, 1);
     }
 
-    /// Rows that will have no outcome; true: that may be stored, by this upload.
+    /// Records rows that will have no outcome; true: this upload may have stored them.
     fn give_up(&mut self, rows: Vec<(Row, bool)>) {
         let mut unknown: BTreeMap<CustomerId, Vec<u64>> = BTreeMap::new();
         for (row, may_be_stored) in rows {
@@ -322,8 +322,8 @@ impl Sending<'_> {
         }
     }
 
-    /// The report. `known`: rows that were handed on and have no outcome are surely not stored. `end` says why
-    /// there are no more outcomes than there were.
+    /// The report. `known`: rows that were handed on and have no outcome are certainly not stored. `end` says why they have
+    /// none.
     fn close(mut self, known: bool, end: Option<End>) -> Report {
         let unsent = self.waiting.split_off(self.handed_on);
         let mut rest = std::mem::take(&mut self.again);

@@ -1,4 +1,4 @@
-//! What an import has done, on standard output.
+//! The summary of an import, on standard output.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(super) fn print(report: &Report, took: Duration, keyed: bool) {
     terminal::print(format_args!("{}", text(report, took, keyed)));
 }
 
-/// Customers whose rows may or may not be stored, that are named.
+/// Number of customers with rows of unknown outcome that are named.
 const UNKNOWN_SHOWN: usize = 20;
 
 /// Some lines, the last without its line break.
@@ -38,7 +38,7 @@ fn text(report: &Report, took: Duration, keyed: bool) -> String {
     match end {
         End::BadRow => line(format_args!("stopped at the first bad row; what came before it is stored")),
         End::Interrupted => line(format_args!("interrupted")),
-        End::Unreadable(error) => line(format_args!("stopped: the file cannot be read any further: {error}")),
+        End::Unreadable(error) => line(format_args!("stopped: the rest of the file cannot be read: {error}")),
         End::Database(cause) => line(format_args!("stopped: {cause}")),
         End::Server(words) => line(format_args!("stopped: {words}")),
     }
@@ -57,7 +57,7 @@ fn text(report: &Report, took: Duration, keyed: bool) -> String {
         _ if keyed => line(format_args!("to go on: run it again with the same --key")),
         Some(from) => line(format_args!("to go on: --from-line {from}")),
         None if report.unknown.is_empty() => line(format_args!(
-            "no line divides what is stored from what is not: rows of several customers were under way"
+            "no line separates stored rows from others, because several customers were imported at once"
         )),
         None => line(format_args!(
             "look into those histories before going on: importing rows again that are stored doubles them"

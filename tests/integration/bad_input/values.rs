@@ -146,7 +146,7 @@ async fn prices() {
         (&digits35, "34 significant digits"),
         ("0.12345678901234567890123456789012345", "34 significant digits"),
         ("1.0000000000000000000000000000000000", "34 significant digits"),
-        (&places6177, "6176 digits behind the point"),
+        (&places6177, "6176 digits after the point"),
     ] {
         expect_refused(&service.client, "price", &json!(bad).to_string(), part).await;
     }

@@ -133,7 +133,7 @@ async fn a_data_directory_has_one_server() {
     assert_eq!(
         ended.sentence(3),
         format!(
-            "the data directory {data} is in use by another `pagebucket serve` (pid {}): stop that one or wait for its \
+            "the data directory {data} is in use by another `pagebucket serve` (pid {}): stop that process or wait for its \
              end, or name another directory by --data-dir",
             serving.pid()
         )

@@ -212,7 +212,7 @@ async fn a_directory_of_another_user_is_refused() {
         }
         let said = format!(
             "{path} belongs to user id {SOMEBODY_ELSE}, and this process runs as user id {user}: run it as that user, \
-             hand the directory over with `chown -R {user} {path}`, or name another one by --data-dir"
+             change the owner with `chown -R {user} {path}`, or name another one by --data-dir"
         );
         refused(&place, &said).await;
         chown(&directory, Some(user), None).expect("root may");

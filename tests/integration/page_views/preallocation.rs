@@ -124,8 +124,7 @@ async fn what_is_no_hour_is_refused() {
 async fn the_command_makes_hours_of_pages() {
     let place = Place::new().await;
     let flags = ["--path", "/a", "--path", "/b", "--hour", "2014-01-01T10:00:00Z", "--hours", "3"];
-    for said in ["created 360 minutes; 0 were there already\n", "created 0 minutes; 360 were there already\n"]
-    {
+    for said in ["created 360 minutes; 0 existed already\n", "created 0 minutes; 360 existed already\n"] {
         let ended = run(&mut place.pagebucket("preallocate", &flags)).await;
         assert_eq!((ended.status, ended.out.as_str()), (Some(0), said), "{ended:?}");
     }
