@@ -19,7 +19,7 @@ mod migrations;
 pub mod page_views;
 mod read_preference;
 mod ttl_index;
-mod whole;
+mod whole_number;
 
 use std::sync::Arc;
 use std::time::Duration;

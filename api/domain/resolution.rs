@@ -102,7 +102,7 @@ impl SeriesSpan {
     /// The number of points if the client gives no `from`.
     pub const USUAL_POINTS: i64 = 60;
 
-    /// The points that cover the time from `from` to `to`; without `from`, the last
+    /// The points that cover the half-open span from `from` to `to`; without `from`, the last
     /// [`SeriesSpan::USUAL_POINTS`] points before `to`.
     ///
     /// # Errors

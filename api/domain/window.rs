@@ -161,8 +161,9 @@ impl Window {
         }
     }
 
-    /// The span that a filtering search of a history with `totals` has examined. It ends at `filled_by`, the
-    /// trade that filled the window while others were left, or at the end of the history.
+    /// The span that a filtering search of a history with `totals` has examined. It extends to `filled_by`, the
+    /// trade that filled the window while others were left. Without `filled_by` it extends as far as the history
+    /// does.
     pub fn searched(self, totals: Totals, filled_by: Option<Seq>) -> Span {
         let end = Position::end_of(totals);
         let backwards = |end| Span { start: filled_by.map_or(Position::BEGINNING, Position::before), end };

@@ -4,7 +4,7 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 
-use super::{Error, whole};
+use super::{Error, whole_number};
 
 /// All indexes of a collection, as documents: the driver's type drops options that later servers add.
 ///
@@ -30,5 +30,5 @@ pub(super) struct Found {
 pub(super) async fn named(database: &Database, collection: &str, name: &str) -> Result<Option<Found>, Error> {
     let indexes = list(database, collection).await?;
     let index = indexes.iter().find(|index| index.get_str("name").ok() == Some(name));
-    Ok(index.map(|index| Found { seconds: index.get("expireAfterSeconds").and_then(whole::read) }))
+    Ok(index.map(|index| Found { seconds: index.get("expireAfterSeconds").and_then(whole_number::read) }))
 }

@@ -67,8 +67,9 @@ pub(in crate::store) trait BatchPolicy<M: Messages>: Send + 'static {
     fn refusals(request: &M::Request) -> u32;
 
     /// Takes the first of a key's waiting requests, at least one and as many as fit into one commit. Returns
-    /// the batch and its weight. Returns `None` if none of the taken requests is to be committed: its client
-    /// was already answered that it waited too long, or is answered here that too little time is left.
+    /// the batch and its weight. Returns `None` if none of the taken requests is to be committed. A request is
+    /// not committed if its client was already answered that it waited too long, or is answered here that too
+    /// little time is left.
     fn next_batch(
         &mut self,
         key: &M::Key,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, Timestamp};
 
-use crate::store::whole;
+use crate::store::whole_number;
 
 /// The meaning of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +112,7 @@ fn only_the_count_is_wrong(error: &Document) -> bool {
 }
 
 fn number(value: Option<&Bson>) -> Option<usize> {
-    value.and_then(whole::read).and_then(|number| usize::try_from(number).ok())
+    value.and_then(whole_number::read).and_then(|number| usize::try_from(number).ok())
 }
 
 #[cfg(test)]

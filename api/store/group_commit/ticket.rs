@@ -211,7 +211,8 @@ impl<A> Ticket<A> {
 
 impl<A> Pending<A> {
     /// Waits for the answer. The wait for a first commit is at most [`LONGEST_WAIT`] and ends when too little
-    /// time is left for a commit; once a commit has taken the request, the wait lasts until the deadline.
+    /// time is left for a commit. Once a commit has taken the request, the wait lasts until [`GRACE`] after the
+    /// deadline.
     ///
     /// # Errors
     /// See [`NoAnswer`].

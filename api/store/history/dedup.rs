@@ -22,8 +22,8 @@
 //! raised ([`raise`]):
 //!
 //! - to the total of a newer tail, as long as no other attempt has found the record and this one has stored
-//!   nothing: no trade of the request can be at or before it. A first attempt whose append is refused does so,
-//!   and need not search what another writer has added;
+//!   nothing. Then no trade of the request can be at or before that total. A first attempt whose append is
+//!   refused does so, and need not search what another writer has added;
 //! - to the position that a search has reached without finding a trade of the request, so that a repeat goes on
 //!   from there.
 //!

@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(next_second(None, i64::MAX, i64::MAX), Err(SecondsExhausted));
     }
 
-    /// A million buckets in histories of a thousand: seconds rise, stay within ten digits, are the trade's own
-    /// if that is free, and are in the future only if an earlier bucket's second is.
+    /// A million buckets in histories of a thousand. Seconds rise and stay within ten digits. They are the
+    /// trade's own if that is free. They are in the future only if an earlier bucket's second is.
     #[test]
     fn the_rule_holds_by_the_million() {
         for _ in 0..1_000 {

@@ -7,7 +7,7 @@
 //! a stored line knows how far the upload had come, even if the line is not one of the lines that it searches
 //! for.
 //!
-//! *Order*: the lines of an upload are stored in the order of their numbers. A line is appended only after
+//! *Order*: the lines of an upload are stored in the order of their numbers. A line is appended only if
 //! everything before its place has been examined and no line of the upload there has an equal or greater
 //! number. So no line is ever stored twice, and after the append the order still holds.
 //!

@@ -11,13 +11,17 @@
 //! `raise.rs`, `scan.rs`, `commit.rs`, `batch.rs` and `session.rs` do; the tests with a real mongod show that
 //! those files do it. The outcome in a record is left out, because it only repeats the result of a search.
 //!
-//! Bounds: one request of three trades, so that it spans pages; a history that is empty or ends in half a page;
-//! three attempts, simultaneous or one after the other; one or two trades of other writers, at any place, also
-//! before the request's trades in one command. Not bounded: failovers, and how long ago something was read or
-//! sent. An attempt may use every tail that ever existed, so it makes no difference which attempts share an
-//! instance and its catalog. An attempt that is cut off by a crash, a deadline or an unknown outcome takes no
-//! further step, which every attempt may do at any time. What it has sent runs later, in part, again after a
-//! failover, or never.
+//! The model is bounded to
+//!
+//! - one request of three trades, so that it spans pages;
+//! - a history that is empty or ends in half a page;
+//! - three attempts, simultaneous or one after the other;
+//! - one or two trades of other writers, at any place, also before the request's trades in one command.
+//!
+//! Failovers are not bounded, nor is how long ago something was read or sent. An attempt may use every tail
+//! that ever existed, so it makes no difference which attempts share an instance and its catalog. An attempt
+//! that is cut off by a crash, a deadline or an unknown outcome takes no further step. Every attempt may stop
+//! so at any time. What it has sent runs later, in part, again after a failover, or never.
 //!
 //! Two more explorations have one trade of another writer each. In one, time passes: records expire, and may be
 //! inserted with an old time. In the other, attempts raise `from`: to a total while no other attempt has found

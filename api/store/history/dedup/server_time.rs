@@ -12,8 +12,8 @@ use std::time::Duration;
 use mongodb::bson::Timestamp;
 use tokio::time::Instant;
 
-/// How far the `touched` time of a new record may be behind the server's clock: more than an insert usually
-/// takes, and little compared with the time for which a record is kept.
+/// How far the `touched` time of a new record may be behind the server's clock. This is more than an insert
+/// usually takes, and little compared with the time for which a record is kept.
 const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// Whether a record was inserted with an outdated time: `touched`, in milliseconds since 1970, is too far
