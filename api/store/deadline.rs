@@ -65,27 +65,30 @@ impl Deadline {
         tokio::time::timeout_at(self.0, work).await.ok()
     }
 
-    /// Runs `work` as a separate task and waits for it until the deadline. Returns `None` if the deadline
+    /// Starts `work` as a separate task. The future waits for it until the deadline, and is `None` if the deadline
     /// passes or the work panics.
     ///
     /// The driver's futures must not be dropped before they end, and both a deadline and a client that
-    /// disconnects would drop them. A separate task always runs to its end.
-    pub(super) async fn spawn<T: Send + 'static>(
+    /// disconnects would drop them. A separate task always runs to its end. It starts at once, so that its
+    /// memory is not part of the future, too.
+    pub(super) fn spawn<T: Send + 'static>(
         self,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Option<T> {
-        self.wait_for(tokio::spawn(work)).await?.ok()
+    ) -> impl Future<Output = Option<T>> + Send {
+        let task = tokio::spawn(work);
+        async move { self.wait_for(task).await?.ok() }
     }
 
     /// Same as [`Deadline::spawn`], for work that stores nothing.
     ///
     /// # Errors
     /// The error of `work`, or [`Error::Unavailable`] if `work` gave no answer.
-    pub(super) async fn read<T: Send + 'static>(
+    pub(super) fn read<T: Send + 'static>(
         self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
+    ) -> impl Future<Output = Result<T, Error>> + Send {
         let no_answer = || Err(Error::Unavailable("no answer within the deadline".to_owned()));
-        self.spawn(work).await.unwrap_or_else(no_answer)
+        let task = self.spawn(work);
+        async move { task.await.unwrap_or_else(no_answer) }
     }
 }
