@@ -115,6 +115,15 @@ fn decimal(value: Json<'_>) -> Result<Price, Invalid> {
 }
 
 #[cfg(test)]
+impl TradeDraft {
+    /// [`Trade::example`], as a client sends it.
+    pub(crate) fn example(qty: u64) -> Self {
+        let Trade { side, ticker, qty, price, date } = Trade::example(qty);
+        Self { side, ticker, qty, price, date: Some(date) }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -128,6 +128,15 @@ impl Quantity {
 }
 
 #[cfg(test)]
+impl Trade {
+    /// A purchase of `qty` shares at the beginning of 1970.
+    pub(crate) fn example(qty: u64) -> Self {
+        let (ticker, qty) = (Ticker::parse("MDB").unwrap(), Quantity::new(qty).unwrap());
+        Self { side: Side::Buy, ticker, qty, price: None, date: Instant::from_millis(0).unwrap() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -205,17 +205,10 @@ pub(super) fn table<K, V>(map: &HashMap<K, V>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Instant, Quantity, Side, Ticker, TradeDraft};
+    use crate::domain::TradeDraft;
 
     fn row(line: u64, customer: u64) -> Row {
-        let draft = TradeDraft {
-            side: Side::Buy,
-            ticker: Ticker::parse("MDB").unwrap(),
-            qty: Quantity::new(1).unwrap(),
-            price: None,
-            date: Some(Instant::from_millis(0).unwrap()),
-        };
-        Row { line, size: 1, customer: CustomerId::new(customer).unwrap(), draft }
+        Row { line, size: 1, customer: CustomerId::new(customer).unwrap(), draft: TradeDraft::example(1) }
     }
 
     fn lines(batch: Option<Batch>) -> (u64, Vec<u64>) {

@@ -141,18 +141,11 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Instant, Quantity, Side, Ticker, TradeDraft};
+    use crate::domain::TradeDraft;
     use crate::store::history::Cause;
 
     fn row(line: u64, customer: u64) -> Row {
-        let draft = TradeDraft {
-            side: Side::Buy,
-            ticker: Ticker::parse("MDB").unwrap(),
-            qty: Quantity::new(1).unwrap(),
-            price: None,
-            date: Some(Instant::from_millis(0).unwrap()),
-        };
-        Row { line, size: 10, customer: CustomerId::new(customer).unwrap(), draft }
+        Row { line, size: 10, customer: CustomerId::new(customer).unwrap(), draft: TradeDraft::example(1) }
     }
 
     /// A batch of one customer, of which the first are stored and the next are unknown.

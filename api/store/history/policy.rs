@@ -180,7 +180,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{IdempotencyKey, Instant, Quantity, Seq, SeqRange, Side, Ticker, Trade};
+    use crate::domain::{IdempotencyKey, Seq, SeqRange, Trade};
     use crate::metric::QUEUED_TRADES;
     use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
     use crate::store::history::dedup::{Placed, RecordId, RequestSearch, TradeKey};
@@ -193,19 +193,9 @@ mod tests {
         CustomerId::new(1).unwrap()
     }
 
-    fn trade() -> Trade {
-        Trade {
-            side: Side::Buy,
-            ticker: Ticker::parse("MDB").unwrap(),
-            qty: Quantity::new(1).unwrap(),
-            price: None,
-            date: Instant::from_millis(0).unwrap(),
-        }
-    }
-
     fn plain(queue: &Queue, trades: usize, within: Duration) -> (Request, Pending<Answer>) {
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, trades, 10).unwrap());
-        (Request::new(customer(), vec![trade(); trades], ticket), pending)
+        (Request::new(customer(), vec![Trade::example(1); trades], ticket), pending)
     }
 
     fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answer>) {
@@ -214,7 +204,7 @@ mod tests {
         let id = RecordId::new(customer(), &key);
         let keyed = Keyed { id, search, stored: false, begins: false, inserted: None };
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
-        (Request::keyed(customer(), vec![trade()], Placed::default(), keyed, ticket), pending)
+        (Request::keyed(customer(), vec![Trade::example(1)], Placed::default(), keyed, ticket), pending)
     }
 
     /// A client that was answered that it waited too long sends its request again, with the same key.

@@ -111,18 +111,14 @@ pub(super) fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
 
     use super::*;
-    use crate::domain::{Quantity, Side, Ticker, Trade};
+    use crate::domain::Trade;
 
     fn trade(millis: i64) -> Trade {
-        Trade {
-            side: Side::Buy,
-            ticker: Ticker::parse("MDB").unwrap(),
-            qty: Quantity::new(1).unwrap(),
-            price: None,
-            date: Instant::from_millis(millis).unwrap(),
-        }
+        Trade { date: Instant::from_millis(millis).unwrap(), ..Trade::example(1) }
     }
 
     #[test]
@@ -140,11 +136,14 @@ mod tests {
     /// trade's own if that is free. They are in the future only if an earlier bucket's second is.
     #[test]
     fn the_rule_holds_by_the_million() {
+        let seed = rand::random();
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
         for _ in 0..1_000 {
-            let now = rand::random_range(0_i64..9_000_000_000);
+            let now = random.random_range(0_i64..9_000_000_000);
             let mut previous = None;
             for _ in 0..1_000 {
-                let trade = now + rand::random_range(-3_000_i64..2_000);
+                let trade = now + random.random_range(-3_000_i64..2_000);
                 let second = next_second(previous, trade, now).unwrap();
                 assert!(second <= BucketId::LAST_SECOND && previous.is_none_or(|previous| second > previous));
                 let own = u64::try_from(trade).ok().filter(|_| trade <= now);

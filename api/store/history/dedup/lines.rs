@@ -131,7 +131,6 @@ impl LineSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Instant, Quantity, Side, Ticker};
 
     fn tag() -> Tag {
         Tag::new(CustomerId::new(7).unwrap(), &IdempotencyKey::parse(b"k").unwrap())
@@ -139,14 +138,7 @@ mod tests {
 
     /// A line. Its quantity distinguishes it from other lines with the same number.
     fn line(number: u32, qty: u64) -> NumberedTrade {
-        let trade = Trade {
-            side: Side::Buy,
-            ticker: Ticker::parse("MDB").unwrap(),
-            qty: Quantity::new(qty).unwrap(),
-            price: None,
-            date: Instant::from_millis(0).unwrap(),
-        };
-        NumberedTrade { number, trade }
+        NumberedTrade { number, trade: Trade::example(qty) }
     }
 
     /// A history as the quantities and keys of its trades.
