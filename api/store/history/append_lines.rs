@@ -103,7 +103,7 @@ impl Trades {
         };
         let Some(begun) = &mut so_far.begun else { return Err(AppendError::nothing(Cause::OutcomeUnknown)) };
         let numbered = |(number, draft): (u64, TradeDraft)| NumberedTrade {
-            number: u32::try_from(number).unwrap_or(u32::MAX),
+            number: u32::try_from(number).expect("lines beyond the last number were split off"),
             trade: draft.dated(begun.date),
         };
         let lines: Arc<[NumberedTrade]> = lines.into_iter().map(numbered).collect();

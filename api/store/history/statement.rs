@@ -87,7 +87,8 @@ pub(super) fn plan(
 pub(super) fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
     let trades = &trades[statement.trades.clone()];
     let dates = || trades.iter().map(|item| item.trade.date);
-    let millis = |date: Option<Instant>| DateTime::from_millis(date.map_or(0, Instant::millis));
+    let millis =
+        |date: Option<Instant>| DateTime::from_millis(date.expect("a statement has a trade").millis());
     let history: Vec<Bson> = trades.iter().map(|item| document::of_trade(item).into()).collect();
     doc! {
         "q": {
