@@ -1,8 +1,8 @@
-//! Routes, extractors, problems, links, OpenAPI. Never names the mongodb crate.
+//! Routes, extractors, problems, links, caching, OpenAPI. Never names the mongodb crate.
 //!
-//! [`routes`] is the map, [`middleware`] is what every request passes on its way to a route. Under `/v1` it then passes
-//! [`middleware::admission`]: the cap on requests under way, what its client accepts, and its deadline. A problem on
-//! any way becomes a body in [`problem`].
+//! [`routes`] mounts and documents every route. Every request passes the layers of [`middleware`]. Under `/v1` it also
+//! passes [`middleware::admission`]: the limit of concurrent requests, what its client accepts, and its deadline.
+//! [`problem`] renders every error.
 
 mod api;
 mod body;
@@ -12,7 +12,6 @@ mod deadline;
 mod history;
 mod idempotency;
 mod links;
-mod metrics;
 mod middleware;
 mod openapi;
 mod page_views;
@@ -29,12 +28,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-pub use api::{Api, Limits, Ready};
+pub use api::{Api, Limits, Metrics, Ready};
 pub use cache::control::KeptBy;
 pub use cache::pages::Pages;
 pub use deadline::REQUEST;
 pub use history::upload::quota::Uploads;
-pub use metrics::Metrics;
 pub use middleware::cors::Origins;
 pub use middleware::hosts::Hosts;
 pub use places::Places;
@@ -57,8 +55,8 @@ pub fn router(api: Api) -> Router {
     middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }
 
-/// Puts around other routes all that is around those of `/v1`: for benchmarks, which compare what is
-/// inside. These routes choose their media types themselves.
+/// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside. These
+/// routes choose their media types themselves.
 #[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Origins) -> Router {
     let requests = Places::new(limits.requests, "requests");

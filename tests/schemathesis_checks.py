@@ -101,7 +101,7 @@ def page_view_spans(ctx, response, case):
         return
     for error in response.json()["errors"]:
         spans = "must not be before `from`", "must not be later than now", "must not be in the last", "must be on a whole minute"
-        too_long = " points, and 10000 are the most" in error["detail"]
+        too_long = " points, more than the limit of 10000" in error["detail"]
         long_path = "bytes" in error["detail"] and len(case.query["path"].encode()) > 512
         assert too_long or long_path or error["detail"].startswith(spans), error
 

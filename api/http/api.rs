@@ -1,5 +1,7 @@
-//! What the routes share: the database, what is kept in memory, limits and settings.
+//! What the routes share: the database, the page cache, limits and settings.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -7,69 +9,90 @@ use tokio_util::sync::CancellationToken;
 use super::cache::control::KeptBy;
 use super::cache::pages::Pages;
 use super::history::upload::quota::Uploads;
-use super::metrics::Metrics;
 use super::middleware::cors::Origins;
 use super::middleware::hosts::Hosts;
 use super::places::Places;
 use crate::domain::Clock;
 use crate::store::Store;
 
-/// What the routes need.
+/// The state of the routes.
 pub struct Api {
     /// The database.
     pub store: Store,
-    /// Full pages in memory.
+    /// The cache of full pages.
     pub pages: Pages,
     /// The places of exports.
     pub exports: Places,
     /// The places of reads of page views that may take long.
     pub scans: Places,
-    /// The places of uploads, and their memory.
+    /// The places of uploads, and their memory budget.
     pub uploads: Uploads,
-    /// Who may keep a full page.
+    /// Which caches may keep a full page.
     pub kept_by: KeptBy,
-    /// What time it is.
+    /// The clock of the service.
     pub clock: Clock,
-    /// How much a request may ask for.
+    /// The limits of requests.
     pub limits: Limits,
     /// Which origins may call from a browser.
     pub origins: Origins,
     /// Which hosts a request may name.
     pub hosts: Hosts,
-    /// Whether new requests should be sent here.
+    /// Whether the service accepts new requests.
     pub ready: Ready,
     /// What `/metrics` shows.
     pub metrics: Metrics,
 }
 
-/// How much a request may ask for.
+/// Limits of requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Most requests at once, uploads aside.
     pub requests: usize,
     /// Longest body, in bytes.
     pub body: usize,
-    /// Time in which a body must arrive. An upload must keep its pace in each such span.
+    /// Time within which a body must arrive. An upload must keep its minimum pace in each such span.
     pub body_timeout: Duration,
 }
 
-/// Whether new requests should be sent here: true until [`Ready::end`]. Clones share it.
+/// Whether the service accepts new requests: true until [`Ready::end`]. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct Ready(CancellationToken);
 
 impl Ready {
-    /// From now on `/readyz` says no.
+    /// Refuses new requests from now on: `/readyz` fails.
     pub fn end(&self) {
         self.0.cancel();
     }
 
-    /// Whether `/readyz` says yes.
+    /// Whether the service accepts new requests.
     pub fn get(&self) -> bool {
         !self.0.is_cancelled()
     }
 
-    /// Waits until `/readyz` says no.
+    /// Waits for [`Ready::end`].
     pub async fn ended(&self) {
         self.0.cancelled().await;
+    }
+}
+
+/// Renders all that this process has measured, in Prometheus' text format.
+#[derive(Clone)]
+pub struct Metrics(Arc<dyn Fn() -> String + Send + Sync>);
+
+impl Metrics {
+    /// `render` is called for every `GET /metrics`.
+    pub fn new(render: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(render))
+    }
+
+    /// All that has been measured, as text.
+    pub fn render(&self) -> String {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
     }
 }

@@ -10,10 +10,10 @@ use super::problem::{Kind, Problem};
 /// The media type of JSON (RFC 8259).
 pub const JSON: &str = "application/json";
 
-/// The media type of one JSON text a line. (<https://github.com/ndjson/ndjson-spec>)
+/// The media type of one JSON text per line. (<https://github.com/ndjson/ndjson-spec>)
 pub const NDJSON: &str = "application/x-ndjson";
 
-/// Whether the body is a JSON text a line.
+/// Whether the body is one JSON text per line.
 pub fn is_lines(headers: &HeaderMap) -> bool {
     content_type(headers).0.eq_ignore_ascii_case(NDJSON)
 }
@@ -42,13 +42,11 @@ pub fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static st
     if charset.is_some_and(|charset| !charset.eq_ignore_ascii_case("utf-8")) {
         return refuse("The body must be in UTF-8.");
     }
-    match headers
-        .get(header::CONTENT_ENCODING)
-        .map(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
-    {
-        Some(false) => refuse("The body must not be compressed."),
-        _ => Ok(media_type),
+    let coding = headers.get(header::CONTENT_ENCODING);
+    if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return refuse("The body must not be compressed.");
     }
+    Ok(media_type)
 }
 
 /// Reads all of a body, within its limits.
@@ -68,7 +66,7 @@ pub async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
     match tokio::time::timeout(limits.body_timeout, collected).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
-        Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "The body ended before its end.")),
+        Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "The body is incomplete.")),
         Err(_elapsed) => {
             let seconds = limits.body_timeout.as_secs();
             Err(Problem::new(Kind::BodyTimeout, format!("The body must arrive within {seconds} s.")))

@@ -1,4 +1,4 @@
-//! What clients and this process keep of answers: entity tags, `Cache-Control`, and the page cache.
+//! Caching in clients and in this process: entity tags, `Cache-Control`, and the page cache.
 
 pub mod control;
 pub mod etag;

@@ -1,4 +1,4 @@
-//! A history as a whole, and which there are.
+//! Customers: a list of all of them, and a summary of each history.
 
 mod views;
 
@@ -47,18 +47,18 @@ impl IntoParams for CustomersParams {
         vec![
             in_query(
                 "after",
-                "The customers with greater ids than this one, which need not be there. Default: from the least.",
+                "Only customers with greater ids than this one, which need not exist. Default: from the lowest id.",
                 ordinal(),
             ),
-            in_query("limit", "How many customers at most.", limit),
+            in_query("limit", "Most customers in the answer.", limit),
         ]
     }
 }
 
 /// List customers
 ///
-/// Those who have trades, ascending by id, each with its totals. What it costs depends on how many are
-/// listed, not on how many there are, nor on the length of their histories.
+/// Lists customers with trades, in ascending order of their ids, each with its totals. The cost depends on the number
+/// of customers listed, not on the number of customers or the length of their histories.
 #[utoipa::path(
     get,
     path = "/v1/customers",
@@ -67,10 +67,10 @@ impl IntoParams for CustomersParams {
     params(CustomersParams),
     responses(
         (
-            status = 200, description = "Some customers.", body = CustomersView,
+            status = 200, description = "The customers.", body = CustomersView,
             headers(
-                ("Link" = String, description = "The links of the body, as RFC 8288 has it."),
-                ("Server-Timing" = String, description = "`db`: milliseconds at the database."),
+                ("Link" = String, description = "The links of the body (RFC 8288)."),
+                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database."),
             ),
             example = json!({
                 "items": [{ "customerId": 7, "totalTrades": 25, "totalPages": 3 }],
@@ -98,7 +98,7 @@ pub async fn list(
 
 /// Summarise a history
 ///
-/// How much there is, and its first and last trade. An unknown customer has nothing.
+/// Returns the totals of a history, and its first and last trade. An unknown customer has totals of 0.
 #[utoipa::path(
     get,
     path = "/v1/customers/{customerId}",
@@ -107,11 +107,11 @@ pub async fn list(
     params(CustomerParams),
     responses(
         (
-            status = 200, description = "The history as a whole.", body = CustomerView,
+            status = 200, description = "The summary of the history.", body = CustomerView,
             headers(("ETag" = String, description = "Changes when the history grows.")),
             example = json!({ "customerId": 7, "totalTrades": 0, "totalPages": 0, "first": null, "last": null })
         ),
-        (status = 304, description = "`If-None-Match` names what there is."),
+        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         ReadProblems,
     ),
 )]

@@ -1,4 +1,4 @@
-//! Histories of trades: appending to them, and reading them by window, by page, by trade, and as a file.
+//! Histories of trades: appending, and reading by window, by page, by trade, and as a file.
 
 pub mod append;
 pub mod export;

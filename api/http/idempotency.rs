@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a request that may be sent again.
+//! `Idempotency-Key`: a request that may be repeated.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
@@ -9,7 +9,7 @@ use crate::http::problem::{ParameterFault, Problem};
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// On an answer whose trades an earlier request with the key has stored.
+/// Set on an answer whose trades were stored by an earlier request with the key.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The header `Idempotency-Key`, if there is one.

@@ -1,4 +1,4 @@
-//! Where a listing leads: links in the body, and the same as an RFC 8288 `Link` header.
+//! Links of a listing: in the body, and in an RFC 8288 `Link` header.
 
 use axum::http::{HeaderValue, Uri};
 use serde::Serialize;
@@ -8,52 +8,48 @@ use crate::domain::{
     Cursor, CustomerId, DateRange, Instant, Limit, Order, PageNumber, Position, Seq, Span, Totals,
 };
 
-/// Path-absolute addresses. Each but `self` is absent where there is nowhere to go; of a span of time,
-/// only that in the direction that was looked in is certain to lead to some of it.
+/// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time, only
+/// the link in the direction of the search is certain to lead to a trade.
 #[derive(Debug, Serialize, ToSchema, PartialEq, Eq)]
 pub struct Links {
-    /// This listing, as it was asked for.
+    /// This listing, as it was requested.
     #[serde(rename = "self")]
     own: String,
-    /// Where the order begins.
+    /// The beginning of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     first: Option<String>,
-    /// One page, or window, back in the order.
+    /// The previous page or window in the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     prev: Option<String>,
-    /// One on in the order. Never an empty one.
+    /// The next page or window in the order. Except for a span of time, it is never empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next: Option<String>,
-    /// Where the order ends.
+    /// The end of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last: Option<String>,
-    /// Of a window: what is newer than all it shows, now or later. Ask again to learn of new trades.
+    /// Only for a window: trades that are newer than all in it, now or later. Request it again to learn of new trades.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     newer: Option<String>,
 }
 
-/// What all the links of one listing have in common.
+/// What all links of one listing have in common.
 pub struct Addresses<'a> {
-    /// As it was asked for.
+    /// The address that was requested.
     pub own: &'a Uri,
-    /// Whose history.
+    /// The customer of the history.
     pub customer: CustomerId,
-    /// As the client gave it: it is repeated only then.
+    /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
-    /// Of which span of time, in all windows.
+    /// The span of time that all windows are limited to.
     pub dates: Option<DateRange>,
 }
 
 impl Addresses<'_> {
-    fn own(&self) -> String {
-        self.own.path_and_query().map_or_else(|| self.own.path().to_owned(), ToString::to_string)
-    }
-
     fn with(&self, query: &str) -> String {
         let order = match self.order {
             None => "",
@@ -84,7 +80,7 @@ impl Addresses<'_> {
         }
     }
 
-    /// From page `page` of a history of `totals`.
+    /// The links of page `page` of a history with these totals.
     pub fn around_page(&self, page: PageNumber, totals: Totals) -> Links {
         let newest = totals.last_page();
         let oldest = newest.map(|_| PageNumber::FIRST);
@@ -92,15 +88,15 @@ impl Addresses<'_> {
         let down = page.previous();
         let ends = self.arranged([oldest, down, up, newest]);
         let [first, prev, next, last] = ends.map(|page| page.map(|page| self.page(page)));
-        Links { own: self.own(), first, prev, next, last, newer: None }
+        Links { own: requested(self.own), first, prev, next, last, newer: None }
     }
 
-    /// From a window that showed `span` of a history of `totals`. A walk on from it, either way, stays
-    /// with that moment as far as its pages were full; the links to the ends, and to what is newer, do not.
+    /// The links of a window that shows `span` of a history with these totals. The links to the next and previous
+    /// windows stay with that moment, as far as its pages were full; those to the ends, and to newer trades, do not.
     pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
         let some = end > Position::BEGINNING;
-        // Newest first, the first window is the newest whenever it is asked for.
+        // In descending order, the first window is always the newest.
         let newest = match self.order {
             Some(Order::Descending) => Cursor::End,
             _ => Cursor::Before(end),
@@ -115,10 +111,10 @@ impl Addresses<'_> {
             span.newer(totals).map(Cursor::After).map(on),
             some.then_some(newest).map(to),
         ]);
-        Links { own: self.own(), first, prev, next, last, newer: Some(to(Cursor::After(span.end))) }
+        Links { own: requested(self.own), first, prev, next, last, newer: Some(to(Cursor::After(span.end))) }
     }
 
-    /// First, previous, next and last in the order, of what is oldest, older, newer and newest.
+    /// Arranges oldest, older, newer and newest as first, previous, next and last in the order.
     fn arranged<T>(&self, [oldest, older, newer, newest]: [T; 4]) -> [T; 4] {
         match self.order {
             Some(Order::Descending) => [newest, newer, older, oldest],
@@ -128,14 +124,14 @@ impl Addresses<'_> {
 }
 
 impl Links {
-    /// From a listing of customers, asked for by `own`, to those after `next`, if there are any.
+    /// The links of a listing of customers that was requested as `own`. The next one begins after `next`, if there are
+    /// more customers.
     pub fn to_customers(own: &Uri, next: Option<CustomerId>, limit: Limit) -> Self {
         let next = next.map(|id| format!("/v1/customers?after={id}&limit={}", limit.get()));
-        let own = own.path_and_query().map_or_else(|| own.path().to_owned(), ToString::to_string);
-        Self { own, first: None, prev: None, next, last: None, newer: None }
+        Self { own: requested(own), first: None, prev: None, next, last: None, newer: None }
     }
 
-    /// As the value of the `Link` header. `newer` is the body's alone: it is no registered relation.
+    /// The value of the `Link` header. It does not have `newer`, which is not a registered relation.
     pub fn header(&self) -> Option<HeaderValue> {
         let named =
             [("first", &self.first), ("prev", &self.prev), ("next", &self.next), ("last", &self.last)];
@@ -145,6 +141,11 @@ impl Links {
             own.chain(others).map(|(relation, target)| format!("<{target}>; rel=\"{relation}\"")).collect();
         HeaderValue::from_str(&links.join(", ")).ok()
     }
+}
+
+/// The path and the query of a requested address.
+fn requested(address: &Uri) -> String {
+    address.path_and_query().map_or_else(|| address.path().to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]

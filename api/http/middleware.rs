@@ -1,4 +1,4 @@
-//! What is around the routes: one file for each layer, composed in [`surround`].
+//! The layers around the routes: one file for each, composed in [`surround`].
 
 pub mod accept;
 mod access_log;
@@ -19,14 +19,14 @@ use cors::Origins;
 use hosts::Hosts;
 use outer::Outer;
 
-/// Puts around routes what is around every request, from the outside in.
+/// Puts the layers of every request around `routes`. The first layer is the outermost.
 pub fn surround<S: Clone + Send + Sync + 'static>(
     routes: Router<S>,
     limits: Limits,
     origins: Origins,
     hosts: Hosts,
 ) -> Router<S> {
-    // Together, because a request copies whatever one `layer` after another is wrapped around.
+    // In one call, because each call of `layer` makes every request copy what is inside it.
     routes.layer((
         // The request's id, its line in the log, its place in the measurements, the rest of its body.
         Outer::new(limits),

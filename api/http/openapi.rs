@@ -1,4 +1,4 @@
-//! What the OpenAPI document says beside the routes.
+//! The parts of the OpenAPI document that belong to no single route.
 
 use utoipa::openapi::schema::ComponentsBuilder;
 use utoipa::openapi::tag::TagBuilder;
@@ -7,7 +7,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::problem::ProblemSchema;
 
-/// What no single route knows.
+/// Title, description, tags and servers.
 pub fn preamble() -> OpenApi {
     let tag =
         |name: &str, description: &str| TagBuilder::new().name(name).description(Some(description)).build();
@@ -17,9 +17,10 @@ pub fn preamble() -> OpenApi {
         .title("pagebucket")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(
-            "Append-only histories of trades in MongoDB buckets of ten, served as pages: a page is a bucket. \
-             Every acknowledged trade is stored exactly once; any page of any history is one cheap read; totals are \
-             exact. Views of pages are counted in a bucket a minute. Instants are RFC 3339 in UTC; errors are problems (RFC 9457), described at `/problems`.",
+            "Append-only histories of trades in MongoDB, in buckets of ten, served as pages: a page is a bucket. \
+             Every acknowledged trade is stored exactly once. Any page of any history is one cheap read. Totals are \
+             exact. Page views are counted in one bucket for each page and minute. Instants are RFC 3339 in UTC. \
+             Errors are problems (RFC 9457), described at `/problems`.",
         ))
         .contact(Some(ContactBuilder::new().name(Some("The pagebucket developers")).build()))
         .license(Some(license))
@@ -33,10 +34,10 @@ pub fn preamble() -> OpenApi {
         // Explicitly empty: there is no authentication.
         .security(Some([]))
         .tags(Some([
-            tag("Trades", "Append trades, and turn the pages of a history."),
-            tag("Customers", "A history as a whole."),
-            tag("Views", "Count the views of pages, and show what was counted."),
-            tag("Probes", "For whoever runs the service."),
+            tag("Trades", "Append trades, and read histories by page, window or time."),
+            tag("Customers", "Histories as a whole."),
+            tag("Views", "Count page views, and read the counts."),
+            tag("Probes", "For operators of the service."),
         ]))
         .components(Some(
             ComponentsBuilder::new().schema(ProblemSchema::name(), ProblemSchema::schema()).build(),

@@ -1,6 +1,6 @@
-//! Views of pages: counting them, and what was counted.
+//! Page views: counting them, and reading the counts.
 //!
-//! Here the name of a page is its `path`: a `page` is a number elsewhere in this API.
+//! Here the name of a page is its `path`. Elsewhere in this API a `page` is a number.
 
 pub mod count;
 mod new_views;

@@ -1,5 +1,5 @@
-//! Paths and queries are parsed into the domain's types with all their faults, and documented where
-//! they are parsed. Here is what routes share of that.
+//! Parsing of paths and queries into the domain's types, with all their faults. Each parameter is documented where it
+//! is parsed. This file has what routes share.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -31,7 +31,7 @@ impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
     }
 }
 
-/// A parameter that a route must have, after [`Reader::finish`] has refused those with a fault.
+/// The value of a required parameter, after [`Reader::finish`] has refused faults.
 pub fn given<T>(parameter: Option<T>) -> T {
     parameter.expect("the route has each parameter that is read, and a wrong one has its fault")
 }
@@ -39,9 +39,9 @@ pub fn given<T>(parameter: Option<T>) -> T {
 /// Longer names of unknown parameters are cut before they are repeated.
 const LONGEST_NAME_REPEATED: usize = 64;
 
-/// Reads parameters one by one, and keeps what is wrong with them.
+/// Reads parameters one by one, and collects their faults.
 pub struct Reader<'a> {
-    /// As the route has them, `{name}`, and as the request has them, percent-encoded.
+    /// Segments of the route, such as `{name}`, with those of the request, percent-encoded.
     path: Vec<(&'a str, &'a str)>,
     query: Vec<(String, String)>,
     faults: Vec<ParameterFault>,
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         Self { path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
     }
 
-    /// A parameter of the path. `None` when it is wrong.
+    /// Reads a parameter of the path. `None` if it has a fault.
     pub fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {
         let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
         let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
@@ -66,17 +66,17 @@ impl<'a> Reader<'a> {
         self.keep(name, value.map_err(invalid).and_then(|value| value.parse()))
     }
 
-    /// Whether the query has it, well-formed or not.
+    /// Whether the query has the parameter, well-formed or not.
     pub fn gives(&self, name: &str) -> bool {
         self.query.iter().any(|(given, _)| given == name)
     }
 
-    /// A fault of its own, or of its company.
+    /// Adds a fault of a parameter, or of its combination with others.
     pub fn refuse(&mut self, name: &'static str, detail: impl Into<String>) {
         self.faults.push(ParameterFault { parameter: name.into(), detail: detail.into() });
     }
 
-    /// At most once in the query.
+    /// Reads a parameter that the query has at most once.
     pub fn query<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let mut values: Vec<_> =
             self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect();
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         self.keep(name, parse(&values.pop()?))
     }
 
-    /// Exactly once in the query.
+    /// Reads a parameter that the query must have exactly once.
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -103,7 +103,10 @@ impl<'a> Reader<'a> {
         result.map_err(refuse).ok()
     }
 
-    /// What is left of the query is unknown.
+    /// Ends the reading. Parameters of the query that were not read are unknown.
+    ///
+    /// # Errors
+    /// At least one parameter has a fault.
     pub fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in self.query {
             let parameter = Cow::Owned(name.chars().take(LONGEST_NAME_REPEATED).collect());
@@ -122,7 +125,7 @@ pub fn dates(reader: &mut Reader<'_>) -> Option<DateRange> {
     dates.ok().filter(|_| from.is_some() || to.is_some())
 }
 
-/// RFC 3339. A `+` that was not written as `%2B` has become a space, which stands nowhere else.
+/// Parses RFC 3339. A `+` that was not written as `%2B` has become a space, which appears nowhere else.
 pub fn instant(text: &str) -> Result<Instant, Invalid> {
     match text.rfind(' ') {
         Some(at) if at + "+00:00".len() == text.len() => {
@@ -144,7 +147,7 @@ pub fn in_path(name: &str, description: &str, example: u64) -> Parameter {
         .build()
 }
 
-/// The documentation of a parameter of a query that may be left out.
+/// The documentation of an optional parameter of a query.
 pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
     ParameterBuilder::new()
         .name(name)
@@ -156,7 +159,7 @@ pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>)
 
 /// The documentation of `customerId` in a path.
 pub fn customer_parameter() -> Parameter {
-    in_path("customerId", "Whose history: decimal digits, without a sign or a leading zero.", 7)
+    in_path("customerId", "The customer's id: decimal digits, without a sign or a leading zero.", 7)
 }
 
 impl IntoParams for CustomerParams {

@@ -1,19 +1,19 @@
-//! How many requests of a kind may be under way at once.
+//! Limits on the number of requests of one kind that are under way at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::problem::{Kind, Problem};
 
-/// How many of a kind may be under way at once. Clones share the places.
+/// The free places for requests of one kind. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Places {
     free: Arc<AtomicUsize>,
-    /// What has the places, in the plural.
+    /// What takes the places, in the plural.
     what: &'static str,
 }
 
-/// One of them, until it is dropped.
+/// One place, taken until it is dropped.
 #[derive(Debug)]
 pub struct Place(Places);
 
@@ -22,11 +22,13 @@ pub struct Place(Places);
 pub struct LongPlace(#[expect(dead_code, reason = "it is held")] Arc<Place>);
 
 impl Places {
-    /// As many places as `free`, for `what`, in the plural.
+    /// `free` places for `what`, in the plural.
     pub fn new(free: usize, what: &'static str) -> Self {
         Self { free: Arc::new(AtomicUsize::new(free)), what }
     }
 
+    /// Takes a place.
+    ///
     /// # Errors
     /// All places are taken.
     pub fn take(&self) -> Result<Place, Problem> {

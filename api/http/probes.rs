@@ -16,10 +16,10 @@ use crate::metric::UPLOAD_BYTES;
 /// The media type of Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// In which the database must answer for the service to be ready.
+/// Time within which the database must answer for the service to be ready.
 const PING: Duration = Duration::from_secs(2);
 
-/// All is well.
+/// The answer of a probe that succeeds.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
     /// Always `ok`.
@@ -28,16 +28,16 @@ pub struct Health {
 
 const OK: Json<Health> = Json(Health { status: "ok" });
 
-/// Is the process alive?
+/// Check that the process is alive
 ///
-/// Asks nothing of the database.
+/// Does not access the database.
 #[utoipa::path(
     get,
     path = "/livez",
     operation_id = "livez",
     tag = "Probes",
     responses(
-        (status = 200, description = "It is.", body = Health, example = json!({ "status": "ok" })),
+        (status = 200, description = "The process is alive.", body = Health, example = json!({ "status": "ok" })),
         ProbeProblems,
     ),
 )]
@@ -45,16 +45,16 @@ pub async fn livez() -> Json<Health> {
     OK
 }
 
-/// Can it serve requests?
+/// Check that the service is ready
 ///
-/// The process is not stopping, and its database answers.
+/// The service is ready if it is not stopping and its database answers.
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "readyz",
     tag = "Probes",
     responses(
-        (status = 200, description = "It can.", body = Health, example = json!({ "status": "ok" })),
+        (status = 200, description = "The service is ready.", body = Health, example = json!({ "status": "ok" })),
         ReadyProblems,
     ),
 )]
@@ -66,9 +66,9 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem
     Ok(OK)
 }
 
-/// What has been measured
+/// Read the metrics
 ///
-/// In Prometheus' text format.
+/// Returns the metrics of this process in Prometheus' text format.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -76,7 +76,7 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem
     tag = "Probes",
     responses(
         (
-            status = 200, description = "The measurements.", body = String, content_type = "text/plain",
+            status = 200, description = "The metrics.", body = String, content_type = "text/plain",
             example = json!("pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n")
         ),
         ProbeProblems,

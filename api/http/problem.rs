@@ -1,8 +1,8 @@
 //! Every error that a client sees: `application/problem+json` (RFC 9457), from one table.
 //!
-//! A handler returns a [`Problem`]; [`Render`] turns it into a body at the edge, where the request's
-//! address and id are known, and gives the framework's own empty errors a body too. What the client reads and what
-//! the log gets travel in one problem, and it is logged once, where it is rendered.
+//! A handler returns a [`Problem`]. [`Render`] writes its body at the edge, where the request's address and id are
+//! known, and also gives bodies to the framework's own errors. A problem carries both what the client reads and what
+//! the log gets. It is logged once, where it is rendered.
 
 mod append;
 mod content;

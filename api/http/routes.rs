@@ -14,7 +14,7 @@ use super::{customers, openapi, probes};
 /// Routes of one address, with their documentation.
 type Routes = UtoipaMethodRouter<Arc<Api>>;
 
-/// The routes under `/v1`, with their documentation. `admit` puts around each what lets requests in.
+/// The routes under `/v1`, with their documentation. `admit` puts the admission layer around each.
 pub fn v1(admit: impl Fn(Routes, Policy) -> Routes) -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::with_openapi(openapi::preamble())
         .routes(admit(routes!(append::append, list::list), Policy::JsonOrUpload))

@@ -57,7 +57,7 @@ pub fn price() -> RefOr<Schema> {
         .into()
 }
 
-/// An instant as it is sent.
+/// An instant in an answer.
 pub fn instant() -> RefOr<Schema> {
     text()
         .description(Some("RFC 3339 in UTC, with exactly three fraction digits."))
@@ -66,16 +66,16 @@ pub fn instant() -> RefOr<Schema> {
         .into()
 }
 
-/// The date of a new item, which may be left out.
+/// The optional date of a new item.
 pub fn new_date() -> RefOr<Schema> {
-    new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC. Default: when the request was received.")
+    new_instant("RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.")
         .examples([json!("2004-01-09T00:00:00.000Z")])
         .into()
 }
 
-/// An instant as it is taken.
+/// An instant in a request.
 pub fn date_time() -> RefOr<Schema> {
-    new_instant("RFC 3339, at most milliseconds, in the years 0000 to 9999 of UTC.").into()
+    new_instant("RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC.").into()
 }
 
 /// A pattern and not the format `date-time`, which says nothing of fraction digits or leap seconds.
@@ -89,10 +89,10 @@ fn new_instant(description: &str) -> ObjectBuilder {
         .pattern(Some(format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")))
 }
 
-/// JSON Schema counts characters, not bytes: that a path has at most 512 of these is in words alone.
+/// JSON Schema counts characters, not bytes, so only the description states the limit in bytes.
 pub fn page_path() -> RefOr<Schema> {
     text()
-        .description(Some("The path of a page: at most 512 bytes of UTF-8 that begin with `/`, without control characters, a query or a fragment. Nothing in it is decoded or normalised."))
+        .description(Some("The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised."))
         .min_length(Some(1))
         .max_length(Some(PagePath::MAX_LEN))
         .pattern(Some(r"^/[^\u0000-\u001f\u007f-\u009f?#]*$"))

@@ -1,6 +1,5 @@
-//! What a person sees in a browser: a first page, the problems, the document, Swagger UI. All are files inside the
-//! binary. Each is sent as it is or as gzip, and is compressed once: Swagger UI by the build, the others by the first
-//! request.
+//! Pages for people: a home page, the problems, the OpenAPI document, Swagger UI. All are files inside the binary, and
+//! are sent plain or as gzip. Each is compressed once: Swagger UI by the build, the others by the first request.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -29,7 +28,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Swagger UI's own files, those that its page names.
+/// The files of Swagger UI that its page loads.
 const SWAGGER_UI: [(&str, &str, &str); 8] = [
     ("/docs/", "index.html", HTML),
     ("/docs/index.css", "index.css", CSS),
@@ -47,13 +46,13 @@ const SWAGGER_UI: [(&str, &str, &str); 8] = [
 /// - The hash in `style-src` is of the one `<style>` that it writes, for its logo.
 /// - `data:` in `img-src`: its style sheet holds its icons.
 ///
-/// What another version of Swagger UI would need, the browser test says.
+/// The browser test shows what another version of Swagger UI would need.
 const POLICY: &str = "default-src 'none'; script-src 'self'; \
                       style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w='; \
                       img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// On every answer from here. `nosniff` is on every answer there is.
+/// Headers of every answer of this file. Another layer adds `nosniff` to all answers.
 const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -68,7 +67,7 @@ pub fn router() -> Router<Arc<Api>> {
     })
 }
 
-/// All that is served here. None of it changes while the process lives.
+/// All files. They do not change while the process lives.
 static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
     let own = [
         ("/", HTML, include_str!("../../web/index.html").into()),
@@ -78,7 +77,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         ("/openapi.json", "application/json", routes::document().into()),
     ];
     let own = own.into_iter().map(|(path, media_type, bytes)| File::new(path, media_type, bytes, false));
-    // The validator is a service elsewhere.
+    // The validator would be an external service.
     let config = Arc::new(Config::from("/openapi.json").validator_url("none"));
     let swagger_ui = SWAGGER_UI.into_iter().map(|(path, name, media_type)| {
         let file = utoipa_swagger_ui::serve(name, Arc::clone(&config)).ok().flatten();
@@ -92,7 +91,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
     own.chain(swagger_ui).collect()
 });
 
-/// A file that is in the binary either as it is or as gzip. The other form is made when it is first asked for, and kept.
+/// A file that the binary holds plain or as gzip. The other form is made by the first request for it, and kept.
 struct File {
     path: &'static str,
     media_type: &'static str,
@@ -110,7 +109,7 @@ impl File {
         Self { path, media_type, tag, embedded, embedded_is_gzip, other: OnceLock::new() }
     }
 
-    /// The file in a form that the client takes, or 304 when it has it.
+    /// The file in a form that the client accepts, or 304 if the client's copy is current.
     fn answer(&self, headers: &HeaderMap) -> Response {
         let mut response = match IfNoneMatch::of(headers).met_by(&self.tag) {
             Some(tag) => (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response(),

@@ -1,9 +1,9 @@
-//! What may be kept of an answer, and for how long (RFC 9111), and by which tag it is known.
+//! How an answer may be cached (RFC 9111): for how long, and under which tag.
 //!
-//! A full page never changes, nor does a window that lies in full pages and has the totals of a moment that
-//! its address names: they are kept for a year and never asked for again. Everything else
-//! changes with the history's last page alone, so that its tag is that page's. Tags begin with the
-//! database's epoch: another database of the same name, with other trades, has other tags.
+//! A full page never changes. Neither does a window of full pages with the totals of the moment that its address names.
+//! Both may be cached for a year without revalidation. Everything else changes only with the history's last page, so
+//! its tag names the total of the history. Tags begin with the database's epoch: another database of the same name,
+//! with other trades, has other tags.
 
 use axum::http::{HeaderName, HeaderValue, header};
 
@@ -11,53 +11,52 @@ use super::etag::EntityTag;
 use crate::domain::{CustomerId, PageNumber, Seq, Totals};
 use crate::store::Epoch;
 
-/// Raised with every change to the JSON of an answer: clients then fetch again what they have of the old one.
+/// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
 const FORMAT: u32 = 2;
 
-/// A year, as long as anything is kept (RFC 2616 said so, and caches still do).
+/// A year: RFC 2616 allows no more, and caches still go by it.
 const FINAL_PRIVATE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 const FINAL_PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const CHANGING: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Who may keep what never changes.
+/// Which caches may keep what never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptBy {
     /// The client that asked: `private`.
     Client,
-    /// Caches between, too, for everybody: `public`.
+    /// Shared caches too: `public`.
     Anybody,
 }
 
-/// How an answer may be kept.
+/// How an answer may be cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caching {
-    /// Known by which tag.
+    /// The tag of the answer.
     pub tag: EntityTag,
-    /// Whether it may be another one the next time.
+    /// Whether the answer may change.
     changing: bool,
 }
 
 impl Caching {
-    /// Of a full page, or a trade on it.
+    /// For a full page, or a trade on it.
     pub fn of_full(epoch: Epoch, customer: CustomerId, page: PageNumber) -> Self {
         Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.p{page}")), changing: false }
     }
 
-    /// Of a window in full pages, with the totals of when the history ended with `last`.
+    /// For a window of full pages, with the totals of the history when it ended with `last`.
     pub fn of_snapshot(epoch: Epoch, customer: CustomerId, last: Seq) -> Self {
         Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.a{last}")), changing: false }
     }
 
-    /// Of whatever changes when the history grows.
+    /// For everything that changes when the history grows.
     pub fn of_tail(epoch: Epoch, customer: CustomerId, totals: Totals) -> Self {
         let total = totals.trades();
         Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.s{total}")), changing: true }
     }
 
-    /// The headers that say so, with this tag: of an answer, or of a 304 in its place.
+    /// The headers of an answer, or of a 304 in its place, with this tag.
     ///
-    /// `Vary` does not name `Accept`: there is one media type, and no answer differs by it but a 406,
-    /// which is not kept.
+    /// `Vary` does not name `Accept`: the only answer that depends on it is a 406, which is not cached.
     pub fn headers(&self, tag: HeaderValue, kept_by: KeptBy) -> [(HeaderName, HeaderValue); 3] {
         let control = match (self.changing, kept_by) {
             (true, _) => CHANGING,

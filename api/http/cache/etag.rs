@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 pub struct EntityTag(HeaderValue);
 
 impl EntityTag {
-    /// From what stands between the quotes: visible ASCII without a quote.
+    /// From the text between the quotes: visible ASCII without a quote.
     pub fn new(opaque: impl fmt::Display) -> Self {
         Self(HeaderValue::try_from(format!("\"{opaque}\"")).expect("visible ASCII"))
     }
@@ -19,24 +19,24 @@ impl EntityTag {
         self.0.clone()
     }
 
-    /// What it takes in memory beside itself, in bytes.
+    /// Size on the heap, in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// What the client already has.
+/// The tags that the client already has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfNoneMatch {
-    /// Nothing; also when the header is malformed, since an answer too much does no harm.
+    /// No tag. Also for a malformed header: a superfluous answer does no harm.
     Nothing,
-    /// `*`: anything at all of this address.
+    /// `*`: any tag of this address.
     Anything,
-    /// These, with their quotes.
+    /// These tags, with their quotes.
     Tags(Vec<Known>),
 }
 
-/// One tag of a client's.
+/// One tag from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     weak: bool,
@@ -55,8 +55,8 @@ impl IfNoneMatch {
         }
     }
 
-    /// The tag to answer 304 with, when the client has this one; by weak comparison. It is weak where
-    /// the client's is: its copy is a compressed one.
+    /// The tag for a 304, if the client has this one by weak comparison. It is weak if the client's is, because the
+    /// client then has a compressed copy.
     pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
         let Self::Tags(tags) = self else { return None };
         let mut same = tags.iter().filter(|known| known.quoted == tag.0.as_bytes()).peekable();
@@ -64,13 +64,13 @@ impl IfNoneMatch {
         Some(if same.any(|known| known.weak) { weak(&tag.0) } else { tag.header() })
     }
 
-    /// As [`IfNoneMatch::known`], of an address where there is something.
+    /// Like [`IfNoneMatch::known`], but `*` matches too: for an address that has content.
     pub fn met_by(&self, tag: &EntityTag) -> Option<HeaderValue> {
         if *self == Self::Anything { Some(tag.header()) } else { self.known(tag) }
     }
 }
 
-/// `#entity-tag`; `None` when it is none. A comma may stand between quotes, too.
+/// Parses `#entity-tag`; `None` if it is malformed. A tag may contain a comma.
 fn tags(mut rest: &[u8]) -> Option<Vec<Known>> {
     let mut tags = Vec::new();
     loop {
@@ -100,7 +100,7 @@ fn tags(mut rest: &[u8]) -> Option<Vec<Known>> {
     }
 }
 
-/// A compressed body is not the same bytes: its tag is weak.
+/// Weakens the tag of a compressed body, which has other bytes.
 pub fn weaken(headers: &mut HeaderMap) {
     if headers.contains_key(header::CONTENT_ENCODING)
         && let Some(tag) = headers.get_mut(header::ETAG)

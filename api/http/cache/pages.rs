@@ -1,9 +1,8 @@
-//! Full pages, remembered: each with its JSON, bounded in bytes, the least useful out first.
+//! The page cache: full pages with their JSON, bounded in bytes; the least useful are evicted first.
 //!
-//! Only what never changes is kept, so that nothing is ever taken out for being old, and an instance
-//! need not know of the others' appends. Of many that miss one page at once, one asks the database,
-//! and the others wait for it. What it finds is theirs only if it is a full page: a page that is not
-//! may have grown since before they asked, by an append of their own.
+//! Only full pages are kept. They never change, so nothing is invalidated, and an instance need not know of the appends
+//! of others. When many requests miss a page at once, one reads the database and the others wait for it. They use its
+//! result only if it is a full page: any other page may have grown since before they asked, by an append of their own.
 
 use std::sync::Arc;
 
@@ -19,32 +18,32 @@ use crate::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
 use crate::store::history::{Bucket, FullPages, History};
 use crate::store::{Deadline, Epoch, Error, Store};
 
-/// What a page takes beside its trades, its JSON and its tag: the keys and links of the table, reference
-/// counts, and what allocators add.
+/// Bytes that a page takes besides its trades, JSON and tag: keys and links of the table, reference counts, and
+/// overhead of allocators.
 const OVERHEAD: usize = 384;
 
-/// Pages read beside those asked for, where a client turns one page after the other. Ten more buckets in a
-/// command cost less than half of what one more command does.
+/// Pages that are read ahead when a client turns one page after the other. Ten more buckets in a command cost less than
+/// half of another command.
 const READ_AHEAD: u64 = 10;
 
-/// The pages of all customers.
+/// The page cache, for all customers.
 #[derive(Clone)]
 pub struct Pages {
     store: Store,
     hits: Counter,
     misses: Counter,
-    /// `None` where nothing is to be kept.
+    /// `None` if the cache is disabled.
     kept: Option<Cache<(CustomerId, PageNumber), Arc<FullPage>>>,
 }
 
-/// A page that is final.
+/// A full page.
 #[derive(Debug)]
 pub struct FullPage {
     /// Its trades.
     pub bucket: Bucket,
     /// Its JSON.
     pub json: Bytes,
-    /// How that may be kept.
+    /// How its JSON may be cached.
     pub caching: Caching,
 }
 
@@ -55,7 +54,7 @@ impl FullPage {
         Arc::new(Self { bucket, json, caching })
     }
 
-    /// What it takes in memory, in bytes.
+    /// Size in memory, in bytes.
     fn weight(&self) -> u32 {
         let trades = self.bucket.trades.capacity() * size_of::<Trade>();
         let bytes = OVERHEAD + trades + self.json.len() + self.caching.tag.len();
@@ -63,13 +62,13 @@ impl FullPage {
     }
 }
 
-/// What is found under a page's number.
+/// The result of looking up a page number.
 pub enum Found {
-    /// A page that is final.
+    /// A full page.
     Full(Arc<FullPage>),
     /// The last page, as it is now.
     Tail(Bucket),
-    /// No page, or not yet.
+    /// No such page yet.
     Nothing,
 }
 
@@ -100,7 +99,7 @@ impl Pages {
     /// A page by its number.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database is not available in time, or a bucket is corrupt.
     pub async fn page(
         &self,
         customer: CustomerId,
@@ -112,10 +111,10 @@ impl Pages {
         self.find(customer, page, epoch, fetch).await
     }
 
-    /// Trades of a history, which must have them, in order of their addresses; of no range, none.
+    /// The trades in `range`, which the history must have, in order of `seq`; none without a range.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database is not available in time, or a bucket is corrupt.
     pub async fn trades(
         &self,
         history: &History,
@@ -132,10 +131,10 @@ impl Pages {
         Ok((trades, timing))
     }
 
-    /// The same of full pages alone: those of the trades that are on these.
+    /// Like [`Pages::trades`], but only the trades that are on full pages.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database is not available in time, or a bucket is corrupt.
     pub async fn settled(
         &self,
         full: &FullPages,
@@ -153,7 +152,7 @@ impl Pages {
         Ok((trades, timing))
     }
 
-    /// Of full pages those from `first` to `last`.
+    /// The full pages from `first` to `last`.
     async fn full(
         &self,
         full: &FullPages,
@@ -188,12 +187,12 @@ impl Pages {
             pages.push(found);
         }
         if let Some((from, to)) = missing {
-            // Those between that are there are read again: one command, whatever is missing.
+            // Cached pages in between are read again, so that one command suffices.
             let turning = self.turning(full, from, to);
             let (low, high) = turning.unwrap_or((from, to));
             let mut read = timing.database(full.read(low, high, deadline)).await;
             if turning.is_some() && matches!(read, Err(Error::Corrupt(_))) {
-                // It may be one that was not asked for.
+                // The corrupt page may be one that was only read ahead.
                 read = timing.database(full.read(from, to, deadline)).await;
             }
             for bucket in read? {
@@ -213,8 +212,8 @@ impl Pages {
         Ok((pages.into_iter().map(there).collect(), timing))
     }
 
-    /// Where a client is turning pages, one after the other, those to be read at once: the missing ones, and
-    /// a few that it will want next. A remembered page next to these shows that it is.
+    /// If a client turns one page after the other, the range of pages to read at once: the missing ones, and a few that
+    /// it will want next. A cached neighbour of the missing pages shows that it does.
     fn turning(
         &self,
         full: &FullPages,
@@ -233,7 +232,7 @@ impl Pages {
         None
     }
 
-    /// Without counting it as a use.
+    /// Whether the page is cached. Does not count as a use.
     fn remembers(&self, customer: CustomerId, page: PageNumber) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.contains_key(&(customer, page)))
     }
@@ -268,14 +267,14 @@ impl Pages {
             Ok(page) => Found::Full(page),
             Err(_not_kept) => match asked {
                 Some(own) => own?,
-                // Another request asked, before this one did.
+                // Another request read the page, perhaps before this one began.
                 None => found(timing.database(fetch()).await?),
             },
         };
         Ok((found, timing))
     }
 
-    /// From memory alone.
+    /// Looks up the page in the cache alone.
     async fn remembered(
         &self,
         customer: CustomerId,
@@ -294,7 +293,7 @@ impl Pages {
         }
     }
 
-    /// Brings the gauges up to date.
+    /// Updates the gauges.
     pub async fn measure(&self) {
         if let Some(kept) = &self.kept {
             kept.run_pending_tasks().await;
@@ -304,6 +303,6 @@ impl Pages {
     }
 }
 
-/// Found, but not to be kept; or not found at all.
+/// The page was not found, is not full, or could not be read.
 #[derive(Debug)]
 struct NotKept;

@@ -1,5 +1,4 @@
-//! What every read has of its request, and leaves on its answer: its deadline, what the client
-//! already has, and what the database took.
+//! The state of a read request: its deadline, the tags that the client has, and the time spent in the database.
 
 use std::sync::Arc;
 
@@ -21,9 +20,9 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// One read, from its request to its answer.
 pub struct Reading {
-    /// By when its database commands must have ended.
+    /// The deadline of its database commands.
     pub deadline: Deadline,
-    /// The database's.
+    /// The epoch of the database.
     pub epoch: Epoch,
     known: IfNoneMatch,
     kept_by: KeptBy,
@@ -51,13 +50,13 @@ impl Reading {
         self.timing.database(work).await
     }
 
-    /// What the page cache found, whose time is added to this read's.
+    /// Takes what the page cache found, and adds its time to this read's.
     pub fn looked_up<T>(&mut self, (found, timing): (T, Timing)) -> T {
         self.timing.add(timing);
         found
     }
 
-    /// 304, when the client names the very tag: before it is known whether there is anything.
+    /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer.
     pub fn named(&self, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
         if self.known == IfNoneMatch::Nothing {
             return None;
@@ -66,7 +65,7 @@ impl Reading {
         self.known.known(&caching.tag).map(|tag| self.not_modified(&caching, tag))
     }
 
-    /// 304, when the client has what there is.
+    /// 304 if the client's copy is current.
     pub fn unchanged(&self, caching: &Caching) -> Option<Response> {
         self.known.met_by(&caching.tag).map(|tag| self.not_modified(caching, tag))
     }
@@ -75,20 +74,20 @@ impl Reading {
         self.headed(StatusCode::NOT_MODIFIED.into_response(), caching, tag)
     }
 
-    /// The answer, or 304 when the client has it.
+    /// The answer, or 304 if the client's copy is current.
     pub fn answer(self, caching: &Caching, body: impl IntoResponse) -> Response {
         let unchanged = self.unchanged(caching);
         unchanged.unwrap_or_else(|| self.headed(body.into_response(), caching, caching.tag.header()))
     }
 
-    /// The answer that changes with more than one history, and has no tag.
+    /// An answer without a tag, because it depends on more than one history.
     pub fn untagged(self, body: impl IntoResponse) -> Response {
         ([(SERVER_TIMING, self.timing.header())], body).into_response()
     }
 
     fn headed(&self, mut response: Response, caching: &Caching, tag: HeaderValue) -> Response {
         let headers = response.headers_mut();
-        // With those of the layers, so that the map need not grow again and again.
+        // Includes room for the headers of the layers, so that the map does not grow repeatedly.
         headers.reserve(12);
         headers.extend(caching.headers(tag, self.kept_by));
         headers.insert(SERVER_TIMING, self.timing.header());

@@ -1,4 +1,4 @@
-//! What a read took.
+//! The time that a read spends in the database, for `Server-Timing`.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use axum::http::HeaderValue;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timing {
     database: Duration,
-    /// `None` where no page was looked for.
+    /// `None` if no page was looked up.
     hit: Option<bool>,
 }
 
@@ -26,7 +26,7 @@ impl Timing {
         self.hit = Some(hit && self.hit.unwrap_or(true));
     }
 
-    /// Adds what a part of the read took.
+    /// Adds the time of a part of the read.
     pub fn add(&mut self, part: Self) {
         let Self { database, hit } = part;
         self.database += database;

@@ -8,52 +8,52 @@ use crate::http::history::trade::TradeView;
 use crate::http::links::Links;
 use crate::http::schemas::ordinal;
 
-/// A history as a whole.
+/// Summary of a history.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Customer)]
 pub struct CustomerView {
     #[schema(schema_with = ordinal)]
     pub customer_id: CustomerId,
-    /// How many trades the history holds.
+    /// Number of trades in the history.
     #[schema(minimum = 0)]
     pub total_trades: u64,
-    /// On how many pages.
+    /// Number of pages of the history.
     #[schema(minimum = 0)]
     pub total_pages: u64,
-    /// The trade of the lowest sequence number.
+    /// The trade with the lowest sequence number.
     pub first: Option<TradeView>,
-    /// The trade of the highest sequence number.
+    /// The trade with the highest sequence number.
     pub last: Option<TradeView>,
 }
 
-/// Some of the customers there are, ascending by id.
+/// Customers in ascending order of their ids.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CustomerListing)]
 pub struct CustomersView {
-    /// Those that are asked for.
+    /// At most `limit` customers.
     #[schema(max_items = 100)]
     pub items: Vec<CustomerTotalsView>,
     pub links: Links,
 }
 
-/// A customer, and how much there is of it.
+/// A customer and the totals of its history.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CustomerTotals)]
 pub struct CustomerTotalsView {
     #[schema(schema_with = ordinal)]
     customer_id: CustomerId,
-    /// How many trades the history holds.
+    /// Number of trades in the history.
     #[schema(minimum = 1)]
     total_trades: u64,
-    /// On how many pages.
+    /// Number of pages of the history.
     #[schema(minimum = 1)]
     total_pages: u64,
 }
 
 impl CustomerTotalsView {
-    /// Of one customer.
+    /// The totals of one customer.
     pub fn new(customer: CustomerId, totals: Totals) -> Self {
         Self { customer_id: customer, total_trades: totals.trades(), total_pages: totals.pages() }
     }

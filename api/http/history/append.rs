@@ -22,11 +22,11 @@ use crate::http::places::LongPlace;
 use crate::http::problem::{AppendProblems, Kind, Problem, Repeat};
 use view::AppendedView;
 
-/// What is appended.
+/// The body of an append.
 pub enum TradesBody {
     /// One trade, or an array of 1 to 1,000.
     Whole(Vec<TradeDraft>),
-    /// A trade a line, still to be read.
+    /// One trade a line, not read yet.
     Lines(Body),
 }
 
@@ -45,19 +45,19 @@ impl FromRequest<Arc<Api>> for TradesBody {
 
 /// Append trades
 ///
-/// Stores one trade, or an array of up to 1,000, at the end of the customer's history, in order. 201
-/// is sent once they are durable on a majority of the database's nodes. An array with one bad trade
-/// stores nothing.
+/// Stores one trade, or an array of up to 1,000, at the end of the customer's history, in order. The answer is 201 when
+/// the trades are durable on a majority of the database's nodes. If one trade of an array is invalid, nothing is
+/// stored.
 ///
-/// More are sent as `application/x-ndjson`, a trade a line: any number of lines, stored in their order as
-/// they come, whatever their neighbours are. 200 with a summary is sent when the body has ended; or, with
-/// `Accept: application/x-ndjson`, at once, with a line of outcome for each line as it is stored, which must
-/// be read while the lines are sent.
+/// An upload sends any number of trades as `application/x-ndjson`, one trade a line. Lines are stored in order as they
+/// arrive, and a refused line does not affect the others. The answer is 200 with a summary when the body has ended.
+/// With `Accept: application/x-ndjson` the answer begins at once, with one outcome for each line as it is stored; the
+/// client must read it while it sends.
 ///
-/// With an `Idempotency-Key` the request may be sent again, whatever came of it: the trades are stored
-/// once, and every answer says where the first request has stored them. A key belongs to one customer,
-/// and is remembered for a day after its last use, unless the server is told otherwise. Lines with a key
-/// that are sent again, from the first one on, continue where they ended: each is known by its number.
+/// With an `Idempotency-Key` the request may be repeated, whatever its outcome: the trades are stored once, and every
+/// answer says where they are stored. A key belongs to one customer. The server remembers it for a day after its last
+/// use, or as its operator has configured. An upload with a key that is sent again, from the first line on, continues
+/// where it ended: each line is identified by its number.
 #[utoipa::path(
     post,
     path = "/v1/customers/{customerId}/trades",
@@ -65,10 +65,10 @@ impl FromRequest<Arc<Api>> for TradesBody {
     tag = "Trades",
     params(
         CustomerParams,
-        ("Idempotency-Key" = Option<String>, Header, description = "A new name for each new request, 1 to 255 visible ASCII characters, such as a UUID; the same name for the same request sent again.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
     ),
     request_body(
-        description = "One trade, or an array of 1 to 1,000; or one JSON object a line, of at most 64 KiB, where blank lines are passed over.",
+        description = "One trade, or an array of 1 to 1,000; or one JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
         content(
             (NewTrades = "application/json", examples(
             ("one" = (summary = "One trade, now", value = json!({ "type": "buy", "ticker": "MDB", "qty": 419 }))),
@@ -82,10 +82,10 @@ impl FromRequest<Arc<Api>> for TradesBody {
     ),
     responses(
         (
-            status = 201, description = "Stored, durably.", body = AppendedView,
+            status = 201, description = "The trades are stored durably.", body = AppendedView,
             headers(
-                ("Location" = String, description = "Address of the first of the trades."),
-                ("Idempotency-Replayed" = Option<bool>, description = "`true` when an earlier request with the same key has stored all of the trades.")
+                ("Location" = String, description = "Address of the first trade."),
+                ("Idempotency-Replayed" = Option<bool>, description = "`true` if an earlier request with the same key stored all of the trades.")
             ),
             example = json!({
                 "customerId": 7, "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "totalTrades": 2, "totalPages": 1,
@@ -94,7 +94,7 @@ impl FromRequest<Arc<Api>> for TradesBody {
         ),
         (
             status = 200,
-            description = "Of an upload. As JSON: all lines have come to an end; those that are not in `problems` are stored, durably. As NDJSON: a line of outcome for each line, in order, as it is stored; where the last has no `line`, it ended early, and that line says why.",
+            description = "The answer to an upload. As JSON: a summary, when every line is stored durably or refused. As NDJSON: one outcome for each line, in order, as it is stored. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
             content(
                 (UploadedView = "application/json", example = json!({ "customerId": 7, "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "stored": 2, "refused": 0, "problems": [] })),
                 (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "seq": 1 }))

@@ -1,10 +1,10 @@
-//! A history as a file, of any length in little memory.
+//! Exports of histories of any length, in bounded memory.
 //!
-//! The body is made as the client reads it: the next batch is asked of the database when the last one has
-//! gone out. A client that stops reading stops that, too. Its connection cuts it off when it reads more slowly than
-//! a client must ([`crate::server`]), so that it does not keep its place. The deadline of other requests is met by the head of the answer, and does not
-//! touch the body. A body that cannot go on ends its connection without the end that chunked coding has:
-//! what came is incomplete, and every client can tell, because clients of HTTP/1.0 are refused ([`accept`]).
+//! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
+//! If the client stops reading, the database reads stop too. A client that reads too slowly is disconnected
+//! ([`crate::server`]), so that its place becomes free. The request's deadline applies to the head of the answer, not
+//! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
+//! such a body is incomplete, because clients of HTTP/1.0 are refused ([`accept`]).
 
 mod params;
 
@@ -33,7 +33,7 @@ use params::ExportParams;
 
 const CSV: &str = "text/csv";
 
-/// A row of NDJSON: a trade, and whose it is.
+/// A row of NDJSON: a trade and its customer.
 #[derive(ToSchema)]
 #[schema(as = ExportedTrade)]
 #[expect(dead_code, reason = "documents what `export::Format` writes; a test compares the two")]
@@ -47,10 +47,10 @@ pub struct ExportedTradeView {
 
 /// Export a history
 ///
-/// All its trades, or those behind `after`, or of a span of time, in order of `seq`: one JSON object a line,
-/// or CSV, as `pagebucket import` takes them. What it held at the beginning is exported; what is
-/// appended meanwhile is not. An unknown customer has no rows. When the export cannot go on, the connection is
-/// closed before the end of the body: go on with `after` the last whole row. Needs HTTP/1.1 or later.
+/// Returns the trades of a history in order of `seq`: all of them, those after a sequence number, or those of a span of
+/// time. The format is one JSON object a line, or CSV; `pagebucket import` reads both. Trades that are appended after
+/// the export began are not in it. An unknown customer has no rows. If the export fails, the connection is closed
+/// before the end of the body: continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
 #[utoipa::path(
     get,
     path = "/v1/customers/{customerId}/trades/export",
@@ -82,7 +82,7 @@ pub async fn export(
     let format = format.or_else(|| preferred(&headers)).ok_or_else(|| {
         Problem::new(
             Kind::NotAcceptable,
-            "The answer is `application/x-ndjson` or `text/csv`; `Accept` excludes both, and `format` names none.",
+            "The answer is `application/x-ndjson` or `text/csv`. `Accept` excludes both, and there is no `format`.",
         )
     })?;
     let place = api.exports.take()?;
@@ -104,20 +104,20 @@ fn preferred(headers: &HeaderMap) -> Option<Format> {
         .map(|media| if media == CSV { Format::Csv } else { Format::Ndjson })
 }
 
-/// What is left of an export.
+/// The rows that are not sent yet.
 struct Rows {
     customer: CustomerId,
     format: Format,
     export: Export,
-    /// Whether the header is out.
+    /// Whether the header has been sent.
     begun: bool,
     outcome: Outcome,
     _place: Place,
 }
 
-/// Why a body ends before its end. Says nothing: it is for the connection alone.
+/// Ends a body early. Only the connection sees it.
 #[derive(Debug, thiserror::Error)]
-#[error("the export cannot go on")]
+#[error("the export failed")]
 struct BrokenOff;
 
 impl Rows {
@@ -126,7 +126,7 @@ impl Rows {
             Ok(trades) => trades,
             Err(error) => {
                 let (customer, after) = (self.customer.get(), self.export.position().get());
-                tracing::error!(customer, after, %error, "an export broke off");
+                tracing::error!(customer, after, %error, "an export failed");
                 self.outcome.0 = "failed";
                 return Err(BrokenOff);
             }
@@ -148,7 +148,7 @@ impl Rows {
     }
 }
 
-/// Counted when it is dropped, because a client may hang up without a word.
+/// Counts an export when it is dropped, because a client may disconnect at any time.
 struct Outcome(&'static str);
 
 impl Drop for Outcome {

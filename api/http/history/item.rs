@@ -43,7 +43,7 @@ impl IntoParams for TradeParams {
 
 /// Read one trade
 ///
-/// By its sequence number, which is its permanent address.
+/// Returns the trade with this sequence number, which is its permanent address.
 #[utoipa::path(
     get,
     path = "/v1/customers/{customerId}/trades/{seq}",
@@ -54,16 +54,16 @@ impl IntoParams for TradeParams {
         (
             status = 200, description = "The trade.", body = PlacedTradeView,
             headers(
-                ("ETag" = String, description = "On a full page, the same for ever."),
-                ("Cache-Control" = String, description = "On a full page, `immutable`."),
-                ("Server-Timing" = String, description = "`db`: milliseconds at the database. `cache`: whether its page was in memory."),
+                ("ETag" = String, description = "Never changes if the trade is on a full page."),
+                ("Cache-Control" = String, description = "`immutable` if the trade is on a full page, otherwise `no-cache`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
             ),
             example = json!({
                 "page": 1, "seq": 1, "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54",
                 "date": "2004-01-09T00:00:00.000Z"
             })
         ),
-        (status = 304, description = "`If-None-Match` names what there is."),
+        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         TradeProblems,
     ),
 )]

@@ -1,4 +1,4 @@
-//! Turning the pages of a history, and windows on it.
+//! Listing a history: pages, windows, and spans of time.
 
 mod params;
 mod snapshot;
@@ -25,11 +25,11 @@ use view::ListingView;
 
 /// List trades: a page, a window, or a span of time
 ///
-/// Any page of a history; or, with `after`, `before` or `limit`, the trades nearest a cursor, whatever
-/// pages they are on: both with exact totals. The links to the next and previous windows name the moment of
-/// these totals (`asOf`): a walk along them is through the history as it was when it began, as far as
-/// pages were full by then, and such windows never change. With `from` or `to` only those of a span of time, and
-/// without totals. Always with links to what is around. An unknown customer has an empty first page.
+/// Returns a page of a history; or, with `after`, `before` or `limit`, a window: the trades nearest a cursor, whatever
+/// pages they are on. Both have exact totals, and links to their neighbours. The `next` and `prev` links of a window
+/// name the moment of its totals (`asOf`). A client that follows them sees the history as it was when the walk began,
+/// as far as pages were full then; such windows never change. With `from` or `to`, the answer has only trades of that
+/// span of time, and no totals. An unknown customer has an empty first page.
 #[utoipa::path(
     get,
     path = "/v1/customers/{customerId}/trades",
@@ -38,12 +38,12 @@ use view::ListingView;
     params(ListParams),
     responses(
         (
-            status = 200, description = "The page, or the window.", body = ListingView,
+            status = 200, description = "The page or window.", body = ListingView,
             headers(
-                ("Link" = String, description = "The links of the body but `newer`, as RFC 8288 has it."),
-                ("ETag" = String, description = "Changes when the history grows; of a window in full pages with `asOf`, never."),
-                ("Cache-Control" = String, description = "Of a window in full pages with `asOf`, `immutable`."),
-                ("Server-Timing" = String, description = "`db`: milliseconds at the database. `cache`: whether all full pages were in memory."),
+                ("Link" = String, description = "The links of the body except `newer` (RFC 8288)."),
+                ("ETag" = String, description = "Changes when the history grows. Never changes for a window of full pages with `asOf`."),
+                ("Cache-Control" = String, description = "`immutable` for a window of full pages with `asOf`, otherwise `no-cache`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory."),
             ),
             example = json!({
                 "customerId": 7, "order": "asc", "page": 1, "full": false, "totalTrades": 1, "totalPages": 1,
@@ -54,7 +54,7 @@ use view::ListingView;
                 }
             })
         ),
-        (status = 304, description = "`If-None-Match` names what there is."),
+        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         PageProblems,
     ),
 )]
@@ -68,7 +68,7 @@ pub async fn list(
     let mut addresses = Addresses { own: &uri, customer, order: given, dates: None };
     let view = |items, links| ListingView::new(customer, order, items, links);
     let snapshot = Snapshot::of(&selection);
-    // A client that names a snapshot's tag has seen it: nothing need be looked up.
+    // A client with the tag of a snapshot has seen it: no look-up is needed.
     if let Some(snapshot) = snapshot
         && let Some(unchanged) = reading.named(|epoch| snapshot.caching(epoch, customer))
     {
@@ -123,7 +123,7 @@ fn answer(reading: Reading, caching: &Caching, view: ListingView) -> Response {
     reading.answer(caching, (headers, Json(view)))
 }
 
-/// The trades of a span of time nearest a cursor. One more than asked for tells whether there are more.
+/// The trades of a span of time nearest a cursor. Reads one more than the limit, to know whether there are more.
 async fn dated(
     history: &History,
     dates: DateRange,

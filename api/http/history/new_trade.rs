@@ -7,7 +7,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::http::schemas::{new_date, ordinal, price, side, ticker};
 
-/// The most trades in one request, uploads aside.
+/// Most trades in one request, uploads aside.
 pub const MOST_TRADES: usize = 1000;
 
 /// A trade as a client sends it.
@@ -33,7 +33,7 @@ impl PartialSchema for NewTrade {
     }
 }
 
-/// A trade as a client sends it among those of others.
+/// A trade with its customer, as a client sends it in an upload to many histories.
 pub struct NewTradeLine;
 
 impl ToSchema for NewTradeLine {}
@@ -43,7 +43,7 @@ impl PartialSchema for NewTradeLine {
         let mut schema = NewTrade::schema();
         if let RefOr::T(Schema::Object(object)) = &mut schema {
             object.description =
-                Some("A trade to append, and to whose history: a line of an upload.".to_owned());
+                Some("A trade to append, and its customer: one line of an upload.".to_owned());
             object.properties.insert("customerId".to_owned(), ordinal());
             object.required.push("customerId".to_owned());
             object.examples = vec![
@@ -67,7 +67,7 @@ impl PartialSchema for NewTrades {
     fn schema() -> RefOr<Schema> {
         let trade = || Ref::from_schema_name(NewTrade::name());
         OneOfBuilder::new()
-            .description(Some("One trade, or an array of 1 to 1,000, which are appended in their order."))
+            .description(Some("One trade, or an array of 1 to 1,000, appended in their order."))
             .item(trade())
             .item(ArrayBuilder::new().items(trade()).min_items(Some(1)).max_items(Some(MOST_TRADES)))
             .into()

@@ -38,14 +38,14 @@ impl<S: Send + Sync> FromRequestParts<S> for PageParams {
 
 impl IntoParams for PageParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![customer_parameter(), in_path("page", "Permanent ordinal of the page, from 1.", 1)]
+        vec![customer_parameter(), in_path("page", "Permanent number of the page, from 1.", 1)]
     }
 }
 
 /// Read a page as it is stored
 ///
-/// The bucket itself: no totals, no links. `full` says that it is final: then it may be kept for ever, as
-/// `Cache-Control` says, too.
+/// Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept forever, as
+/// `Cache-Control` says.
 #[utoipa::path(
     get,
     path = "/v1/customers/{customerId}/trades/pages/{page}",
@@ -56,16 +56,16 @@ impl IntoParams for PageParams {
         (
             status = 200, description = "The page.", body = TradePage,
             headers(
-                ("ETag" = String, description = "Of a full page, the same for ever."),
-                ("Cache-Control" = String, description = "Of a full page, `immutable`."),
-                ("Server-Timing" = String, description = "`db`: milliseconds at the database. `cache`: whether it was in memory."),
+                ("ETag" = String, description = "Never changes if the page is full."),
+                ("Cache-Control" = String, description = "`immutable` if the page is full, otherwise `no-cache`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
             ),
             example = json!({
                 "customerId": 7, "page": 1, "full": false, "firstSeq": 1, "count": 1,
                 "items": [{ "seq": 1, "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54", "date": "2004-01-09T00:00:00.000Z" }]
             })
         ),
-        (status = 304, description = "`If-None-Match` names what there is."),
+        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         PageProblems,
     ),
 )]
@@ -74,7 +74,7 @@ pub async fn page(
     PageParams { customer, page }: PageParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    // A client that names the tag of a full page has seen it full: nothing need be looked up.
+    // A client with the tag of a full page has seen it full: no look-up is needed.
     if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, customer, page)) {
         return Ok(unchanged);
     }

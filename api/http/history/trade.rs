@@ -12,7 +12,7 @@ use crate::store::history::Bucket;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Trade)]
 pub struct TradeView {
-    /// Its permanent address in the history.
+    /// Sequence number: the trade's permanent address in its history.
     #[schema(schema_with = ordinal)]
     seq: Seq,
     #[serde(rename = "type")]
@@ -36,13 +36,13 @@ impl TradeView {
         Self { seq, side, ticker, qty, price, date }
     }
 
-    /// Its address.
+    /// Its sequence number.
     pub fn seq(&self) -> Seq {
         self.seq
     }
 }
 
-/// A stored trade, and the page that it is on.
+/// A stored trade and the number of its page.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PlacedTrade)]
 pub struct PlacedTradeView {
@@ -59,7 +59,7 @@ impl PlacedTradeView {
     }
 }
 
-/// A page itself: the bucket as it is stored.
+/// A page as it is stored: a bucket.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TradePage {
@@ -67,12 +67,12 @@ pub struct TradePage {
     customer_id: CustomerId,
     #[schema(schema_with = ordinal)]
     page: PageNumber,
-    /// Whether it is final: a full page never changes.
+    /// Whether the page is full. A full page never changes.
     full: bool,
-    /// Address of its first trade.
+    /// Sequence number of the first trade.
     #[schema(schema_with = ordinal)]
     first_seq: Seq,
-    /// How many trades it holds.
+    /// Number of trades on the page.
     #[schema(minimum = 1, maximum = 10)]
     count: usize,
     /// In order of arrival.
@@ -96,7 +96,7 @@ impl TradePage {
     /// Its JSON.
     pub fn json(&self) -> Bytes {
         let json = serde_json::to_vec(self).expect("a page holds only texts and numbers");
-        // Without room to grow, because it may be kept.
+        // Without spare capacity, because the page cache may keep it.
         json.into_boxed_slice().into()
     }
 }

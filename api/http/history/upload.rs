@@ -1,19 +1,18 @@
-//! Uploads: a trade a line, any number of lines, committed as they come.
+//! Uploads: one trade a line, any number of lines, stored as they arrive.
 //!
-//! The body is read by a task of its own ([`read`]), which hands parsed lines to the engine
-//! ([`crate::ingest`]) no faster than it takes them, so that memory is bounded and a slow database slows
-//! the client. The engine goes on when the client has hung up, with what was read: a trade that was
-//! sent whole is stored or its outcome told to the log.
+//! A task of its own reads the body ([`read`]), and hands parsed lines to the engine ([`crate::ingest`]) no faster than
+//! the engine takes them. Memory is therefore bounded, and a slow database slows the client. If the client disconnects,
+//! the engine continues with what was read: every complete line is stored, or its outcome is logged.
 //!
-//! An upload has no deadline as a whole. What bounds it: the body must come at a least pace ([`read`]), each
-//! piece of the answer must be taken in time, the database may be away for [`PATIENCE`], and when the
-//! service stops no more is read or sent, so that it ends before the drain does.
+//! An upload has no deadline as a whole. Its bounds are: the body must keep a minimum pace ([`read`]); the client must
+//! read each piece of the answer in time; the database may be away for [`PATIENCE`]. When the service stops, no more is
+//! read or sent, so that the upload ends before the drain does.
 //!
 //! Uploads have places of their own (`--max-uploads`), so that they never keep other requests out
-//! ([`crate::http::middleware::admission`]), and one budget for the memory that they hold together ([`quota`]).
+//! ([`crate::http::middleware::admission`]). They share one memory budget ([`quota`]).
 //!
-//! It ends with the truth. Every line is stored, refused, unknown or not stored, and the answer says
-//! which ([`ending`]): as one summary, or line by line ([`outcomes`]).
+//! The answer accounts for every line: stored, refused, unknown or not stored ([`ending`]). It is one summary, or one
+//! outcome a line ([`outcomes`]).
 
 mod ending;
 mod measured;
@@ -58,29 +57,28 @@ use read::{BadLine, Reader};
 use summary::Summary;
 pub use views::{ManyUploadedView, OutcomeView, UploadedView};
 
-/// How long the database may be away, with nothing of a batch stored all the while: longer than an
-/// election takes.
+/// How long the database may be away, without any progress on a batch: longer than an election takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// When an upload has ended before its body, the rest of the body is read and dropped for this time: many
-/// clients read no answer before they have sent all. A client has as long to take the end of its answer.
+/// When an upload ends before its body, the rest of the body is read and dropped for this long, because many clients
+/// read no answer before they have sent everything. A client has as long to read the end of its answer.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// When the service stops, what was read is sent for this time.
+/// When the service stops, lines that were read are still sent for this long.
 const STOPPING: Duration = Duration::from_secs(1);
 
-// An upload that is stopped ends before the drain does, which is some seconds longer than a request: after its
-// last command, and a client that neither takes the answer nor ends its body.
+// A stopped upload ends before the drain does, which lasts some seconds longer than a request: even after a last
+// command, and with a client that neither reads the answer nor ends its body.
 const _: () =
     assert!(STOPPING.as_secs() + store::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2);
 
-/// Lines that wait, with one history: two batches, as only one can be under way.
+/// Lines that may wait in an upload to one history: two batches, because only one can be under way.
 const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
 
-/// Customers told apart in a summary, at 15 bytes each.
+/// Most customers that a summary counts, at 15 bytes each.
 const MOST_CUSTOMERS: usize = 10_000;
 
-/// A trade a line, still to be read.
+/// One trade a line, not read yet.
 pub struct LinesBody(Body);
 
 impl FromRequest<Arc<Api>> for LinesBody {
@@ -95,7 +93,7 @@ impl FromRequest<Arc<Api>> for LinesBody {
 /// An upload that is about to begin.
 pub struct Upload {
     pub api: Arc<Api>,
-    /// Whose history it is; `None` where each line says.
+    /// The customer; `None` if each line names one.
     pub customer: Option<CustomerId>,
     pub key: Option<IdempotencyKey>,
     pub headers: HeaderMap,
@@ -106,28 +104,28 @@ pub struct Upload {
 
 /// Append trades of many customers
 ///
-/// Takes a trade a line, each with its `customerId`, and stores each customer's at the end of that
-/// customer's history, in their order, as they come. As an upload to one history it has any length and no
-/// deadline, and is answered by one summary, or with `Accept: application/x-ndjson` by a line of outcome
-/// for each line. With an `Idempotency-Key` it may be sent again, whatever came of it, and continues: the
-/// key is each customer's own. The summary counts up to 10,000 customers; `moreCustomers` says that there are more.
+/// Stores one trade a line, each with its `customerId`, at the end of the history of its customer. The trades of each
+/// customer are stored in order as they arrive. Like an upload to one history, the body may have any length and has no
+/// deadline. The answer is one summary, or with `Accept: application/x-ndjson` one outcome for each line. With an
+/// `Idempotency-Key` the upload may be repeated, whatever its outcome, and continues where it ended; each customer has
+/// keys of its own. The summary counts up to 10,000 customers; `moreCustomers` says that there are more.
 #[utoipa::path(
     post,
     path = "/v1/trades",
     operation_id = "uploadTrades",
     tag = "Trades",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "A new name for each new upload, 1 to 255 visible ASCII characters, such as a UUID; the same name for the same lines sent again.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A unique key for the upload, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the same lines has the same key.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
     ),
     request_body(
         content = NewTradeLine, content_type = "application/x-ndjson",
-        description = "One JSON object a line, of at most 64 KiB. Blank lines are passed over.",
+        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
         example = json!({ "customerId": 7, "type": "buy", "ticker": "MDB", "qty": 419 })
     ),
     responses(
         (
             status = 200,
-            description = "As JSON: all lines have come to an end; those that are not in `problems` are stored, durably. As NDJSON: a line of outcome for each line, in order, as it is stored; where the last has no `line`, it ended early, and that line says why.",
+            description = "As JSON: a summary, when every line is stored durably or refused. As NDJSON: one outcome for each line, in order, as it is stored. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
             content(
                 (ManyUploadedView = "application/json", example = json!({ "stored": 2, "refused": 0, "problems": [], "customers": 2 })),
                 (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "customerId": 7, "seq": 1 }))
@@ -147,17 +145,17 @@ pub async fn append_many(
 }
 
 impl Upload {
-    /// Stores what comes, and answers.
+    /// Stores the lines, and answers.
     pub async fn answer(self) -> Response {
         if accept::takes_lines(&self.headers) {
             return self.by_lines();
         }
-        // A task, because a client that hangs up would cut it off.
+        // A task, because the handler is cancelled when its client disconnects.
         let stored = tokio::spawn(async move {
             let (customer, mut summary) = (self.customer, Summary::default());
             let (report, rest) = self.store(&mut summary).await;
             rest.linger().await;
-            // Logged here: when the client has hung up, the problem is not rendered.
+            // Logged here, because the problem is not rendered if the client has disconnected.
             ending::of(report, summary, customer).map_err(Problem::logged)
         });
         match stored.await {
@@ -167,7 +165,7 @@ impl Upload {
         }
     }
 
-    /// Answers at once, and goes on.
+    /// Answers at once, and stores the lines meanwhile.
     fn by_lines(self) -> Response {
         let (send, receive) = mpsc::channel::<Bytes>(1);
         tokio::spawn(async move {
@@ -176,7 +174,7 @@ impl Upload {
             let (report, rest) = self.store(&mut outcomes).await;
             let ended = ending::of(report, Summary::default(), customer);
             let whole = outcomes.finish(ended.err().map(Problem::logged), LINGER).await;
-            // The answer's end would end the connection.
+            // The end of the answer would end the connection.
             rest.linger().await;
             if whole {
                 outcomes.end().await;
@@ -193,7 +191,7 @@ impl Upload {
         let mut response = Body::from_stream(lines).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON));
         response.extensions_mut().insert(StillRead);
-        // A compressor keeps lines back until it has enough of them.
+        // A compressor would hold lines back until it has enough of them.
         response.extensions_mut().insert(Whole);
         response
     }
@@ -201,7 +199,7 @@ impl Upload {
     async fn store(self, watch: &mut (impl Watch<BadLine> + Send)) -> (Report, Rest) {
         let Self { api, customer, key, headers: _, place, body } = self;
         let began = api.clock.now();
-        // The record of a key gives one date to all lines without one, in every attempt.
+        // With a key, its record dates all undated lines, the same way in every attempt.
         let clock = key.is_none().then(|| api.clock.clone());
         let to = Destination { trades: api.store.trades().clone(), key, began };
         let many = customer.is_none();
@@ -214,7 +212,7 @@ impl Upload {
         let ready = api.ready.clone();
         let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
             ready.ended().await;
-            // No more is read; and soon no more is sent.
+            // Reading stops now, and sending soon after.
             let _ = stop.send(()).await;
             tokio::time::sleep(STOPPING).await;
             let _ = stop.send(()).await;
@@ -227,14 +225,14 @@ impl Upload {
     }
 }
 
-/// What is left of a body.
+/// The rest of a body.
 struct Rest {
     reading: JoinHandle<Option<Body>>,
     _place: Option<Extension<LongPlace>>,
 }
 
 impl Rest {
-    /// Reads and drops it, while there is time.
+    /// Reads and drops the rest, for [`LINGER`] at most.
     async fn linger(self) {
         let rest = async {
             if let Ok(Some(mut body)) = self.reading.await {

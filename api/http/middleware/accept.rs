@@ -17,15 +17,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use crate::http::body::NDJSON;
 use crate::http::problem::{Kind, Problem};
 
-/// Refuses clients of HTTP/1.0 where the answer is streamed, clients that exclude JSON where it is not, and clients
-/// that exclude all the encodings that are made here. The handler of a streamed answer looks at `Accept` itself.
+/// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude JSON if it is not, and clients that
+/// exclude every encoding that the server can send. The handler of a streamed answer checks `Accept` itself.
 ///
 /// # Errors
-/// The client can not take the answer.
+/// The client cannot take the answer.
 pub fn takes_answer(request: &Request, streamed: bool) -> Result<(), Problem> {
     let refuse = |detail: &str| Err(Problem::new(Kind::NotAcceptable, detail));
     if streamed && request.version() < Version::HTTP_11 {
-        let why = "This answer is streamed, which takes HTTP/1.1 or later; the request, or a proxy on its way, speaks HTTP/1.0. Nothing was done.";
+        let why = "This answer is streamed, and needs HTTP/1.1 or later. The request, or a proxy, speaks HTTP/1.0. Nothing was done.";
         return Err(Problem::new(Kind::HttpVersionNotSupported, why));
     }
     let headers = request.headers();
@@ -34,20 +34,20 @@ pub fn takes_answer(request: &Request, streamed: bool) -> Result<(), Problem> {
     }
     if !takes_encoding(headers) {
         return refuse(
-            "The answer is sent as it is, or as `gzip` or `zstd`; `Accept-Encoding` excludes all three.",
+            "The answer is sent uncompressed, or as `gzip` or `zstd`. `Accept-Encoding` excludes all three.",
         );
     }
     Ok(())
 }
 
-/// Whether it takes the answer of all routes but one.
+/// Whether the client accepts JSON.
 fn takes_json(headers: &HeaderMap) -> bool {
     preferred(headers, &["application/json"]).is_some()
 }
 
-/// Which of these media types the client would rather have, each by the weight of the media range that is as
-/// exact as any (RFC 9110, 12.5.1), of equals the first one. None with a weight of 0 is taken. A header
-/// without one well-formed range excludes nothing.
+/// The offered media type that the client prefers; of equals, the first one. Each has the weight of the most specific
+/// media range that matches it (RFC 9110, 12.5.1), and 0 excludes it. A header without a well-formed range excludes
+/// nothing.
 pub fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
     let ranges: Vec<_> = listed(headers, header::ACCEPT).filter(|(range, _)| range.contains('/')).collect();
     let named = |named: &str| {
@@ -61,28 +61,28 @@ pub fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str
         exactest.unwrap_or(if ranges.is_empty() { 1.0 } else { 0.0 })
     };
     let weighed = offered.iter().map(|media| (*media, weight(media))).filter(|(_, weight)| *weight > 0.0);
-    // The last of equals would be the greatest: backwards that is the first one.
+    // `max_by` returns the last of equals: in reverse order, that is the first.
     weighed.rev().max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(media, _)| media)
 }
 
-/// Whether it names a JSON text a line, so that an upload is answered line by line.
+/// Whether `Accept` names NDJSON, so that an upload is answered line by line.
 pub fn takes_lines(headers: &HeaderMap) -> bool {
     listed(headers, header::ACCEPT).any(|(range, weight)| weight > 0.0 && range.eq_ignore_ascii_case(NDJSON))
 }
 
-/// Whether it takes the bytes as they are, or compressed in a way that they are compressed here.
+/// Whether the client accepts the answer uncompressed, or in an encoding that the server can send.
 fn takes_encoding(headers: &HeaderMap) -> bool {
     weight_of_coding(headers, "identity").unwrap_or(1.0) > 0.0
         || ["gzip", "zstd"].iter().any(|coding| weight_of_coding(headers, coding).unwrap_or(0.0) > 0.0)
 }
 
-/// Whether it takes gzip, and would not rather have the bytes as they are.
+/// Whether the client accepts gzip, and does not prefer the uncompressed answer.
 pub fn prefers_gzip(headers: &HeaderMap) -> bool {
     let gzip = weight_of_coding(headers, "gzip").unwrap_or(0.0);
     gzip > 0.0 && gzip >= weight_of_coding(headers, "identity").unwrap_or(0.0)
 }
 
-/// The weight that the client gives a content coding, by its name or with all others; `None` where it says nothing.
+/// The weight that the client gives a content coding, by its name or by `*`; `None` if it gives none.
 fn weight_of_coding(headers: &HeaderMap, coding: &str) -> Option<f32> {
     let named = |named: &str| {
         listed(headers, header::ACCEPT_ENCODING)
@@ -92,8 +92,7 @@ fn weight_of_coding(headers: &HeaderMap, coding: &str) -> Option<f32> {
     named(coding).or_else(|| named("*"))
 }
 
-/// The elements of a header, each without its parameters, and its weight. One that is none is taken
-/// for 1.
+/// The elements of a header without their parameters, each with its weight. A malformed weight counts as 1.
 fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = (&str, f32)> {
     let lines = headers.get_all(name).into_iter().filter_map(|line: &HeaderValue| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).filter_map(|element| {

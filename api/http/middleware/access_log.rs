@@ -8,7 +8,7 @@ use tracing::Span;
 
 use super::request_id::RequestId;
 
-/// What the log says of a request, before its answer is known.
+/// What the log says of a request, except its answer.
 pub struct Line {
     id: RequestId,
     method: Method,
@@ -16,12 +16,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// Before the request is answered.
+    /// The line of a request that is not answered yet.
     pub fn of(id: RequestId, request: &Request) -> Self {
         Self { id, method: request.method().clone(), uri: request.uri().clone() }
     }
 
-    /// Around all that is done for the request.
+    /// The span of everything that is done for the request.
     pub fn span(&self) -> Span {
         tracing::info_span!("request", id = self.id.as_str())
     }

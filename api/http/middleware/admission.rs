@@ -1,9 +1,9 @@
-//! Which requests under `/v1` are let in, and until when: how many at once, what their clients take, and how long. The
+//! Admission of requests under `/v1`: how many at once, what their clients accept, and how long they may take. The
 //! [`Policy`] of each route decides.
 //!
-//! Uploads have places of their own: however many there are and however slow their clients, they keep no other
-//! requests out. (An export has one of `--max-requests` until its answer begins, and one of
-//! `--max-exports` until it ends.)
+//! Uploads have places of their own. However many there are, and however slow their clients are, they keep no other
+//! requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
+//! ends.)
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -50,7 +50,7 @@ impl Policy {
     }
 }
 
-/// Answers 503 at once when as many requests are under way as may be.
+/// Answers 503 at once if the limit of concurrent requests is reached.
 pub async fn under_way(State(places): State<Places>, request: Request, next: Next) -> Response {
     match places.take() {
         Ok(_place) => next.run(request).await,
@@ -58,9 +58,9 @@ pub async fn under_way(State(places): State<Places>, request: Request, next: Nex
     }
 }
 
-/// Lets requests in. Answers 503 at once when the service is stopping (requests that came before go
-/// on) or has no place left, and 406 or 505 to clients that cannot take the answer. Gives every
-/// request its deadline: handlers pass it to the store, which keeps it.
+/// Admits requests. Answers 503 at once if the service is stopping (earlier requests continue) or has no free place,
+/// and 406 or 505 if the client cannot take the answer. Gives every request its deadline, which handlers pass to the
+/// store.
 #[derive(Clone)]
 pub struct Admission {
     pub ready: Ready,
@@ -70,7 +70,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Puts itself around routes with this policy.
+    /// Puts the layer around routes with this policy.
     pub fn around<S: Clone + Send + Sync + 'static>(
         &self,
         (schemas, paths, routes): UtoipaMethodRouter<S>,
@@ -109,7 +109,7 @@ impl<S> Layer<S> for AdmissionLayer {
     }
 }
 
-/// The layer, around something.
+/// The service of [`AdmissionLayer`].
 #[derive(Clone)]
 pub struct Admitted<S> {
     layer: AdmissionLayer,
@@ -145,7 +145,7 @@ where
         Box::pin(async move {
             let _place = place;
             let mut answer = pin!(answer);
-            // Most answers out of memory are there at once: they need no timer.
+            // Most answers from memory are ready at once, and need no timer.
             if let Poll::Ready(at_once) = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await
             {
                 return at_once;
@@ -153,7 +153,7 @@ where
             match tokio::time::timeout(REQUEST, answer).await {
                 Ok(answer) => answer,
                 Err(_elapsed) => {
-                    let late = "The request took longer than a request may.";
+                    let late = "The request took longer than the time limit.";
                     Ok(Problem::new(Kind::TimedOut, late).into_response())
                 }
             }

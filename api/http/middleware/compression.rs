@@ -1,4 +1,4 @@
-//! Answers are compressed on their way out, unless they say that they must not be.
+//! Compresses answers, except those that are marked as [`Whole`].
 
 use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use tower_http::compression::CompressionLayer;

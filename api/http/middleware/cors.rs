@@ -1,21 +1,22 @@
-//! Which pages may call the API.
+//! CORS: which origins may call the API from a browser.
 
 use std::time::Duration;
 
 use axum::http::{HeaderValue, Method, header, request::Parts};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use super::hosts::LOOPBACK;
 use super::request_id;
 use crate::http::idempotency;
 
-/// Whose pages may call.
+/// The origins that may call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origins {
-    /// Everybody's.
+    /// All origins.
     pub any: bool,
-    /// Those of `localhost`, `127.0.0.1` and `[::1]`, with any port.
+    /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
     pub localhost: bool,
-    /// Those of these origins, as a browser sends them.
+    /// These origins, as a browser sends them.
     pub exactly: Vec<String>,
 }
 
@@ -31,7 +32,7 @@ impl Origins {
 fn is_localhost(origin: &str) -> bool {
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     host.is_some_and(|host| {
-        ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| {
+        LOOPBACK.iter().any(|name| {
             host.strip_prefix(name).is_some_and(|rest| {
                 rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
             })
@@ -39,7 +40,7 @@ fn is_localhost(origin: &str) -> bool {
     })
 }
 
-/// The layer that lets pages of these origins call.
+/// The layer that allows calls from these origins.
 pub fn layer(origins: Origins) -> CorsLayer {
     let allow = move |origin: &HeaderValue, _: &Parts| origins.allow(origin);
     CorsLayer::new()

@@ -1,7 +1,7 @@
-//! What a handler leaves of a body is read and dropped before the answer is sent.
+//! Reads and drops what a handler leaves of a body, before the answer is sent.
 //!
-//! A connection that is closed while its client is still sending is reset, and the client learns of
-//! a broken pipe instead of the 413 or 415 that was meant for it.
+//! If a connection is closed while its client is still sending, it is reset, and the client sees a broken pipe instead
+//! of the 413 or 415.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,14 +16,14 @@ use tokio::time::Instant;
 
 use crate::http::api::Limits;
 
-/// On an answer that goes on reading the body itself.
+/// Marks an answer that continues to read the body.
 #[derive(Debug, Clone, Copy)]
 pub struct StillRead;
 
-/// At most this many times the longest body is read and dropped; a client that sends more is cut off.
+/// Most bytes that are read and dropped, as a multiple of the longest body. A client that sends more is cut off.
 const MOST: usize = 16;
 
-/// The request, and what its handler will have left of its body, if it has one.
+/// The request, and a handle to what its handler will leave of its body, if it has one.
 pub fn rest(request: Request, limits: Limits) -> (Request, Option<Rest>) {
     // A client that waits for "100 Continue" has not begun, and reading the body would ask it to.
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
@@ -46,7 +46,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Late or not, the answer is the same.
+    /// Reads and drops the rest until the deadline, or as long as it is short enough.
     pub async fn read_and_dropped(mut self) {
         let rest = async {
             let mut left = self.most;

@@ -26,14 +26,14 @@ use tower_service::Service;
 use crate::http::problem::{Kind, Problem};
 
 /// What this machine calls itself.
-const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Which hosts a request may name.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts(Option<Arc<[String]>>);
 
 impl Hosts {
-    /// Any.
+    /// Any host.
     pub fn any() -> Self {
         Self::default()
     }
@@ -84,7 +84,7 @@ impl<S> Layer<S> for Hosts {
     }
 }
 
-/// The layer, around something.
+/// The service of [`Hosts`].
 #[derive(Clone)]
 pub struct Guarded<S> {
     hosts: Hosts,
@@ -107,8 +107,7 @@ where
         if self.hosts.allow(&request) {
             return Either::Left(self.inner.call(request));
         }
-        let why =
-            "This server does not answer for the host that the request names; `--allowed-hosts` adds hosts.";
+        let why = "This server does not answer for the host of the request. `--allowed-hosts` adds hosts.";
         Either::Right(ready(Ok(Problem::new(Kind::MisdirectedRequest, why).into_response())))
     }
 }

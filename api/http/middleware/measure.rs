@@ -1,4 +1,4 @@
-//! Requests are counted and timed, by method, route and status.
+//! Counts and times requests, by method, route and status.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -10,15 +10,15 @@ use axum::http::{Method, StatusCode};
 
 use crate::metric::{REQUEST_SECONDS, REQUESTS};
 
-/// What is known of a request before its answer. Routes and methods are of a fixed number, whatever a
-/// client sends.
+/// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever clients
+/// send.
 pub struct Measured {
     method: &'static str,
     route: Option<MatchedPath>,
 }
 
 impl Measured {
-    /// Before the request is answered.
+    /// The labels of a request that is not answered yet.
     pub fn of(request: &Request) -> Self {
         let method = match *request.method() {
             Method::GET => "GET",
@@ -35,12 +35,11 @@ impl Measured {
     }
 }
 
-/// Where requests are counted: kept, because looking for it among all that is measured takes longer
-/// than counting.
+/// The metrics of requests, kept at hand: looking them up in the registry takes longer than counting.
 #[derive(Default)]
 pub struct Meters(RwLock<HashMap<String, Vec<Meter>>>);
 
-/// That of a route's answers of one kind.
+/// The metrics of one route, method and status.
 struct Meter {
     method: &'static str,
     status: StatusCode,
@@ -61,7 +60,7 @@ impl Meters {
         meter.count(took);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let meters = known.entry(request.route().to_owned()).or_default();
-        // Two that came at once have the same.
+        // A concurrent request may have added the same one.
         if !meters.iter().any(|meter| meter.is_of(request, status)) {
             meters.push(meter);
         }

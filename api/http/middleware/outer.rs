@@ -1,9 +1,8 @@
-//! What is around every request, whatever it asks for: its id, its line in the log, its place in the
-//! measurements, and the rest of its body.
+//! The outermost layer, for all requests: the id, the log line, the metrics, and the rest of the body.
 //!
-//! One layer, written out, for all of these. A function given to `middleware::from_fn` is shorter, and
-//! each costs every request a copy of all that is inside of it and several allocations: of a page out of
-//! memory, a function for each of these would be most of the cost.
+//! It is one hand-written layer. Functions given to `middleware::from_fn` are shorter, but each costs every request a
+//! copy of everything inside it and several allocations. For a page from memory, one function for each of these tasks
+//! would be most of the cost.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ struct Shared {
 }
 
 impl Outer {
-    /// For bodies with these limits.
+    /// The layer for bodies with these limits.
     pub fn new(limits: Limits) -> Self {
         Self(Arc::new(Shared { limits, meters: Meters::default() }))
     }
@@ -48,7 +47,7 @@ impl<S> Layer<S> for Outer {
     }
 }
 
-/// The layer, around something.
+/// The service of [`Outer`].
 #[derive(Clone)]
 pub struct Surrounded<S> {
     shared: Arc<Shared>,
@@ -72,7 +71,7 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         let started = Instant::now();
         if request.version() < Version::HTTP_11 {
-            // Compression takes an answer's length away, and in HTTP/1.0 nothing else says where its end is.
+            // Compression removes the length of an answer, and HTTP/1.0 has nothing else that marks its end.
             request.headers_mut().remove(header::ACCEPT_ENCODING);
         }
         let id = RequestId::of(request.headers());

@@ -1,4 +1,4 @@
-//! One id a request, in and out, in the log and in every problem.
+//! The id of a request: in the request, the answer, the log and every problem.
 
 use std::sync::Arc;
 

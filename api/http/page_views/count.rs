@@ -1,4 +1,4 @@
-//! Counting.
+//! Counting page views.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::http::body::{JSON, NDJSON, expect, read};
 use crate::http::deadline::RequestDeadline;
 use crate::http::problem::{CountProblems, Kind, Problem};
 
-/// What is to be counted: at least one view.
+/// The body of a count: at least one view.
 pub struct ViewsBody(pub Vec<PageView>);
 
 impl FromRequest<Arc<Api>> for ViewsBody {
@@ -22,7 +22,7 @@ impl FromRequest<Arc<Api>> for ViewsBody {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let media_type = expect(request.headers(), &[JSON, NDJSON])?;
         let bytes = read(request.into_body(), api.limits).await?;
-        // When all of it is here: a slow body is of the moment at which it ended.
+        // Read after the body, so that views in a slow body are dated when it has ended.
         let now = api.clock.now();
         if media_type == NDJSON {
             let views = parse_views_by_line(&bytes, now);
@@ -36,24 +36,23 @@ impl FromRequest<Arc<Api>> for ViewsBody {
 
 /// Count page views
 ///
-/// Counts one view, or several, of one page or many. 204 is sent once they are counted durably, on a majority of
-/// the database's nodes. Of a body with one fault nothing is counted, and all its faults are told. As
-/// `application/x-ndjson` there are as many lines as fit into the longest body.
+/// Counts one or more views, of one or more pages. The answer is 204 when they are counted durably, on a majority of
+/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults. As
+/// `application/x-ndjson` the body may have as many lines as fit into the longest body.
 ///
-/// An `Idempotency-Key` is refused (400): a counter keeps nothing by which a repeat could be recognised. A count that
-/// was not acknowledged, and of which it is not said that nothing was counted, is counted at most once if it is not
-/// sent again.
+/// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
+/// does not say that nothing was counted, do not send the request again: its views are then counted at most once.
 #[utoipa::path(
     post,
     path = "/v1/page-views",
     operation_id = "countPageViews",
     tag = "Views",
     request_body(
-        description = "One page view, or an array of 1 to 1,000; or one JSON object a line, where blank lines are passed over.",
+        description = "One page view, or an array of 1 to 1,000; or one JSON object a line. Blank lines are ignored.",
         content(
             (NewPageViews = "application/json", examples(
                 ("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))),
-                ("many" = (summary = "Views of two pages, at their time", value = json!([
+                ("many" = (summary = "Dated views of two pages", value = json!([
                     { "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 },
                     { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
                 ])))
@@ -62,7 +61,7 @@ impl FromRequest<Arc<Api>> for ViewsBody {
         )
     ),
     responses(
-        (status = 204, description = "Counted, durably."),
+        (status = 204, description = "The views are counted durably."),
         CountProblems,
     ),
 )]

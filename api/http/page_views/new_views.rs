@@ -1,4 +1,4 @@
-//! The documentation of what a client sends of page views, which `domain::parse_views` and its like parse.
+//! The documentation of the bodies that `domain::parse_views` and its siblings parse.
 
 use serde_json::json;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema};
@@ -20,7 +20,7 @@ impl PartialSchema for NewPageView {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .description(Some(
-                "Views of a page at one moment: `at`, at most 24 hours ahead of the server's clock, and `views`, 1 by default.",
+                "Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.",
             ))
             .property("path", page_path())
             .property("at", new_date())
@@ -61,7 +61,7 @@ impl PartialSchema for NewPreallocation {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .description(Some(
-                "Of which page, and which hour: on a whole hour of UTC, at most 366 days ahead.",
+                "A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.",
             ))
             .property("path", page_path())
             .property("hour", date_time())

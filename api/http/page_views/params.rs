@@ -1,4 +1,4 @@
-//! Which page views are asked for.
+//! Parameters of requests about page views.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl FromRequestParts<Arc<Api>> for SeriesParams {
 fn reversed(reader: &mut Reader<'_>, to: Option<Instant>) {
     match to {
         Some(_) => reader.refuse("to", "must not be before `from`"),
-        None => reader.refuse("from", "must not be later than now, where there is no `to`"),
+        None => reader.refuse("from", "must not be later than now if there is no `to`"),
     }
 }
 
@@ -77,9 +77,9 @@ fn too_long(points: u64, resolution: Resolution, fits: Option<Resolution>) -> St
     let most = SeriesSpan::MOST_POINTS;
     let advice = match fits {
         Some(fits) => format!("`{fits}` fits"),
-        None => "no other fits either, but a shorter span does".to_owned(),
+        None => "use a shorter span, because no resolution fits".to_owned(),
     };
-    format!("`{resolution}` would be {points} points, and {most} are the most: {advice}")
+    format!("`{resolution}` gives {points} points, more than the limit of {most}: {advice}")
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for BucketParams {
@@ -105,14 +105,15 @@ impl FromRequestParts<Arc<Api>> for TopParams {
         let hour_before =
             || Instant::from_millis(end.millis() - Resolution::Hour.millis()).unwrap_or(Instant::MIN);
         let begin = from.unwrap_or_else(hour_before);
-        let span =
-            if begin > end { Err(Invalid(String::new())) } else { Resolution::Minute.around(begin, end) };
-        let span = span.map_err(|Invalid(detail)| match begin > end {
-            true => reversed(&mut reader, to),
-            false => reader.refuse("to", detail),
-        });
+        let span = if begin > end {
+            reversed(&mut reader, to);
+            None
+        } else {
+            let span = Resolution::Minute.around(begin, end);
+            span.map_err(|Invalid(detail)| reader.refuse("to", detail)).ok()
+        };
         reader.finish()?;
-        let (from, to) = given(span.ok());
+        let (from, to) = given(span);
         Ok(Self { from, to, limit: limit.unwrap_or_default() })
     }
 }
@@ -133,8 +134,8 @@ impl<S: Send + Sync> FromRequestParts<S> for CountParams {
         if parts.headers.contains_key(KEY) {
             reader.refuse(
                 "Idempotency-Key",
-                "is not taken here: a counter keeps nothing by which a repeat could be recognised, so that a count \
-                 that is sent again is counted again",
+                "is not supported here: a counter keeps nothing that identifies a repeat, so a request that is sent \
+                 again is counted again",
             );
         }
         reader.finish().map(|()| Self)
@@ -149,10 +150,10 @@ fn required(name: &str, description: &str, schema: RefOr<Schema>, example: &str)
 }
 
 fn path_parameter() -> Parameter {
-    required("path", "Which page: the path of its address, as it was counted.", page_path(), "/index.htm")
+    required("path", "The path of the page, as it was counted.", page_path(), "/index.htm")
 }
 
-const TO: &str = "And before this moment. Default: now.";
+const TO: &str = "Only views before this moment. Default: now.";
 
 impl IntoParams for SeriesParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
@@ -160,13 +161,13 @@ impl IntoParams for SeriesParams {
             path_parameter(),
             in_query(
                 "from",
-                "Views from this moment on: RFC 3339 with an offset. Default: 60 points before the end of the last one.",
+                "Only views at this moment or later: RFC 3339 with an offset. Default: 60 points before the end of the last point.",
                 date_time(),
             ),
             in_query("to", TO, date_time()),
             in_query(
                 "resolution",
-                "What a point stands for; hours and days are those of UTC. Default: `minute`.",
+                "The span of one point; hours and days are those of UTC. Default: `minute`.",
                 resolution(),
             ),
         ]
@@ -175,7 +176,7 @@ impl IntoParams for SeriesParams {
 
 impl IntoParams for BucketParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let description = "When the minute begins: RFC 3339 with an offset, on a whole minute.";
+        let description = "The beginning of the minute: RFC 3339 with an offset, on a whole minute.";
         vec![path_parameter(), required("timestamp", description, date_time(), "2014-01-01T10:01:00.000Z")]
     }
 }
@@ -186,11 +187,11 @@ impl IntoParams for TopParams {
         vec![
             in_query(
                 "from",
-                "Views from this moment on: RFC 3339 with an offset. Default: an hour before `to`.",
+                "Only views at this moment or later: RFC 3339 with an offset. Default: an hour before `to`.",
                 date_time(),
             ),
             in_query("to", TO, date_time()),
-            in_query("limit", "How many pages at most.", limit),
+            in_query("limit", "Most pages in the answer.", limit),
         ]
     }
 }

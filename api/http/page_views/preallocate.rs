@@ -1,4 +1,4 @@
-//! Minutes that are there before they are needed.
+//! Preallocation: creating the buckets of minutes before they are needed.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::http::body::{JSON, expect, read};
 use crate::http::deadline::RequestDeadline;
 use crate::http::problem::{Kind, PreallocationProblems, Problem};
 
-/// Which hour is to be made.
+/// The body of a preallocation.
 pub struct PreallocationBody(pub Preallocation);
 
 impl FromRequest<Arc<Api>> for PreallocationBody {
@@ -31,9 +31,9 @@ impl FromRequest<Arc<Api>> for PreallocationBody {
 
 /// Preallocate an hour of a page
 ///
-/// Makes the sixty minutes of an hour of UTC, without views, so that counting in them finds them there. Those that
-/// are there already stay as they are: to ask again, or while views are counted, loses none. 201 when any was made,
-/// 200 when all were there.
+/// Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing buckets
+/// stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any bucket was
+/// created, and 200 if all existed.
 #[utoipa::path(
     post,
     path = "/v1/page-views/preallocations",
@@ -45,11 +45,11 @@ impl FromRequest<Arc<Api>> for PreallocationBody {
     ),
     responses(
         (
-            status = 201, description = "Some minutes were made, durably.", body = PreallocatedView,
+            status = 201, description = "At least one bucket was created, durably.", body = PreallocatedView,
             example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 60, "existing": 0 })
         ),
         (
-            status = 200, description = "All of them were there.", body = PreallocatedView,
+            status = 200, description = "All buckets existed.", body = PreallocatedView,
             example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 0, "existing": 60 })
         ),
         PreallocationProblems,

@@ -1,4 +1,4 @@
-//! What was counted.
+//! Reading page views.
 
 use std::sync::Arc;
 
@@ -16,9 +16,10 @@ use crate::store;
 
 /// Show the views of a page over time
 ///
-/// A point for each second, minute, hour or day of UTC from `from` on and before `to`, those without views included;
-/// both are rounded outward to whole units, and the answer says which they are then. At most 10,000 points. Few series
-/// of more than 10,000 minutes may be under way at once, together with lists of the most viewed pages: beyond them 503.
+/// Returns one point for each second, minute, hour or day of UTC, from `from` until before `to`, including points
+/// without views. Both ends are rounded outward to whole units, and the answer states them. At most 10,000 points. Only
+/// a few series of more than 10,000 minutes and lists of the most viewed pages may run at the same time; further ones
+/// get 503.
 #[utoipa::path(
     get,
     path = "/v1/page-views",
@@ -27,8 +28,8 @@ use crate::store;
     params(SeriesParams),
     responses(
         (
-            status = 200, description = "The series, its total, and its busiest point.", body = SeriesView,
-            headers(("Server-Timing" = String, description = "`db`: milliseconds at the database.")),
+            status = 200, description = "The series, its total and its busiest point.", body = SeriesView,
+            headers(("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database.")),
             example = json!({
                 "path": "/index.htm", "resolution": "minute", "from": "2014-01-01T10:01:00.000Z", "to": "2014-01-01T10:03:00.000Z",
                 "totalViews": 17, "busiest": { "at": "2014-01-01T10:01:00.000Z", "views": 17 },
@@ -56,8 +57,8 @@ pub async fn series(
 
 /// Read the bucket of a minute
 ///
-/// The document itself: the views of one page in one minute of UTC, by the second. Seconds without views are not in
-/// it, or 0 where the minute was preallocated.
+/// Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. Seconds without views are
+/// absent, or 0 if the minute was preallocated.
 #[utoipa::path(
     get,
     path = "/v1/page-views/buckets",
@@ -67,7 +68,7 @@ pub async fn series(
     responses(
         (
             status = 200, description = "The bucket.", body = BucketView,
-            headers(("Server-Timing" = String, description = "`db`: milliseconds at the database.")),
+            headers(("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database.")),
             example = json!({
                 "path": "/index.htm", "timestamp": "2014-01-01T10:01:00.000Z", "totalViews": 17, "seconds": { "2": 14, "14": 3 }
             })
@@ -82,15 +83,16 @@ pub async fn bucket(
 ) -> Result<Response, Problem> {
     let bucket = api.store.page_views().bucket(&path, minute, reading.deadline);
     let bucket = reading.database(bucket).await?;
-    let missing = || Problem::new(Kind::BucketNotFound, "Nothing was counted for this page in this minute.");
+    let missing = || Problem::new(Kind::BucketNotFound, "There is no bucket for this page and minute.");
     Ok(reading.untagged(Json(BucketView::new(bucket.ok_or_else(missing)?))))
 }
 
 /// List the pages with the most views
 ///
-/// By their views from `from` on and before `to`, both rounded outward to whole minutes of UTC; of equals those first
-/// whose paths are, byte by byte. It costs as much as there are pages and minutes with views in that span. Few of
-/// these lists may be under way at once, together with series of more than 10,000 minutes: beyond them 503.
+/// Lists pages by their views from `from` until before `to`, both rounded outward to whole minutes of UTC. Pages with
+/// equal views are in byte order of their paths. The cost grows with the number of pages and minutes with views in the
+/// span. Only a few of these lists and series of more than 10,000 minutes may run at the same time; further ones get
+/// 503.
 #[utoipa::path(
     get,
     path = "/v1/page-views/top",
@@ -99,8 +101,8 @@ pub async fn bucket(
     params(TopParams),
     responses(
         (
-            status = 200, description = "The pages, those with the most views first.", body = TopView,
-            headers(("Server-Timing" = String, description = "`db`: milliseconds at the database.")),
+            status = 200, description = "The pages, with the most views first.", body = TopView,
+            headers(("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database.")),
             example = json!({
                 "from": "2014-01-01T10:00:00.000Z", "to": "2014-01-01T11:00:00.000Z",
                 "items": [{ "path": "/index.htm", "totalViews": 17 }, { "path": "/shop", "totalViews": 1 }]
@@ -120,8 +122,8 @@ pub async fn top(
     Ok(reading.untagged(Json(TopView::new(from, to, pages))))
 }
 
-/// Runs a read that may take long, where it has a place. It keeps the place until the database has answered, also when
-/// the client hangs up before: the database works on.
+/// Runs a read that may take long, if a place is free. The place stays taken until the database has answered, even if
+/// the client disconnects, because the database works on.
 async fn scan<T: Send + 'static>(
     places: &Places,
     work: impl Future<Output = Result<T, store::Error>> + Send + 'static,

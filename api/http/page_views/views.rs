@@ -26,12 +26,12 @@ pub struct SeriesView {
     /// The end of the last point.
     #[schema(schema_with = instant)]
     to: Instant,
-    /// The views of all points.
+    /// Sum of the views of all points.
     #[schema(minimum = 0)]
     total_views: u64,
-    /// The point with the most views, of equals the first; `null` where there are no views.
+    /// The point with the most views, the first of equals; `null` if there are no views.
     busiest: Option<PointView>,
-    /// One for each unit of `resolution`, in order, those without views included.
+    /// One point for each unit of `resolution`, in order, including points without views.
     #[schema(max_items = 10000)]
     points: Vec<PointView>,
 }
@@ -48,7 +48,7 @@ pub struct PointView {
 }
 
 impl SeriesView {
-    /// Of this page.
+    /// The series of this page.
     pub fn new(path: PagePath, series: &Series) -> Self {
         let point = |(at, views)| PointView { at, views };
         let span = series.span();
@@ -82,7 +82,7 @@ pub struct BucketView {
 }
 
 impl BucketView {
-    /// This bucket.
+    /// The view of `bucket`.
     pub fn new(bucket: MinuteBucket) -> Self {
         let MinuteBucket { path, minute, total, seconds } = bucket;
         Self { path, timestamp: minute.start(), total_views: total, seconds }
@@ -100,7 +100,7 @@ fn seconds() -> RefOr<Schema> {
         .into()
 }
 
-/// Pages by their views in a span of time.
+/// The pages with the most views in a span of time.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TopPages)]
 pub struct TopView {
@@ -110,12 +110,12 @@ pub struct TopView {
     /// When it ends.
     #[schema(schema_with = instant)]
     to: Instant,
-    /// Those with the most views first.
+    /// With the most views first.
     #[schema(max_items = 100)]
     items: Vec<PageTotalView>,
 }
 
-/// A page and its views.
+/// A page and its number of views.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PageTotal)]
@@ -127,14 +127,14 @@ pub struct PageTotalView {
 }
 
 impl TopView {
-    /// Those of this span.
+    /// The pages of this span.
     pub fn new(from: Instant, to: Instant, pages: Vec<PageTotal>) -> Self {
         let item = |PageTotal { path, total }| PageTotalView { path, total_views: total };
         Self { from, to, items: pages.into_iter().map(item).collect() }
     }
 }
 
-/// What became of the minutes of an hour.
+/// Result of a preallocation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Preallocated)]
 pub struct PreallocatedView {
@@ -143,16 +143,16 @@ pub struct PreallocatedView {
     /// When the hour begins.
     #[schema(schema_with = instant)]
     hour: Instant,
-    /// So many minutes were made.
+    /// Number of buckets that were created.
     #[schema(minimum = 0, maximum = 60)]
     created: u32,
-    /// So many were there already, and are as they were.
+    /// Number of buckets that existed, and were not changed.
     #[schema(minimum = 0, maximum = 60)]
     existing: u32,
 }
 
 impl PreallocatedView {
-    /// Of what was wanted.
+    /// The result of the preallocation `wanted`.
     pub fn new(wanted: Preallocation, done: Preallocated) -> Self {
         let Preallocated { created, existing } = done;
         Self { path: wanted.path, hour: wanted.hour.start(), created, existing }

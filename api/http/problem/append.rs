@@ -7,8 +7,8 @@ use crate::domain::{CustomerId, SeqRange};
 use crate::store::history::{AppendError, Cause};
 
 impl Problem {
-    /// An append of `count` trades to `customer`'s history that was not stored whole.
-    /// `repeat` is what the client can do about it.
+    /// For an append of `count` trades to `customer`'s history that was not stored completely. `repeat` says how the
+    /// client may repeat it.
     pub fn of_append(customer: CustomerId, error: AppendError, count: usize, repeat: Repeat) -> Self {
         let AppendError { progress, unknown, cause } = error;
         let ranges = progress.ranges();
@@ -25,7 +25,7 @@ impl Problem {
             Self::new(kind, format!("{why} {}", repeat.where_nothing()))
         };
         if repeat == Repeat::WithItsKey && may_succeed {
-            problem.detail.push_str(" Send it again with the same `Idempotency-Key`.");
+            problem.detail.push_str(" Send the request again with the same `Idempotency-Key`.");
             problem.retry_after = Some(1);
         }
         if stored > 0 || unknown > 0 {
@@ -35,7 +35,7 @@ impl Problem {
             problem.members.not_stored_items = Items::between(stored + unknown, count);
         }
         problem.logging(move || {
-            tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored whole");
+            tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored completely");
             log_cause(&cause);
         })
     }
@@ -44,9 +44,9 @@ impl Problem {
 /// Whether an append may be sent again without storing it twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// Whatever came of it: it has a key.
+    /// The whole request: it has a key.
     WithItsKey,
-    /// Only what is known not to be stored.
+    /// Only trades that are known not to be stored.
     WithCare,
 }
 
@@ -54,7 +54,7 @@ impl Repeat {
     fn where_unknown(self) -> &'static str {
         match self {
             Self::WithItsKey => ".",
-            Self::WithCare => ": look at the end of the history before you send them again.",
+            Self::WithCare => ": read the end of the history before you send them again.",
         }
     }
 
@@ -67,22 +67,23 @@ impl Repeat {
     }
 }
 
-/// What a client may know of what was in an append's way.
+/// The kind and the text that a client may see for `cause`.
 pub fn why(cause: &Cause) -> (Kind, &'static str) {
     match cause {
         Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
         Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
-        Cause::Late => (Kind::Overloaded, "It could not be committed in time."),
+        Cause::Late => (Kind::Overloaded, "The append could not be committed in time."),
         Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
-        Cause::SecondsExhausted(_) => {
-            (Kind::HistoryExhausted, "The next bucket of this history would begin later than a bucket can.")
-        }
+        Cause::SecondsExhausted(_) => (
+            Kind::HistoryExhausted,
+            "The next bucket of this history would begin after the last possible second.",
+        ),
         Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other trades."),
         Cause::Database(error) => database::why(error),
     }
 }
 
-/// What the log gets of what was in an append's way, beside its name.
+/// Logs the details of `cause` that its name does not have.
 pub fn log_cause(cause: &Cause) {
     if let Cause::Database(error) = cause {
         database::log(error);

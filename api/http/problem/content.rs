@@ -1,4 +1,4 @@
-//! What a problem holds.
+//! The content of a problem.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 use super::kind::{Kind, summary};
 use crate::domain::{DraftError, Faults};
 
-/// An error for a client. What the client reads holds no driver's words and no secret.
+/// An error for a client. What the client reads contains no driver's message and no secret.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub(super) kind: Kind,
     pub(super) detail: String,
-    /// Seconds after which asking again makes sense, where that is not what the kind says.
+    /// Seconds to wait before a retry, if they differ from those of the kind.
     pub(super) retry_after: Option<u32>,
-    /// Apart, because most problems have none and every handler returns one.
+    /// Boxed, because most problems have none and every handler returns one.
     pub(super) members: Box<Members>,
-    /// What the log gets, until it has got it.
+    /// What the log gets. Taken when it is written.
     log: Option<Log>,
 }
 
@@ -52,18 +52,18 @@ pub(super) struct Members {
     /// How many page views are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) counted: Option<u64>,
-    /// How many may be.
+    /// How many page views may be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unknown: Option<u64>,
-    /// Which items are not.
+    /// Items of the request whose views are not counted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_counted_items: Vec<usize>,
-    /// What became of an upload's lines.
+    /// The outcome of an upload's lines.
     #[serde(flatten)]
     upload: Map<String, Value>,
 }
 
-/// One thing that is wrong with a request.
+/// One fault of a request.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Fault {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ enum At {
     Pointer(String),
 }
 
-/// Sequence numbers, both included.
+/// Sequence numbers, both ends included.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Range {
@@ -88,35 +88,35 @@ pub(super) struct Range {
     pub(super) last_seq: u64,
 }
 
-/// Items of the request's array, counted from 0, both included.
+/// Items of the request's array, counted from 0, both ends included.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Items {
     first: usize,
     last: usize,
 }
 
-/// What is wrong with one parameter of a path or a query.
+/// A fault of one parameter of a path or a query.
 #[derive(Debug, Clone)]
 pub struct ParameterFault {
-    /// Its name: one of ours, or as the client spelled it.
+    /// The parameter's name: one of ours, or as the client spelled it.
     pub parameter: Cow<'static, str>,
-    /// What is wrong with it.
+    /// What is wrong with the parameter.
     pub detail: String,
 }
 
 impl Problem {
-    /// With the kind's own words, or others.
+    /// A problem of this kind. `detail` says what went wrong this time.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), retry_after: None, members: Box::default(), log: None }
     }
 
-    /// The same problem. When it is rendered, `write` writes what the log gets.
+    /// Attaches what the log gets. `write` is called when the problem is rendered.
     pub fn logging(self, write: impl Fn() + Send + Sync + 'static) -> Self {
         Self { log: Some(Log(Arc::new(write))), ..self }
     }
 
-    /// The same problem, now logged, and not again. Problems are logged where they are rendered; one that may not be
-    /// rendered, because its client has gone, is logged where it is made.
+    /// Logs the problem now, and not again. Problems are logged where they are rendered. One that may not be rendered,
+    /// because its client may have disconnected, is logged where it is made.
     pub fn logged(mut self) -> Self {
         if let Some(Log(write)) = self.log.take() {
             write();
@@ -124,14 +124,14 @@ impl Problem {
         self
     }
 
-    /// For requests after the signal to stop.
+    /// For requests that arrive after the signal to stop.
     pub fn stopping() -> Self {
         Self::new(Kind::ShuttingDown, "This instance is stopping. Nothing was stored.")
     }
 
-    /// A path or a query with these faults, at least one.
+    /// For a path or a query with these faults, at least one.
     pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
-        let mut problem = Self::new(Kind::InvalidParameter, summary(faults.len(), "wrong parameter"));
+        let mut problem = Self::new(Kind::InvalidParameter, summary(faults.len(), "invalid parameter"));
         let omitted = faults.len().saturating_sub(Faults::KEPT);
         let fault = |fault: ParameterFault| Fault {
             line: None,
@@ -143,7 +143,7 @@ impl Problem {
         problem
     }
 
-    /// A body that is not JSON; or JSON, but not what is asked for: then of this kind.
+    /// For a body that is not JSON; or for JSON that is not what the route expects, with this kind.
     pub fn of_draft(kind: Kind, error: DraftError) -> Self {
         match error {
             DraftError::NotJson(error) => Self::new(Kind::MalformedJson, format!("Not JSON: {error}.")),
@@ -151,7 +151,7 @@ impl Problem {
         }
     }
 
-    /// JSON with these faults.
+    /// For JSON with these faults.
     pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
         let mut problem = Self::new(kind, summary(faults.count(), "fault"));
         let fault = |fault: &crate::domain::Fault| Fault {
@@ -164,7 +164,7 @@ impl Problem {
         problem
     }
 
-    /// A line of an upload that is not a trade: the first faults, and how many more there are.
+    /// For a line of an upload that is not a trade: its first faults, and the number of further ones.
     pub fn invalid_line(faults: &Faults, omitted: usize) -> Self {
         let mut problem = Self::invalid_body(Kind::InvalidTrade, faults);
         problem.detail = summary(faults.count() + omitted, "fault");
@@ -172,20 +172,20 @@ impl Problem {
         problem
     }
 
-    /// With what became of an upload's lines.
+    /// Adds the outcome of an upload's lines.
     pub fn with(mut self, upload: Map<String, Value>) -> Self {
         self.members.upload = upload;
         self
     }
 
-    /// Its HTTP status.
+    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         self.kind.spec().status
     }
 }
 
 impl IntoResponse for Problem {
-    /// Without a body yet: [`super::Render`] writes it.
+    /// The answer has no body yet: [`super::Render`] writes it.
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
         response.extensions_mut().insert(self);

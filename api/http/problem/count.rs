@@ -8,19 +8,19 @@ use super::kind::Kind;
 use crate::store::page_views::{CountCause, CountError};
 
 impl Problem {
-    /// A count of `all` views that were not all counted.
+    /// For a count of `all` views of which not all were counted.
     pub fn of_count(error: CountError, all: u64) -> Self {
         let CountError { counted, unknown, not_counted, cause } = error;
         let (kind, why) = why(&cause);
         let log = move || {
-            tracing::warn!(views = all, counted, unknown, %cause, "page views were not all counted");
+            tracing::warn!(views = all, counted, unknown, %cause, "not all page views were counted");
             log_cause(&cause);
         };
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
-            let advice =
-                "Those that may be counted would be counted twice if they were, and were sent again.";
-            let told =
-                format!("Of {all} views {counted} are counted, and {unknown} may or may not be. {advice}");
+            let told = format!(
+                "Of {all} views, {counted} are counted, and {unknown} may or may not be. If you send those {unknown} \
+                 again, they may be counted twice."
+            );
             Self::new(Kind::OutcomeUnknown, format!("{why} {told}"))
         } else if counted > 0 {
             Self::new(Kind::PartlyStored, format!("Only {counted} of {all} views are counted. {why}"))
@@ -33,23 +33,23 @@ impl Problem {
         problem.logging(log)
     }
 
-    /// A preallocation of which it is not known how much was made.
+    /// For a preallocation that failed, or whose outcome is unknown.
     pub fn of_preallocation(cause: CountCause) -> Self {
         let (kind, why) = why(&cause);
-        Self::new(kind, format!("{why} To ask again does no harm.")).logging(move || {
-            tracing::warn!(%cause, "an hour was not preallocated, or not known to be");
+        Self::new(kind, format!("{why} The preallocation may be repeated.")).logging(move || {
+            tracing::warn!(%cause, "a preallocation failed, or its outcome is unknown");
             log_cause(&cause);
         })
     }
 }
 
-/// What a client may know.
+/// The kind and the text that a client may see for `cause`.
 fn why(cause: &CountCause) -> (Kind, Cow<'static, str>) {
     let (kind, why) = match cause {
         CountCause::TooManyCounters { counters, most } => {
             let why = format!(
-                "The body adds to {counters} counters, of a page and second each, and this server takes at most \
-                 {most} at once (`--max-queue`): send it in parts."
+                "The body adds to {counters} counters, one for each page and second. The server accepts at most {most} \
+                 at once (`--max-queue`). Send the body in parts."
             );
             return (Kind::BodyTooLarge, why.into());
         }
@@ -60,7 +60,7 @@ fn why(cause: &CountCause) -> (Kind, Cow<'static, str>) {
     (kind, why.into())
 }
 
-/// What the log gets of what was in the way, beside its name.
+/// Logs the details of `cause` that its name does not have.
 fn log_cause(cause: &CountCause) {
     if let CountCause::Database(error) = cause {
         database::log(error);

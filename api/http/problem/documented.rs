@@ -29,46 +29,46 @@ macro_rules! documented {
 }
 
 documented! {
-    /// Those of an append.
+    /// Problems of an append.
     AppendProblems: [
         InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
         InvalidTrade, IdempotencyKeyReused, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
         HttpVersionNotSupported,
     ];
-    /// Those of an upload to many histories.
+    /// Problems of an upload to many histories.
     ManyProblems: [
         InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, UnsupportedMediaType, Internal, Overloaded,
         DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown, HttpVersionNotSupported,
     ];
-    /// Those of an export.
+    /// Problems of an export.
     ExportProblems: [
         InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, HttpVersionNotSupported,
     ];
-    /// Those of a read that always finds something.
+    /// Problems of a read that always finds something.
     ReadProblems: [InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
-    /// Those of a read of a page.
+    /// Problems of a read of a page.
     PageProblems: [InvalidParameter, PageNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
-    /// Those of a read of a trade.
+    /// Problems of a read of a trade.
     TradeProblems: [InvalidParameter, TradeNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
-    /// Those of a read of the bucket of a minute.
+    /// Problems of a read of the bucket of a minute.
     BucketProblems: [InvalidParameter, BucketNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
-    /// Those of counting page views.
+    /// Problems of counting page views.
     CountProblems: [
         InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, BodyTooLarge, UnsupportedMediaType, InvalidPageView, Internal,
         Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
     ];
-    /// Those of a preallocation.
+    /// Problems of a preallocation.
     PreallocationProblems: [
         InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, BodyTooLarge, UnsupportedMediaType, InvalidPageView, Internal,
         Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, OutcomeUnknown,
     ];
-    /// Those of the readiness probe.
+    /// Problems of the readiness probe.
     ReadyProblems: [DatabaseUnavailable, ShuttingDown];
-    /// Those of a probe that asks nothing of the database.
+    /// Problems of a probe that does not access the database.
     ProbeProblems: [];
 }
 
-/// One response a status, with an example a kind. Every operation is inside the check of the host.
+/// One response for each status, with an example of each kind. Every operation can also fail the check of its host.
 fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
     for kind in kinds.iter().chain(&[Kind::MisdirectedRequest]) {
@@ -98,7 +98,7 @@ fn response(status: u16, kinds: &[Kind]) -> Response {
     let retry_after = HeaderBuilder::new()
         .schema(Some(whole(0)))
         .description(Some(
-            "Seconds after which to ask again. Absent where something was, or may have been, stored.",
+            "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
         ))
         .build();
     builder.header("Retry-After", retry_after).build()
@@ -151,10 +151,7 @@ impl PartialSchema for ProblemSchema {
             .property("pointer", text().description(Some("JSON Pointer (RFC 6901) into the body.")))
             .property(
                 "line",
-                described(
-                    whole(1),
-                    "Of a body of lines, the line that `pointer` leads into, counted from 1.",
-                ),
+                described(whole(1), "In a body of lines, the line that `pointer` refers to, counted from 1."),
             )
             .property("detail", text())
             .required("detail");
@@ -176,12 +173,12 @@ impl PartialSchema for ProblemSchema {
             ArrayBuilder::new().items(range)
         };
         ObjectBuilder::new()
-            .description(Some("An error, as RFC 9457 has it."))
+            .description(Some("An error (RFC 9457)."))
             .property(
                 "type",
-                text().description(Some("What kind of problem: the address of its description.")),
+                text().description(Some("The kind of problem, as the address of its description.")),
             )
-            .property("title", text().description(Some("The kind in words, the same every time.")))
+            .property("title", text().description(Some("The name of the kind, the same for every problem of one `type`.")))
             .property("status", whole(400))
             .property("detail", text().description(Some("What went wrong this time.")))
             .property("instance", text().description(Some("The path of the request.")))
@@ -194,12 +191,12 @@ impl PartialSchema for ProblemSchema {
                 ArrayBuilder::new()
                     .items(fault)
                     .max_items(Some(Faults::KEPT))
-                    .description(Some("All that is wrong, at most 100.")),
+                    .description(Some("What is wrong with the request: at most 100 faults.")),
             )
             .property("errorsOmitted", whole(1))
             .property(
                 "ranges",
-                ArrayBuilder::new().items(range).description(Some("Where the trades are that are stored.")),
+                ArrayBuilder::new().items(range).description(Some("Sequence numbers of the stored trades.")),
             )
             .property(
                 "unknownItems",
@@ -210,8 +207,8 @@ impl PartialSchema for ProblemSchema {
                 items().description(Some("Items of the request's array that are not stored.")),
             )
             .property("stored", described(whole(0), "Lines of an upload that are stored."))
-            .property("refused", described(whole(0), "Lines of an upload that are not, for reasons of their own."))
-            .property("customers", described(whole(0), "Customers that have any of the lines that are stored."))
+            .property("refused", described(whole(0), "Lines of an upload that are refused, each for a fault of its own."))
+            .property("customers", described(whole(0), "Customers with at least one stored line."))
             .property("problems", ArrayBuilder::new().items(Ref::from_schema_name("LineProblem")))
             .property(
                 "unknownLines",
@@ -220,7 +217,7 @@ impl PartialSchema for ProblemSchema {
             .property(
                 "notStoredLines",
                 lines().description(Some(
-                    "Lines of an upload, counted from 1, of which none is stored. The last of these has no end.",
+                    "Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end.",
                 )),
             )
             .property("counted", described(whole(0), "Page views that are counted."))
@@ -228,7 +225,7 @@ impl PartialSchema for ProblemSchema {
             .property(
                 "notCountedItems",
                 ArrayBuilder::new().items(whole(0)).description(Some(
-                    "Items of the request's array (of its lines, blank ones aside), counted from 0, that are not counted.",
+                    "Items of the request's array, or of its lines without the blank ones, counted from 0, that are not counted.",
                 )),
             )
             .required("type")

@@ -3,24 +3,24 @@ use axum::http::StatusCode;
 /// What the `type` of every problem begins with.
 const TYPE: &str = "/problems#";
 
-/// What can be wrong, as far as a client can tell.
+/// The kinds of problems that a client can tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A path or a query that is not of its form.
+    /// A malformed path or query.
     InvalidParameter,
     /// A body that is not JSON.
     MalformedJson,
-    /// Nothing at this address.
+    /// An address at which nothing is served.
     NotFound,
-    /// A page that is not there, or not yet.
+    /// A page that does not exist yet.
     PageNotFound,
-    /// A trade that is not there, or not yet.
+    /// A trade that does not exist yet.
     TradeNotFound,
-    /// A minute of a page in which nothing was counted.
+    /// A bucket of page views that does not exist.
     BucketNotFound,
-    /// An address that there is, asked in a way that it does not answer.
+    /// An address that does not support the method.
     MethodNotAllowed,
-    /// A client that takes no answer of ours.
+    /// A client that accepts no form of the answer.
     NotAcceptable,
     /// A body that came too slowly.
     BodyTimeout,
@@ -28,7 +28,7 @@ pub enum Kind {
     HistoryExhausted,
     /// A body that is too long.
     BodyTooLarge,
-    /// A body that says it is not JSON.
+    /// A body of an unsupported media type.
     UnsupportedMediaType,
     /// A host that this server does not answer for.
     MisdirectedRequest,
@@ -36,44 +36,44 @@ pub enum Kind {
     InvalidTrade,
     /// JSON that is not a page view.
     InvalidPageView,
-    /// A key that another request has.
+    /// A key that an earlier request used.
     IdempotencyKeyReused,
-    /// A line of an upload in whose place an earlier attempt has stored another.
+    /// A line of an upload for which an earlier upload stored another trade.
     LineDiffers,
-    /// A line of an upload that an earlier attempt has passed by.
+    /// A line of an upload that an earlier upload left out.
     LineOutOfOrder,
-    /// Our mistake.
+    /// A failure of the server.
     Internal,
-    /// Too much at once.
+    /// Too many requests at once.
     Overloaded,
-    /// No database.
+    /// The database is unavailable.
     DatabaseUnavailable,
-    /// Stopping.
+    /// The service is stopping.
     ShuttingDown,
     /// A request that took too long.
     TimedOut,
-    /// An append whose beginning alone is stored.
+    /// An append of which only the first trades are stored.
     PartlyStored,
     /// It is not known whether an append was stored.
     OutcomeUnknown,
-    /// A line of an upload that ended before it.
+    /// A line of an upload that ended before the line was stored.
     NotStored,
-    /// A streamed answer, asked for in HTTP/1.0.
+    /// A request for a streamed answer over HTTP/1.0.
     HttpVersionNotSupported,
 }
 
-/// What the table says of a kind.
+/// One row of the table of kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// The last part of its `type`.
     pub slug: &'static str,
     /// The status it is sent with.
     pub status: StatusCode,
-    /// The same words every time.
+    /// The kind in words.
     pub title: &'static str,
     /// What it means and what a client may do, for the documentation.
     pub about: &'static str,
-    /// Seconds after which asking again makes sense. Only where nothing was stored.
+    /// Seconds to wait before a retry. Only for kinds that store nothing.
     pub retry_after: Option<u32>,
 }
 
@@ -117,14 +117,14 @@ impl Kind {
                 "invalid-parameter",
                 StatusCode::BAD_REQUEST,
                 "Invalid parameter",
-                "A parameter of the path or the query is unknown, repeated, or not of its form. `errors` names each.",
+                "A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.",
                 None,
             ),
             Self::MalformedJson => (
                 "malformed-json",
                 StatusCode::BAD_REQUEST,
                 "Malformed JSON",
-                "The body is not JSON (RFC 8259) in UTF-8. `detail` says where.",
+                "The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.",
                 None,
             ),
             Self::NotFound => {
@@ -134,168 +134,168 @@ impl Kind {
                 "page-not-found",
                 StatusCode::NOT_FOUND,
                 "No such page",
-                "The history has no page of this number, or not yet.",
+                "The history has no page with this number yet.",
                 None,
             ),
             Self::TradeNotFound => (
                 "trade-not-found",
                 StatusCode::NOT_FOUND,
                 "No such trade",
-                "The history has no trade of this sequence number, or not yet.",
+                "The history has no trade with this sequence number yet.",
                 None,
             ),
             Self::BucketNotFound => (
                 "bucket-not-found",
                 StatusCode::NOT_FOUND,
                 "No such bucket",
-                "Nothing was counted for this page in this minute, or not yet, or it was kept for long enough; nor was the minute preallocated.",
+                "There is no bucket for this page and minute. No view was counted in it and it was not preallocated, or its retention time has passed.",
                 None,
             ),
             Self::MethodNotAllowed => (
                 "method-not-allowed",
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Method not allowed",
-                "The header `Allow` names the methods of this address.",
+                "This address does not support the method. The header `Allow` names those that it supports.",
                 None,
             ),
             Self::NotAcceptable => (
                 "not-acceptable",
                 StatusCode::NOT_ACCEPTABLE,
                 "Not acceptable",
-                "`Accept` excludes `application/json` (of an export, both `application/x-ndjson` and `text/csv`), or `Accept-Encoding` excludes every way in which it is sent. Nothing was done.",
+                "`Accept` excludes `application/json` (for an export, both `application/x-ndjson` and `text/csv`), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.",
                 None,
             ),
             Self::BodyTimeout => (
                 "body-timeout",
                 StatusCode::REQUEST_TIMEOUT,
                 "Body too slow",
-                "The body did not arrive in time, or that of an upload came too slowly. Nothing was stored.",
+                "The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored.",
                 None,
             ),
             Self::HistoryExhausted => (
                 "history-exhausted",
                 StatusCode::CONFLICT,
                 "History exhausted",
-                "The history's next bucket would begin later than a bucket can, in November 2286: its last one begins right before, or the server's clock is wrong. Asking again does not help until that is mended.",
+                "The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected.",
                 None,
             ),
             Self::BodyTooLarge => (
                 "body-too-large",
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "Body too large",
-                "The body is longer than this server takes, or holds page views of more pages and seconds than may wait to be counted. `detail` says what the limit is. Nothing was stored.",
+                "The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored.",
                 None,
             ),
             Self::UnsupportedMediaType => (
                 "unsupported-media-type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Unsupported media type",
-                "The body must be `application/json`, or where many trades are sent `application/x-ndjson`, in UTF-8, not compressed, and its `Content-Type` must say so.",
+                "The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed.",
                 None,
             ),
             Self::MisdirectedRequest => (
                 "misdirected-request",
                 StatusCode::MISDIRECTED_REQUEST,
                 "Misdirected request",
-                "The request names no host, or more than one, or one that this server does not answer for. A server that listens on this machine alone answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done.",
+                "The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done.",
                 None,
             ),
             Self::InvalidTrade => (
                 "invalid-trade",
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Invalid trade",
-                "The body is JSON, but not a trade, or not an array of 1 to 1,000 trades. `errors` names each fault by a JSON Pointer (RFC 6901), at most 100 of them; `errorsOmitted` counts the rest. Nothing was stored.",
+                "The body is JSON, but neither a trade nor an array of 1 to 1,000 trades. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.",
                 None,
             ),
             Self::InvalidPageView => (
                 "invalid-page-view",
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Invalid page view",
-                "The body is JSON, but not a page view, not an array of 1 to 1,000 of them, or not an hour to preallocate. `errors` names each fault by a JSON Pointer (RFC 6901), where a page view is a line also by the `line`, counted from 1, at most 100 of them; `errorsOmitted` counts the rest. Nothing was counted.",
+                "The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted.",
                 None,
             ),
             Self::IdempotencyKeyReused => (
                 "idempotency-key-reused",
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Idempotency key reused",
-                "An earlier request to this history had the same `Idempotency-Key` and other trades. This one stored nothing: a new request needs a new key.",
+                "An earlier request to this history had the same `Idempotency-Key` and other trades. This request stored nothing. A new request needs a new key.",
                 None,
             ),
             Self::LineDiffers => (
                 "line-differs",
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Line differs",
-                "A line of an upload: an earlier upload with the same `Idempotency-Key` has stored another trade in its place, which stays.",
+                "One line of an upload: an earlier upload with the same `Idempotency-Key` stored another trade for this line. The stored trade stays.",
                 None,
             ),
             Self::LineOutOfOrder => (
                 "line-out-of-order",
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Line out of order",
-                "A line of an upload: an earlier upload with the same `Idempotency-Key` has not stored it, but later lines, behind which it would stand. It is not stored: send it with another key, or none.",
+                "One line of an upload: an earlier upload with the same `Idempotency-Key` stored later lines, but not this one. It is not stored, because it would follow them. Send it with another key, or without a key.",
                 None,
             ),
             Self::Internal => (
                 "internal",
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Internal error",
-                "A mistake of the server's. Its log, under the same request id, says more.",
+                "The server failed. Its log has the details under the same request id.",
                 None,
             ),
             Self::Overloaded => (
                 "overloaded",
                 UNAVAILABLE,
                 "Overloaded",
-                "Too many requests at once. Nothing was stored; ask again after `Retry-After` seconds.",
+                "Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.",
                 Some(1),
             ),
             Self::DatabaseUnavailable => (
                 "database-unavailable",
                 UNAVAILABLE,
                 "Database unavailable",
-                "The database does not answer. Nothing was stored; ask again after `Retry-After` seconds.",
+                "The database does not answer. Nothing was stored; retry after `Retry-After` seconds.",
                 Some(2),
             ),
             Self::ShuttingDown => (
                 "shutting-down",
                 UNAVAILABLE,
                 "Shutting down",
-                "This instance is stopping. Nothing was stored; ask again after `Retry-After` seconds.",
+                "This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.",
                 Some(2),
             ),
             Self::TimedOut => (
                 "timed-out",
                 UNAVAILABLE,
                 "Timed out",
-                "The request took longer than a request may. Nobody has said whether an append is stored then: read the end of the history before sending it again. Nor whether page views are counted.",
+                "The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.",
                 None,
             ),
             Self::PartlyStored => (
                 "partly-stored",
                 UNAVAILABLE,
                 "Partly stored",
-                "The first trades of the request are stored, in `ranges`; those in `notStoredItems` (items of the array, counted from 0) are not, and may be sent again. Of an upload, `notStoredLines` are not. Of page views, `counted` says how many are counted; those of `notCountedItems` are not, and may be sent again.",
+                "The first trades of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.",
                 None,
             ),
             Self::NotStored => (
                 "not-stored",
                 UNAVAILABLE,
                 "Not stored",
-                "A line of an upload that ended early. The last line of the answer says why; this one may be sent again.",
+                "One line of an upload that ended early. It is not stored, and may be sent again. The last line of the answer says why the upload ended.",
                 None,
             ),
             Self::HttpVersionNotSupported => (
                 "http-version-not-supported",
                 StatusCode::HTTP_VERSION_NOT_SUPPORTED,
                 "HTTP version not supported",
-                "Exports, and outcomes of uploads line by line, are streamed. They need HTTP/1.1 or later, because in HTTP/1.0 an answer that breaks off looks whole. A proxy on the way may be what speaks HTTP/1.0: nginx needs `proxy_http_version 1.1`. Nothing was done.",
+                "Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done.",
                 None,
             ),
             Self::OutcomeUnknown => (
                 "outcome-unknown",
                 UNAVAILABLE,
                 "Outcome unknown",
-                "The first trades of the request are stored, in `ranges`. Of those in `unknownItems` (items of the array, counted from 0) the database has not said whether they are: read the end of the history before sending them again. Those in `notStoredItems` are not stored. Of an upload the same is said of `unknownLines` and `notStoredLines`, counted from 1. Of page views, `counted` says how many are counted, those of `notCountedItems` are not, and `unknown` may be: they would be counted twice if they were sent again and are counted already. A preallocation may be asked for again.",
+                "The first trades of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.",
                 None,
             ),
         };
@@ -313,7 +313,7 @@ impl Kind {
         format!("{TYPE}{}", self.spec().slug)
     }
 
-    /// Whether the answer to a request, by itself, says that the request stored nothing.
+    /// Whether a problem of this kind means that the request stored nothing.
     pub fn says_nothing_was_stored(self) -> bool {
         match self {
             Self::Internal | Self::TimedOut | Self::PartlyStored | Self::OutcomeUnknown => false,
@@ -343,7 +343,7 @@ impl Kind {
         }
     }
 
-    /// The kind of an error that the framework made without a word.
+    /// The kind of an error response that the framework made.
     pub(super) fn of_status(status: StatusCode) -> Option<Self> {
         match status {
             StatusCode::BAD_REQUEST => Some(Self::InvalidParameter),

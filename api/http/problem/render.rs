@@ -15,7 +15,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::content::{Members, Problem};
-use super::kind::Kind;
+use super::kind::{Kind, Spec};
 
 use crate::http::middleware::request_id::RequestId;
 
@@ -29,35 +29,30 @@ struct Rendered<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
-    instance: &'a str,
-    request_id: &'a str,
-    #[serde(flatten)]
-    members: &'a Members,
-}
-
-#[derive(Serialize)]
-struct InLine<'a> {
-    r#type: String,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
+    /// Absent inside an answer, like `request_id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
     #[serde(flatten)]
     members: &'a Members,
 }
 
 impl Problem {
-    /// As a value inside an answer, whose address and id are its own. It is not logged.
+    /// The problem as a member of an answer, which has the address and the id of the request. It is not logged.
     pub fn in_line(&self) -> Value {
-        let spec = self.kind.spec();
-        let (r#type, status) = (self.kind.r#type(), spec.status.as_u16());
-        let value =
-            InLine { r#type, title: spec.title, status, detail: &self.detail, members: &self.members };
-        serde_json::to_value(value).expect("a problem holds only texts and numbers")
+        serde_json::to_value(self.rendered(None, None)).expect("a problem holds only texts and numbers")
+    }
+
+    fn rendered<'a>(&'a self, instance: Option<&'a str>, request_id: Option<&'a str>) -> Rendered<'a> {
+        let Spec { status, title, .. } = self.kind.spec();
+        let (r#type, status) = (self.kind.r#type(), status.as_u16());
+        Rendered { r#type, title, status, detail: &self.detail, instance, request_id, members: &self.members }
     }
 }
 
-/// The layer that gives every error a problem body: ours, a panic, and the framework's own, which come
-/// empty or as text. What says nothing of how it may be kept may be kept only if it is asked for again.
+/// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which are empty
+/// or text. Answers without `Cache-Control` get `no-cache`.
 #[derive(Clone, Copy)]
 pub struct Render;
 
@@ -69,7 +64,7 @@ impl<S> Layer<S> for Render {
     }
 }
 
-/// The layer, around something.
+/// The service of [`Render`].
 #[derive(Clone)]
 pub struct Rendering<S> {
     inner: S,
@@ -111,15 +106,7 @@ fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
         },
     };
     let spec = problem.kind.spec();
-    let body = Rendered {
-        r#type: problem.kind.r#type(),
-        title: spec.title,
-        status: spec.status.as_u16(),
-        detail: &problem.detail,
-        instance: uri.path(),
-        request_id: id.as_str(),
-        members: &problem.members,
-    };
+    let body = problem.rendered(Some(uri.path()), Some(id.as_str()));
     let bytes = serde_json::to_vec(&body).expect("a problem holds only texts and numbers");
     *response.status_mut() = spec.status;
     let headers = response.headers_mut();
@@ -135,8 +122,8 @@ fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
 fn panicked(panic: &(dyn Any + Send)) -> Response {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = words.unwrap_or("without words"), "a handler panicked");
-    let problem = Problem::new(Kind::Internal, "The server's log, under this request id, says more.");
+    tracing::error!(panic = words.unwrap_or("without a message"), "a handler panicked");
+    let problem = Problem::new(Kind::Internal, "The server's log has the details under this request id.");
     let mut response = problem.into_response();
     *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     response

@@ -121,7 +121,7 @@ async fn an_idempotency_key_is_refused() {
     let problem = service.client.send(Method::POST, PATH, keyed).await.problem(400, "invalid-parameter");
     let told = parameters(&problem);
     assert_eq!(told.len(), 1, "{problem}");
-    assert!(told[0].0 == "Idempotency-Key" && told[0].1.starts_with("is not taken here: "), "{problem}");
+    assert!(told[0].0 == "Idempotency-Key" && told[0].1.starts_with("is not supported here: "), "{problem}");
     let problem = service
         .client
         .send(Method::POST, &format!("{PATH}?a=1"), keyed)

@@ -117,19 +117,19 @@ async fn ten_thousand_points_and_no_more() {
     for (query, told) in [
         (
             "&from=2014-01-01T00:00:00Z&to=2014-01-07T22:40:00.001Z",
-            "`minute` would be 10001 points, and 10000 are the most: `hour` fits",
+            "`minute` gives 10001 points, more than the limit of 10000: `hour` fits",
         ),
         (
             "&resolution=second&from=2014-01-01T00:00:00Z&to=2014-01-01T03:00:00Z",
-            "`second` would be 10800 points, and 10000 are the most: `minute` fits",
+            "`second` gives 10800 points, more than the limit of 10000: `minute` fits",
         ),
         (
             "&resolution=hour&from=2000-01-01T00:00:00Z&to=2014-01-01T00:00:00Z",
-            "`hour` would be 122736 points, and 10000 are the most: `day` fits",
+            "`hour` gives 122736 points, more than the limit of 10000: `day` fits",
         ),
         (
             "&resolution=day&from=1969-01-01T00:00:00Z&to=2014-01-01T00:00:00Z",
-            "`day` would be 16436 points, and 10000 are the most: no other fits either, but a shorter span does",
+            "`day` gives 16436 points, more than the limit of 10000: use a shorter span, because no resolution fits",
         ),
     ] {
         let problem =

@@ -55,7 +55,7 @@ async fn cut_in_the_middle() {
         let read = upload.cut(&format!("{}{}", lines([1_501]), trade(1_502))).await;
         let (problem, outcomes) = ending(read).await;
         assert_eq!(problem["type"], "/problems#partly-stored", "{problem}");
-        assert!(problem["detail"].as_str().unwrap().starts_with("The body ended before its end."));
+        assert!(problem["detail"].as_str().unwrap().starts_with("The body is incomplete."));
         assert_eq!(problem["stored"], 1_501, "{problem}");
         assert_eq!(problem["ranges"], json!([{ "firstSeq": 1, "lastSeq": 1_501 }]));
         assert_eq!(problem["notStoredLines"], json!([{ "first": 1_502 }]));

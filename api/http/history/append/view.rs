@@ -7,29 +7,30 @@ use crate::domain::{CustomerId, Instant, Seq, SeqRange};
 use crate::http::schemas::{instant, ordinal};
 use crate::store::history::Progress;
 
-/// Where the trades of a request went.
+/// Where the trades of a request are stored.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Appended)]
 pub struct AppendedView {
     #[schema(schema_with = ordinal)]
     customer_id: CustomerId,
-    /// The request's trades in their order: one range, unless another writer came between two pages.
+    /// Sequence numbers of the trades, in the order of the request: one range, unless another writer appended between
+    /// two of its pages.
     #[schema(min_items = 1)]
     ranges: Vec<RangeView>,
-    /// How many trades the history held right after the last of them.
+    /// Number of trades in the history right after the append.
     #[schema(minimum = 1)]
     total_trades: u64,
-    /// On how many pages.
+    /// Number of pages of the history right after the append.
     #[schema(minimum = 1)]
     total_pages: u64,
-    /// The date that trades without one were given.
+    /// The date that was given to trades without one.
     #[schema(schema_with = instant)]
     date: Instant,
 }
 
 impl AppendedView {
-    /// What was appended to `customer`'s history, undated trades at `date`.
+    /// For an append to `customer`'s history, with undated trades at `date`.
     pub fn new(customer: CustomerId, progress: &Progress, date: Instant) -> Self {
         Self {
             customer_id: customer,
@@ -41,7 +42,7 @@ impl AppendedView {
     }
 }
 
-/// Trades that follow each other, both ends included.
+/// Consecutive sequence numbers, both ends included.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SeqRange)]
@@ -53,7 +54,7 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    /// These trades.
+    /// The view of `range`.
     pub fn new(range: &SeqRange) -> Self {
         Self { first_seq: range.first, last_seq: range.last }
     }

@@ -1,4 +1,4 @@
-//! What of a history is to be exported, and as what.
+//! Parameters of an export.
 
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ use crate::http::schemas::{date_time, whole};
 /// `/customers/{customerId}/trades/export?…`
 pub struct ExportParams {
     pub customer: CustomerId,
-    /// As given.
+    /// Takes precedence over `Accept`.
     pub format: Option<Format>,
     pub after: Position,
     pub dates: Option<DateRange>,
@@ -49,15 +49,23 @@ impl IntoParams for ExportParams {
             .enum_values(Some(["ndjson", "csv"]));
         vec![
             customer_parameter(),
-            in_query("format", "Instead of what `Accept` says.", format),
+            in_query("format", "The format of the answer. It overrides `Accept`.", format),
             in_query(
                 "after",
-                "Only the trades behind this sequence number; 0 is the beginning. Where an export broke off, that of \
-                 its last whole row.",
+                "Only trades after this sequence number; 0 is the beginning. To continue an export that failed, give the \
+                 `seq` of its last complete row.",
                 whole(0, MAX_SAFE_INTEGER),
             ),
-            in_query("from", "Only trades of this moment or later: RFC 3339 with an offset.", date_time()),
-            in_query("to", "Only trades before this moment, which must not be before `from`.", date_time()),
+            in_query(
+                "from",
+                "Only trades dated at this moment or later: RFC 3339 with an offset.",
+                date_time(),
+            ),
+            in_query(
+                "to",
+                "Only trades dated before this moment, which must not be before `from`.",
+                date_time(),
+            ),
         ]
     }
 }

@@ -1,4 +1,4 @@
-//! What a listing may be asked for: a page, a window, or a window of a span of time.
+//! Parameters of a listing: a page, a window, or a window of a span of time.
 
 use std::str::FromStr;
 
@@ -18,20 +18,19 @@ use crate::http::schemas::{date_time, ordinal, whole};
 /// `/customers/{customerId}/trades?…`
 pub struct ListParams {
     pub customer: CustomerId,
-    /// As given: links repeat it only then.
+    /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
     pub selection: Selection,
 }
 
-/// Which trades.
+/// The trades that a listing shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
-    /// Those of a page, or of the first in the order.
+    /// A page; `None` is the first one in the order.
     Page(Option<PageNumber>),
-    /// Those nearest a cursor, and with the totals of when the history ended with this trade, if that is
-    /// asked for.
+    /// A window; with a `Seq`, as of the moment when the history ended with that trade.
     Window(Window, Option<Seq>),
-    /// Those of a span of time nearest a cursor.
+    /// A window of the trades of a span of time.
     Dates(DateRange, Window),
 }
 
@@ -96,43 +95,51 @@ impl IntoParams for ListParams {
             customer_parameter(),
             in_query(
                 "page",
-                "Permanent ordinal of the page, whatever the order. Default: page 1, or with `order=desc` the last. \
-                 Not together with any other but `order`.",
+                "Permanent number of the page, the same in either order. Default: page 1, or with `order=desc` the last \
+                 page. Of the other parameters, only `order` may be given with it.",
                 ordinal(),
             ),
             in_query(
                 "after",
-                "The trades behind this sequence number, the nearest to it; 0 is the beginning. Beyond the end there \
-                 are none, which is no error.",
+                "The nearest trades after this sequence number; 0 is the beginning of the history. After the last trade \
+                 the answer has no items, which is not an error.",
                 whole(0, MAX_SAFE_INTEGER),
             ),
             in_query(
                 "before",
-                "The trades before this sequence number, the nearest to it. Not together with `after`.",
+                "The nearest trades before this sequence number. Not together with `after`.",
                 ordinal(),
             ),
             in_query(
                 "limit",
-                "How many trades at most. Alone it is a window where `order` begins: the oldest trades, or the newest. \
-                 Default beside others: 10.",
+                "Most trades in the window. Without `after` and `before`, the window is at the beginning of `order`: the \
+                 oldest trades, or the newest. Default for windows: 10.",
                 whole(1, u64::from(Limit::MAX)),
             ),
             in_query(
                 "from",
-                "Only trades of this moment or later: RFC 3339 with an offset. Trades are in order of `seq` all the \
-                 same, and there are no totals.",
+                "Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order \
+                 of `seq`, and the answer has no totals.",
                 date_time(),
             ),
             in_query(
                 "asOf",
-                "The beginning of the history that ends with this trade, as the links to the next and previous windows \
-                 name it: with its totals, where all trades of the window lie on pages that are full up to there. \
-                 Such an answer never changes. A window that reaches further is as if it were not given, and so is one \
-                 beyond the end. Only together with `after` or `before`, not with `from` or `to`.",
+                "Reads the history as it was when this was its last sequence number; the links `next` and `prev` of a \
+                 window set it. If all trades of the window are on pages that were full then, the answer has the totals \
+                 of then, and never changes. Otherwise, or if the history has no such trade, `asOf` is ignored. Only \
+                 together with `after` or `before`, not with `from` or `to`.",
                 ordinal(),
             ),
-            in_query("to", "Only trades before this moment, which must not be before `from`.", date_time()),
-            in_query("order", "`asc`: oldest first. `desc`: newest first. It arranges what is shown.", order),
+            in_query(
+                "to",
+                "Only trades dated before this moment, which must not be before `from`.",
+                date_time(),
+            ),
+            in_query(
+                "order",
+                "`asc`: oldest first. `desc`: newest first. It applies to the items and to the links.",
+                order,
+            ),
         ]
     }
 }

@@ -1,14 +1,13 @@
-//! Windows of a history as it was: what a walk along the links goes through.
+//! Snapshots: windows of a history as it was at an earlier moment.
 //!
-//! A walk begins with a look at the history's last page. Its links name the last trade of that moment
-//! (`asOf`), and as long as windows lie on pages that were full by then, nothing of them can change any
-//! more, the totals of that moment included: such a window is a function of its address. It needs no look
-//! at the tail, and may be kept forever.
+//! A walk along the links begins with a read of the history's last page. Its links name the last trade of that moment
+//! (`asOf`). As long as windows lie on pages that were full then, nothing in them can change, including the totals of
+//! that moment: such a window depends on its address alone. It needs no read of the tail, and may be cached forever.
 //!
-//! A client may name any trade. As long as the history holds it, it ends a beginning of the history, and the totals are
-//! those of this beginning, whether or not there was a moment when the history held no more: 25 trades in one command
-//! are visible at once, and `asOf=24` gives 24 all the same. A trade beyond the end names nothing. This process
-//! remembers how far it has seen histories come, and looks at the tail otherwise.
+//! A client may name any trade. If the history has it, the totals are those of the history up to this trade, even if
+//! the history never ended there: 25 trades of one command become visible at once, and `asOf=24` still gives 24. A
+//! trade beyond the end is ignored. This process remembers how long it has seen histories, and reads the tail only if
+//! that does not suffice.
 
 use super::params::Selection;
 use crate::domain::{CustomerId, Limit, Seq, Span, Totals, Window};
@@ -18,35 +17,35 @@ use crate::http::cache::reading::Reading;
 use crate::store::history::{FullPages, History};
 use crate::store::{Epoch, Error};
 
-/// A window in full pages, of a history that ends with a certain trade.
+/// A window of full pages, of a history that ends with a certain trade.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshot {
     window: Window,
     last: Seq,
 }
 
-/// What a listing is of.
+/// The moment that a listing shows.
 pub enum Moment {
-    /// An earlier one: the full pages of then.
+    /// An earlier moment: the pages that were full then.
     Then(Snapshot, FullPages),
-    /// This one.
+    /// The current moment.
     Now(History),
 }
 
 impl Snapshot {
-    /// What is asked for, if it is one.
+    /// The snapshot that is asked for, if the window lies in full pages.
     pub fn of(selection: &Selection) -> Option<Self> {
         let Selection::Window(window, Some(last)) = *selection else { return None };
         let snapshot = Self { window, last };
         window.lies_in_full_pages(snapshot.totals()).then_some(snapshot)
     }
 
-    /// How it may be kept, if the history has come so far.
+    /// How the snapshot may be cached, if the history is long enough.
     pub fn caching(self, epoch: Epoch, customer: CustomerId) -> Caching {
         Caching::of_snapshot(epoch, customer, self.last)
     }
 
-    /// Of that moment.
+    /// The totals of that moment.
     pub fn totals(self) -> Totals {
         Totals::ending_with(Some(self.last))
     }
@@ -56,17 +55,18 @@ impl Snapshot {
         self.window.span(self.totals())
     }
 
-    /// How many at most.
+    /// Most trades in the window.
     pub fn limit(self) -> Limit {
         self.window.limit
     }
 }
 
 impl Moment {
-    /// That of the snapshot, if the history has come so far; else this one. The tail is read unless that is known.
+    /// The moment of the snapshot, if the history is long enough; else the current one. Reads the tail only if this
+    /// process does not know that the history is long enough.
     ///
     /// # Errors
-    /// No database in time, or a corrupt bucket.
+    /// The database is not available in time, or a bucket is corrupt.
     pub async fn find(
         api: &Api,
         customer: CustomerId,

@@ -8,7 +8,7 @@ use crate::http::history::trade::TradeView;
 use crate::http::links::Links;
 use crate::http::schemas::{order, ordinal};
 
-/// A page of a history, or a window, with the totals of the same moment and links to others.
+/// A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TradeListing)]
@@ -18,20 +18,19 @@ pub struct ListingView {
     #[serde(serialize_with = "order_name")]
     #[schema(schema_with = order)]
     order: Order,
-    /// Of a page: its permanent ordinal, whatever the order.
+    /// Only for a page: its permanent number, the same in either order.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = ordinal, required = false)]
     page: Option<PageNumber>,
-    /// Of a page: whether it is final. A full page never changes.
+    /// Only for a page: whether it is full. A full page never changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     full: Option<bool>,
-    /// How many trades the history holds, or of a walk held when it began. Absent where dates are asked for: what of them there is was not
-    /// counted.
+    /// Number of trades in the history; with `asOf`, at that moment. Absent for a span of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
     total_trades: Option<u64>,
-    /// On how many pages. Absent where `totalTrades` is.
+    /// Number of pages of the history. Absent if `totalTrades` is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
     total_pages: Option<u64>,
@@ -42,7 +41,7 @@ pub struct ListingView {
 }
 
 impl ListingView {
-    /// Of trades in order of their addresses.
+    /// A listing of `items`, which are in order of `seq`.
     pub fn new(customer_id: CustomerId, order: Order, mut items: Vec<TradeView>, links: Links) -> Self {
         if order == Order::Descending {
             items.reverse();
@@ -51,12 +50,12 @@ impl ListingView {
         Self { customer_id, order, page, full, total_trades, total_pages, items, links }
     }
 
-    /// With totals.
+    /// Adds totals.
     pub fn counting(self, totals: Totals) -> Self {
         Self { total_trades: Some(totals.trades()), total_pages: Some(totals.pages()), ..self }
     }
 
-    /// Of this page.
+    /// Marks the listing as this page.
     pub fn of_page(self, page: PageNumber) -> Self {
         Self { page: Some(page), full: Some(self.items.len() == PAGE_SIZE), ..self }
     }

@@ -1,4 +1,4 @@
-//! How an upload ended: all of it, or what was in its way and which lines are where.
+//! The end of an upload: a summary, or the problem that ended it early.
 
 use std::io::ErrorKind;
 
@@ -52,15 +52,15 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
             (kind, why.to_owned())
         }
         End::Interrupted => (Kind::ShuttingDown, "This instance is stopping.".to_owned()),
-        // The reader's own words.
+        // The reader wrote this text.
         End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => {
             (Kind::BodyTimeout, error.to_string())
         }
         End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
-            (Kind::TimedOut, "The answer was not taken in time.".to_owned())
+            (Kind::TimedOut, "The client did not read the answer in time.".to_owned())
         }
         End::Unreadable(_) | End::BadRow | End::Server(_) => {
-            (Kind::MalformedJson, "The body ended before its end.".to_owned())
+            (Kind::MalformedJson, "The body is incomplete.".to_owned())
         }
     };
     let problem = if stored == 0 && matches!(end, End::Database(Cause::KeyReused)) {

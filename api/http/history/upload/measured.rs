@@ -1,4 +1,4 @@
-//! What is measured of uploads, beside whatever else hears of them.
+//! Metrics of uploads.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::read::BadLine;
 use crate::ingest::{End, Event, Report, RowEnd, Watch};
 use crate::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
 
-/// Counts an upload, and its lines as they go by. Under way until it is dropped.
+/// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
 pub(super) struct Measured<'a, W> {
     inner: &'a mut W,
     under_way: Gauge,
@@ -26,7 +26,7 @@ impl<'a, W> Measured<'a, W> {
         Self { inner, under_way, read, stored: lines("stored"), refused: lines("refused") }
     }
 
-    /// It is over.
+    /// Counts the result of the upload.
     pub(super) fn ended(self, report: &Report) {
         let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
         for (result, lines) in [("unknown", unknown), ("not_stored", report.left())] {

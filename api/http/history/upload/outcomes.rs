@@ -1,4 +1,4 @@
-//! The answer line by line: an outcome for each line, in order, as it commits.
+//! The streamed answer to an upload: one outcome for each line, in order, as it is stored.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -15,32 +15,31 @@ use crate::http::problem::{Kind, Problem};
 use crate::ingest::{Bad, Event, Refusal, Row, RowEnd, Sent, Watch};
 use crate::store::history::LineRefusal;
 
-/// Behind the last outcome. An answer that lacks it is cut off, so that its client does not take it for a
-/// whole one.
+/// Sent after the last outcome. Without it the answer is cut off, so that no client takes it for complete.
 pub(super) const END: Bytes = Bytes::new();
 
-/// With this many bytes of outcomes held, no more lines are read.
+/// While more bytes of outcomes than this are held, no more lines are read.
 const MOST: usize = 256 * 1024;
 
-/// Most bytes that are handed to the connection at a time.
+/// Most bytes that are handed to the connection at once.
 const PIECE: usize = 32 * 1024;
 
-/// Fewer lines than this are not worth giving memory back for.
+/// With fewer lines than this, memory is not given back.
 const FEW: usize = 64;
 
 /// Outcomes on their way to the client. A line waits for the outcomes of all before it.
 pub(super) struct Outcomes {
-    /// From the first line that is not told, in order.
+    /// The lines from the first one without a sent outcome, in order.
     lines: VecDeque<Waiting>,
-    /// What the outcomes in `lines` take, in bytes.
+    /// Bytes of the outcomes in `lines`.
     settled: usize,
     /// Outcomes in order, ready to be sent.
     ready: Vec<u8>,
     client: mpsc::Sender<Bytes>,
-    /// Since when the client has taken nothing though there was something.
+    /// Since when the client has read nothing, although something is ready.
     stalled: Option<Instant>,
     limit: Duration,
-    /// Whether each line says whose it is.
+    /// Whether each outcome names its customer.
     many: bool,
 }
 
@@ -57,7 +56,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// What it takes, in bytes.
+    /// Size in memory, in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Stored(_) => size_of::<Waiting>(),
@@ -72,7 +71,8 @@ impl Outcomes {
         Self { lines: VecDeque::new(), settled: 0, ready: Vec::new(), client, stalled: None, limit, many }
     }
 
-    /// Tells the rest, and if it ended early why, for at most `limit`; whether the client has taken all.
+    /// Sends the rest and, if the upload ended early, the reason, for at most `limit`. Returns whether the client has
+    /// taken everything.
     pub(super) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) -> bool {
         if let Some(problem) = ended {
             let left = "The upload ended before this line was stored: the last line of the answer says why.";
@@ -90,9 +90,9 @@ impl Outcomes {
         rest.is_empty() || matches!(timeout(limit, self.client.send(rest.into())).await, Ok(Ok(())))
     }
 
-    /// The answer is whole.
+    /// Marks the answer as complete.
     pub(super) async fn end(self) {
-        // Either the client takes it, or it has hung up.
+        // It fails only if the client has disconnected.
         let _ = self.client.send(END).await;
     }
 
@@ -125,7 +125,7 @@ impl Outcomes {
         self.lines[index].outcome = Some(outcome);
     }
 
-    /// Makes ready what waits for nothing any more.
+    /// Moves the outcomes that wait for no earlier line to `ready`.
     fn advance(&mut self) {
         while let Some(Waiting { number, customer, outcome: Some(outcome) }) =
             self.lines.pop_front_if(|waiting| waiting.outcome.is_some())
@@ -148,7 +148,7 @@ impl Outcomes {
     }
 }
 
-/// The first of what is ready.
+/// Takes the first piece of what is ready.
 fn piece(ready: &mut Vec<u8>) -> Bytes {
     if ready.len() <= PIECE {
         return std::mem::take(ready).into();

@@ -1,19 +1,19 @@
-//! How many uploads may be under way, and how much memory they hold together.
+//! Limits on uploads: how many may be under way, and how much memory they hold together.
 
 use crate::http::places::Places;
 use crate::ingest::Budget;
 
-/// Lines that wait, of an upload to many histories: enough that a batch holds more than one line of a customer.
+/// Lines that may wait in an upload to many histories: enough for batches with more than one line of a customer.
 pub const WAITING_OF_MANY: usize = 50_000;
 
-/// What all uploads of a process may hold beyond their own shares, in bytes ([`Budget`]): enough for one of many
-/// customers to have [`WAITING_OF_MANY`] lines waiting.
+/// Bytes that all uploads of a process may hold beyond their own shares ([`Budget`]): enough for one upload to many
+/// histories with [`WAITING_OF_MANY`] waiting lines.
 ///
-/// Besides, an upload takes up to about half a MiB that is not counted there: its own share, the buffers of its
-/// connection, pieces that are being parsed, the customers of its summary, and the problems in it.
+/// Each upload takes up to about half a MiB more that is not counted: its own share, the buffers of its connection,
+/// pieces that are being parsed, and the customers and problems of its summary.
 const BUDGET: usize = 24 * 1024 * 1024;
 
-/// How many uploads may be under way, and how much they may hold together. Clones share both.
+/// The places and the memory budget of uploads. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Uploads {
     places: Places,
@@ -31,12 +31,12 @@ impl Uploads {
         &self.places
     }
 
-    /// What they may hold together.
+    /// Their memory budget.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Bytes that they hold now.
+    /// Bytes that uploads hold now.
     pub fn held(&self) -> u64 {
         self.budget.held()
     }

@@ -1,4 +1,4 @@
-//! From the body of an upload to lines.
+//! Reads the lines of an upload's body.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -13,31 +13,31 @@ use tokio::time::{Instant, timeout};
 use crate::domain::{Clock, CustomerId, DraftError, Fault, parse_line};
 use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 
-/// Faults of a line that are told in full. A line of 64 KiB may have ten thousand.
+/// Most faults that are listed for one line. A line of 64 KiB may have ten thousand.
 const MOST_FAULTS: usize = 10;
 
-/// Bytes of lines that are handed on at a time; the last line may exceed it. One such chunk is being parsed and
-/// another is waiting to be taken.
+/// Bytes of lines that are handed on at once; the last line may exceed it. One such chunk is being parsed while another
+/// waits to be taken.
 const CHUNK: usize = 16 * 1024;
 
-/// Bytes, white space aside, that a client must send in each span in which no line ends.
+/// Bytes, without white space, that a client must send in each span in which no line ends.
 const LEAST: usize = 1024;
 
-/// A line that is no trade.
+/// A line that is not a trade.
 #[derive(Debug)]
 pub(super) struct BadLine {
     line: u64,
     size: u64,
-    /// The first of all that is wrong with it.
+    /// Its first faults.
     pub(super) faults: Vec<Fault>,
-    /// How many more faults there are.
+    /// The number of further faults.
     pub(super) omitted: usize,
     /// Whether it is JSON.
     pub(super) json: bool,
 }
 
 impl BadLine {
-    /// What its faults take, in bytes.
+    /// Size of the faults on the heap, in bytes.
     fn bytes(&self) -> usize {
         let texts = |fault: &Fault| fault.pointer.capacity() + fault.detail.capacity();
         self.faults.capacity() * size_of::<Fault>() + self.faults.iter().map(texts).sum::<usize>()
@@ -54,13 +54,14 @@ impl Bad for BadLine {
     }
 }
 
-/// How fast a client must send: in each span of waiting for it a whole line, blank ones aside, or [`LEAST`] bytes of
-/// one. While the server does not read, because the lines that it has are to be stored first, the span stands still.
+/// The minimum pace of a client: in each span, one line that is not blank, or [`LEAST`] bytes of one. Only time spent
+/// waiting for the client counts. While the server does not read, because earlier lines must be stored first, the span
+/// stands still.
 struct Pace {
     span: Duration,
-    /// How long the client was waited for in this span.
+    /// Time spent waiting for the client in this span.
     waited: Duration,
-    /// What it has sent in this span, white space aside.
+    /// Bytes received in this span, without white space.
     bytes: usize,
 }
 
@@ -87,7 +88,7 @@ impl Pace {
         }
     }
 
-    /// It was kept, and the next span begins.
+    /// The client kept the pace: the next span begins.
     fn kept(&mut self) {
         *self = Self::new(self.span);
     }
@@ -105,16 +106,16 @@ impl Pace {
 pub(super) struct Reader {
     chunks: mpsc::Sender<io::Result<Chunk<BadLine>>>,
     chunk: Chunk<BadLine>,
-    /// What the lines in `chunk` take, in bytes.
+    /// Bytes of the lines in `chunk`.
     bytes: usize,
     splitter: Splitter,
     customer: Option<CustomerId>,
-    /// What time it is, for trades without a date; `None` where something else gives them one.
+    /// Dates the trades that have no date; `None` if something else dates them.
     clock: Option<Clock>,
     pace: Pace,
 }
 
-/// No more lines are wanted, though the body may go on.
+/// No more lines are wanted, although the body may continue.
 struct Enough;
 
 impl Reader {
@@ -128,7 +129,7 @@ impl Reader {
         Self { chunks, chunk, bytes: 0, splitter, customer, clock, pace }
     }
 
-    /// Reads to the end, or as long as more lines are wanted; then returns the body, where it may go on.
+    /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
     pub(super) async fn run(mut self, mut body: Body) -> Option<Body> {
         match self.read(&mut body).await {
             Ok(()) => None,
@@ -144,7 +145,7 @@ impl Reader {
             };
             match piece {
                 Ok(Some(Ok(frame))) => {
-                    // A piece that is no data is the end of it: trailers.
+                    // A frame without data holds trailers: the end of the body.
                     self.piece(frame.data_ref().unwrap_or(&Bytes::new())).await?;
                 }
                 Ok(None) => {
@@ -155,14 +156,14 @@ impl Reader {
                 Ok(Some(Err(_))) => return self.fail(ErrorKind::UnexpectedEof.into()).await,
                 Err(_elapsed) => {
                     self.fail(self.pace.too_slow()).await?;
-                    // It may go on sending as slowly, and is to see why it was ended.
+                    // The client may continue to send, and should be able to read why the upload ended.
                     return Err(Enough);
                 }
             }
         }
     }
 
-    /// Tells that nothing more can be read, and why.
+    /// Reports that nothing more can be read, and why.
     async fn fail(&self, error: io::Error) -> Result<(), Enough> {
         self.chunks.send(Err(error)).await.map_err(|_| Enough)
     }
@@ -203,7 +204,7 @@ impl Reader {
                 Ok(Row { line: number, size, customer, draft })
             }
             Err(DraftError::NotJson(error)) => {
-                // Of one line, the parser says that it is line 1.
+                // The parser sees a single line, and always calls it line 1.
                 let detail = error.to_string().replace(" at line 1 column ", ", at byte ");
                 Err(bad(whole(format!("is not JSON: {detail}")), 0, false))
             }

@@ -1,16 +1,16 @@
-//! What one summary of an upload says of single lines.
+//! Collects the faults of single lines for the summary of an upload.
 
 use super::read::BadLine;
 use super::views::{FaultView, LineProblemView};
 use crate::ingest::{Bad, Event, RowEnd, Sent, Watch};
 
-/// Lines of which the problem is told; the others are only counted.
+/// Most lines whose faults are listed; the others are only counted.
 const MOST: usize = 100;
 
-/// Bytes of problems that are told: names of unknown members may be long.
+/// Most bytes of listed faults: names of unknown members may be long.
 const MOST_BYTES: usize = 128 * 1024;
 
-/// The first problems.
+/// The faults of the first refused lines.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) problems: Vec<LineProblemView>,

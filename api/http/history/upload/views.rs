@@ -10,17 +10,17 @@ use crate::http::problem::ProblemSchema;
 use crate::http::schemas::ordinal;
 use crate::ingest::Lines;
 
-/// What an upload to one history has stored, when all of its lines have come to an end.
+/// Summary of an upload to one history, in which every line is stored or refused.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Uploaded)]
 pub struct UploadedView {
     #[schema(schema_with = ordinal)]
     pub customer_id: CustomerId,
-    /// Where the trades are that are stored, in order of the lines: one range, unless others have appended
-    /// meanwhile. At most 1,000.
+    /// Sequence numbers of the stored trades, in order of the lines: one range, unless others appended meanwhile. At
+    /// most 1,000 ranges.
     pub ranges: Vec<RangeView>,
-    /// How many more ranges there are.
+    /// Number of further ranges.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub ranges_omitted: Option<u64>,
@@ -28,15 +28,15 @@ pub struct UploadedView {
     pub counts: CountsView,
 }
 
-/// What an upload to many histories has stored, when all of its lines have come to an end.
+/// Summary of an upload to many histories, in which every line is stored or refused.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ManyUploaded)]
 pub struct ManyUploadedView {
-    /// How many customers have any of the trades that are stored.
+    /// Number of customers with at least one stored trade.
     #[schema(minimum = 0, maximum = 10_000)]
     pub customers: usize,
-    /// Whether there are more, which were not told apart.
+    /// Whether there are more customers, which were not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub more_customers: bool,
@@ -44,47 +44,47 @@ pub struct ManyUploadedView {
     pub counts: CountsView,
 }
 
-/// What became of an upload's lines.
+/// Outcomes of an upload's lines.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LineCounts)]
 pub struct CountsView {
-    /// Lines that are stored.
+    /// Number of stored lines.
     #[schema(minimum = 0)]
     pub stored: u64,
-    /// Lines that are not, for a reason of their own.
+    /// Number of lines that are refused, each for a fault of its own.
     #[schema(minimum = 0)]
     pub refused: u64,
-    /// What is wrong with the first 100 of these.
+    /// Faults of the first refused lines, at most 100 lines.
     #[schema(max_items = 100)]
     pub problems: Vec<LineProblemView>,
-    /// How many more of these there are.
+    /// Number of further refused lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub problems_omitted: Option<u64>,
 }
 
-/// What is wrong with one line.
+/// Faults of one line.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LineProblem)]
 pub struct LineProblemView {
-    /// Counted from 1, blank lines included.
+    /// Line number, counted from 1, blank lines included.
     #[schema(minimum = 1)]
     pub line: u64,
     #[schema(max_items = 10)]
     pub errors: Vec<FaultView>,
-    /// How many more faults it has.
+    /// Number of further faults.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub errors_omitted: Option<usize>,
 }
 
-/// One thing that is wrong with a line.
+/// One fault of a line.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LineFault)]
 pub struct FaultView {
-    /// JSON Pointer (RFC 6901) into the line; empty for the whole of it.
+    /// JSON Pointer (RFC 6901) into the line; empty for the whole line.
     pub pointer: String,
     pub detail: String,
 }
@@ -95,11 +95,11 @@ impl From<Fault> for FaultView {
     }
 }
 
-/// Lines, both included.
+/// A range of lines, both ends included.
 #[derive(Debug, Serialize)]
 pub(super) struct LinesView {
     first: u64,
-    /// Absent where it is the last of all.
+    /// Absent if the range has no end.
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<u64>,
 }
@@ -110,30 +110,31 @@ impl From<Lines> for LinesView {
     }
 }
 
-/// What became of one line, or of all that follow.
+/// Outcome of one line, or of all lines that follow.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LineOutcome)]
 pub struct OutcomeView {
-    /// Counted from 1, blank lines included. Absent in a last line that says why no more follow.
+    /// Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload ended
+    /// early.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub line: Option<u64>,
-    /// Where each line says whose trade it is.
+    /// The customer, in an upload to many histories.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = ordinal, required = false)]
     pub customer_id: Option<CustomerId>,
-    /// The trade's address, where it is stored, durably.
+    /// Sequence number of the trade, if it is stored durably.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = ordinal, required = false)]
     pub seq: Option<Seq>,
-    /// Why it is not.
+    /// Why the line is not stored, or may not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = ProblemOfLine, required = false)]
     pub problem: Option<Value>,
 }
 
-/// A problem without the address and the id of the request, which are those of the whole.
+/// A problem without the address and the id of the request, which the whole answer shares.
 pub struct ProblemOfLine;
 
 impl utoipa::PartialSchema for ProblemOfLine {
