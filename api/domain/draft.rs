@@ -19,6 +19,9 @@ pub struct TradeDraft {
 }
 
 impl TradeDraft {
+    /// The names of its fields in JSON, the required ones first.
+    pub const FIELDS: [&str; 5] = ["type", "ticker", "qty", "price", "date"];
+
     /// The trade, with `now` for a missing date.
     pub fn dated(self, now: Instant) -> Trade {
         let Self { side, ticker, qty, price, date } = self;
@@ -34,8 +37,7 @@ impl From<Trade> for TradeDraft {
 }
 
 /// The JSON object of a trade from a client.
-const TRADE: Shape =
-    Shape { noun: "trade", fields: &["type", "ticker", "qty", "price", "date"], required: 3 };
+const TRADE: Shape = Shape { noun: "trade", fields: &TradeDraft::FIELDS, required: 3 };
 
 /// Parses a JSON text that is one trade or an array of 1 to `max` trades, and finds all its faults.
 ///
@@ -98,7 +100,8 @@ fn parse_members(members: &[Member<'_>], pointer: &str, faults: &mut Faults) -> 
             "ticker" => ticker = Some(Ticker::parse(&text(value)?)?),
             "qty" => qty = Some(Quantity::parse(number(&value)?)?),
             "price" => price = Some(decimal(value)?),
-            _ => date = Some(Instant::parse_rfc3339(&text(value)?)?),
+            "date" => date = Some(Instant::parse_rfc3339(&text(value)?)?),
+            name => unreachable!("{name} is not a field of a trade"),
         }
         Ok(())
     })?;
@@ -118,8 +121,7 @@ fn decimal(value: Json<'_>) -> Result<Price, Invalid> {
 impl TradeDraft {
     /// [`Trade::example`], as a client sends it.
     pub(crate) fn example(qty: u64) -> Self {
-        let Trade { side, ticker, qty, price, date } = Trade::example(qty);
-        Self { side, ticker, qty, price, date: Some(date) }
+        Trade::example(qty).into()
     }
 }
 

@@ -18,7 +18,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::progress::Progress;
-use crate::domain::{CustomerId, IdempotencyKey, Instant, Price, Quantity, Seq, Side, Ticker, Totals};
+use crate::domain::{
+    CustomerId, IdempotencyKey, Instant, Price, Quantity, Seq, Side, Ticker, Totals, TradeDraft,
+};
 use crate::http::ProblemKind;
 use crate::import::BadRow;
 use crate::ingest::{Customers, End, Event, Incoming, Intake, Phase, Report, Row, Splitter, Watch};
@@ -229,17 +231,16 @@ impl Sending<'_> {
             if self.next < row.line {
                 return;
             }
-            let draft = &row.draft;
+            let TradeDraft { side, ticker, qty, price, date } = &row.draft;
             let line = NewLine {
                 customer_id: row.customer,
-                r#type: draft.side,
-                ticker: &draft.ticker,
-                qty: draft.qty,
-                price: draft.price,
-                date: draft.date,
+                r#type: *side,
+                ticker,
+                qty: *qty,
+                price: *price,
+                date: *date,
             };
-            // Cannot fail: every key is text, every number finite.
-            self.text.extend(serde_json::to_vec(&line).unwrap_or_default());
+            self.text.extend(serde_json::to_vec(&line).expect("every key is text, every number finite"));
             self.text.push(b'\n');
             self.next = row.line + 1;
             self.written += 1;

@@ -73,3 +73,19 @@ impl PartialSchema for NewTrades {
             .into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::TradeDraft;
+
+    #[test]
+    fn every_field_of_a_trade_is_documented() {
+        let schema = serde_json::to_value(NewTrade::schema()).unwrap();
+        let mut documented: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+        let mut fields = TradeDraft::FIELDS.to_vec();
+        documented.sort();
+        fields.sort();
+        assert_eq!(documented, fields);
+    }
+}
