@@ -23,7 +23,7 @@ const TRIES: usize = 64;
 /// later.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// The port of the last start, or a new one if there is none or another process has taken it.
+/// The port of the last start. A new port at the first start, and if another process has taken the old one.
 pub(super) async fn kept_or_new(layout: &Layout) -> Result<u16, Error> {
     let Some(kept) = kept(layout)? else { return new() };
     let free = async {

@@ -62,8 +62,7 @@ impl Mongod {
             .arg("--quiet")
             // Would be up to 200 MB that have no use here.
             .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
-            // The default of 15 s is for another node to take over. There is none when the system shuts down and sends
-            // SIGTERM.
+            // By default mongod waits 15 s after a SIGTERM, so that another node can take over. This one is alone.
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
             .stdin(Stdio::null())
             // Not --logpath: mongod reports a missing library or a wrong option before it opens that file.

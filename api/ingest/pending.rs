@@ -112,8 +112,8 @@ impl Pending {
         }
     }
 
-    /// A whole batch; if there is none, rows that fill a page; if there are none, those of the customer that has waited
-    /// longest; nothing less than `least`. The customer gives no more before [`Pending::done`].
+    /// The first of these that waits, and is not less than `least`: a whole batch; rows that fill a page; the rows of the
+    /// customer that has waited longest. The customer gives no more before [`Pending::done`].
     pub fn take(&mut self, least: Least) -> Option<Batch> {
         let few = self.waiting.len() <= FEW;
         let (&first, &customer) = match self.whole.first_key_value() {

@@ -44,7 +44,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // reqwest has TLS since `import --url` needs it, and asks for a provider also where no test needs TLS.
-    rustls::crypto::ring::default_provider().install_default().expect("there is none yet");
+    rustls::crypto::ring::default_provider().install_default().expect("no provider is installed yet");
     let arguments = libtest_mimic::Arguments::from_args();
     let trials = harness::trials();
     let conclusion = libtest_mimic::run(&arguments, trials);

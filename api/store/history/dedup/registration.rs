@@ -10,7 +10,7 @@ use crate::store::{Deadline, Error};
 pub(in crate::store::history) struct Registration {
     pub(in crate::store::history) customer: CustomerId,
     pub(in crate::store::history) id: RecordId,
-    /// The record to insert if there is none. The registration sets its `from`, unless it `keeps` a record.
+    /// The record to insert if the key has none yet. The registration sets its `from`, unless it `keeps` a record.
     pub(in crate::store::history) proposed: Record,
     /// Whether this keeps the record of an upload under way. Then `from` is the value of the first
     /// registration.
