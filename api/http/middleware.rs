@@ -3,6 +3,7 @@
 pub mod accept;
 mod access_log;
 pub mod admission;
+pub mod around;
 pub mod compression;
 pub mod cors;
 pub mod drain_body;
@@ -15,6 +16,7 @@ use axum::Router;
 
 use super::api::Limits;
 use super::problem::Render;
+use around::AroundLayer;
 use cors::Origins;
 use hosts::Hosts;
 use outer::Outer;
@@ -29,11 +31,11 @@ pub fn surround<S: Clone + Send + Sync + 'static>(
     // In one call, because each call of `layer` makes every request copy what is inside it.
     routes.layer((
         // The request's id, its line in the log, its place in the measurements, the rest of its body.
-        Outer::new(limits),
+        AroundLayer(Outer::new(limits)),
         cors::layer(origins),
         compression::layer(),
         // Problems and panics become bodies.
-        Render,
-        hosts,
+        AroundLayer(Render),
+        hosts::layer(hosts),
     ))
 }

@@ -6,6 +6,11 @@ use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
 use crate::domain::{MAX_SAFE_INTEGER, PagePath, Price, Resolution, Ticker};
 
+/// A schema that is written in JSON Schema itself. Its properties keep their order.
+pub fn schema(json: &str) -> RefOr<Schema> {
+    serde_json::from_str(json).expect("a schema of ours is well-formed, as the OpenAPI test shows")
+}
+
 /// A whole number from 1 to 2^53 - 1.
 pub fn ordinal() -> RefOr<Schema> {
     ObjectBuilder::new()

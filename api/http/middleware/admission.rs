@@ -8,19 +8,18 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tower_layer::Layer;
 use tower_service::Service;
 use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::accept;
+use super::around::{Answer, Around, AroundLayer};
 use crate::http::api::Ready;
 use crate::http::body;
 use crate::http::deadline::{REQUEST, RequestDeadline};
@@ -80,8 +79,8 @@ impl Admission {
     }
 
     /// The layer for routes with this policy.
-    pub fn layer(&self, policy: Policy) -> AdmissionLayer {
-        AdmissionLayer { admission: self.clone(), policy }
+    pub fn layer(&self, policy: Policy) -> AroundLayer<Admitted> {
+        AroundLayer(Admitted { admission: self.clone(), policy })
     }
 
     fn admit(&self, request: &Request, policy: Policy, upload: bool) -> Result<Place, Problem> {
@@ -96,41 +95,20 @@ impl Admission {
 
 /// [`Admission`] for routes with one policy.
 #[derive(Clone)]
-pub struct AdmissionLayer {
+pub struct Admitted {
     admission: Admission,
     policy: Policy,
 }
 
-impl<S> Layer<S> for AdmissionLayer {
-    type Service = Admitted<S>;
-
-    fn layer(&self, inner: S) -> Admitted<S> {
-        Admitted { layer: self.clone(), inner }
-    }
-}
-
-/// The service of [`AdmissionLayer`].
-#[derive(Clone)]
-pub struct Admitted<S> {
-    layer: AdmissionLayer,
-    inner: S,
-}
-
-impl<S> Service<Request> for Admitted<S>
+impl<S> Around<S> for Admitted
 where
     S: Service<Request, Response = Response, Error = Infallible>,
     S::Future: Send + 'static,
 {
     type Response = Response;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response, Infallible>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let AdmissionLayer { admission, policy } = &self.layer;
+    fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response> {
+        let Self { admission, policy } = self;
         let upload = policy.is_upload(&request);
         let place = match admission.admit(&request, *policy, upload) {
             Ok(place) => place,
@@ -139,9 +117,9 @@ where
         request.extensions_mut().insert(RequestDeadline::from_now());
         if upload {
             request.extensions_mut().insert(LongPlace::from(place));
-            return self.inner.call(request).boxed();
+            return inner.call(request).boxed();
         }
-        let answer = self.inner.call(request);
+        let answer = inner.call(request);
         Box::pin(async move {
             let _place = place;
             let mut answer = pin!(answer);

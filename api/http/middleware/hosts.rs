@@ -11,17 +11,12 @@
 //!
 //! CORS preflights are answered outside of this layer. Their answers hold no data.
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::extract::Request;
 use axum::http::{Version, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::future::Either;
-use tower_layer::Layer;
-use tower_service::Service;
+use tower_http::validate_request::ValidateRequestHeaderLayer;
 
 use crate::http::problem::{Kind, Problem};
 
@@ -76,40 +71,17 @@ fn host(authority: &[u8]) -> Option<&[u8]> {
     Some(host.strip_suffix(b".").unwrap_or(host))
 }
 
-impl<S> Layer<S> for Hosts {
-    type Service = Guarded<S>;
-
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { hosts: self.clone(), inner }
-    }
-}
-
-/// The service of [`Hosts`].
-#[derive(Clone)]
-pub struct Guarded<S> {
+/// The layer that refuses requests for other hosts.
+pub fn layer(
     hosts: Hosts,
-    inner: S,
-}
-
-impl<S> Service<Request> for Guarded<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Either<S::Future, Ready<Result<Response, Infallible>>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        if self.hosts.allow(&request) {
-            return Either::Left(self.inner.call(request));
+) -> ValidateRequestHeaderLayer<impl Fn(&mut Request) -> Result<(), Response> + Clone> {
+    ValidateRequestHeaderLayer::custom(move |request: &mut Request| {
+        if hosts.allow(request) {
+            return Ok(());
         }
         let why = "This server does not answer for the host of the request. `--allowed-hosts` adds hosts.";
-        Either::Right(ready(Ok(Problem::new(Kind::MisdirectedRequest, why).into_response())))
-    }
+        Err(Problem::new(Kind::MisdirectedRequest, why).into_response())
+    })
 }
 
 #[cfg(test)]

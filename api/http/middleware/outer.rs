@@ -1,22 +1,17 @@
 //! The outermost layer, for all requests: the id, the log line, the metrics, and the rest of the body.
-//!
-//! It is one hand-written layer. Functions given to `middleware::from_fn` are shorter, but each costs every request a
-//! copy of everything inside it and several allocations. For a page from memory, one function for each of these tasks
-//! would be most of the cost.
+//! One layer for all of it, because each costs every request an allocation.
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, Version, header};
-use futures_util::future::BoxFuture;
-use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Instrument;
 
 use super::access_log::Line;
+use super::around::{Answer, Around};
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
 use super::request_id::{self, RequestId};
@@ -39,36 +34,15 @@ impl Outer {
     }
 }
 
-impl<S> Layer<S> for Outer {
-    type Service = Surrounded<S>;
-
-    fn layer(&self, inner: S) -> Surrounded<S> {
-        Surrounded { shared: Arc::clone(&self.0), inner }
-    }
-}
-
-/// The service of [`Outer`].
-#[derive(Clone)]
-pub struct Surrounded<S> {
-    shared: Arc<Shared>,
-    inner: S,
-}
-
-impl<S, B> Service<Request> for Surrounded<S>
+impl<S, B> Around<S> for Outer
 where
     S: Service<Request, Response = Response<B>, Error = Infallible>,
     S::Future: Send + 'static,
     B: Send + 'static,
 {
     type Response = Response<B>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<B>, Infallible>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
+    fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response<B>> {
         let started = Instant::now();
         if request.version() < Version::HTTP_11 {
             // Compression removes the length of an answer, and HTTP/1.0 has nothing else that marks its end.
@@ -78,10 +52,10 @@ where
         let (id_header, line) = (id.header(), Line::of(id.clone(), &request));
         request.extensions_mut().insert(id);
         let measured = Measured::of(&request);
-        let shared = Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.0);
         let (request, rest) = drain_body::rest(request, shared.limits);
         let span = line.span();
-        let answer = span.in_scope(|| self.inner.call(request));
+        let answer = span.in_scope(|| inner.call(request));
         let answer = async move {
             let response = answer.await;
             let still_read = |response: &Response<B>| response.extensions().get::<StillRead>().is_some();

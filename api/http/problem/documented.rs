@@ -5,24 +5,33 @@ use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, Ref, RefOr, Response, ResponseBuilder, example::ExampleBuilder,
 };
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
-use super::kind::Kind;
+use super::kind::Kind::{self, *};
 use super::render::MEDIA_TYPE;
 use crate::domain::Faults;
+use crate::http::schemas::schema;
+
+/// Problems of every operation under `/v1`.
+const COMMON: &[Kind] =
+    &[InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+
+/// Problems of every operation that reads a body.
+const BODY: &[Kind] = &[MalformedJson, BodyTimeout, UnsupportedMediaType, OutcomeUnknown];
 
 macro_rules! documented {
-    ($($(#[$meta:meta])* $name:ident: [$($kind:ident),* $(,)?];)*) => {$(
+    ($($(#[$meta:meta])* $name:ident: $($kinds:expr),*;)*) => {$(
         $(#[$meta])*
         pub struct $name;
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                responses(&[$(Kind::$kind),*])
+                let kinds: [&[Kind]; _] = [$($kinds),*];
+                responses(&kinds.concat())
             }
         }
     )*};
@@ -30,48 +39,34 @@ macro_rules! documented {
 
 documented! {
     /// Problems of an append.
-    AppendProblems: [
-        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, HistoryExhausted, BodyTooLarge, UnsupportedMediaType,
-        InvalidTrade, IdempotencyKeyReused, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
-        HttpVersionNotSupported,
-    ];
+    AppendProblems: COMMON, &[PartlyStored], BODY,
+        &[HistoryExhausted, BodyTooLarge, InvalidTrade, IdempotencyKeyReused, HttpVersionNotSupported];
     /// Problems of an upload to many histories.
-    ManyProblems: [
-        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, UnsupportedMediaType, Internal, Overloaded,
-        DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown, HttpVersionNotSupported,
-    ];
+    ManyProblems: COMMON, &[PartlyStored], BODY, &[HttpVersionNotSupported];
     /// Problems of an export.
-    ExportProblems: [
-        InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, HttpVersionNotSupported,
-    ];
+    ExportProblems: COMMON, &[HttpVersionNotSupported];
     /// Problems of a read that always finds something.
-    ReadProblems: [InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    ReadProblems: COMMON;
     /// Problems of a read of a page.
-    PageProblems: [InvalidParameter, PageNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    PageProblems: COMMON, &[PageNotFound];
     /// Problems of a read of a trade.
-    TradeProblems: [InvalidParameter, TradeNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    TradeProblems: COMMON, &[TradeNotFound];
     /// Problems of a read of the bucket of a minute.
-    BucketProblems: [InvalidParameter, BucketNotFound, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
+    BucketProblems: COMMON, &[BucketNotFound];
     /// Problems of counting page views.
-    CountProblems: [
-        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, BodyTooLarge, UnsupportedMediaType, InvalidPageView, Internal,
-        Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, PartlyStored, OutcomeUnknown,
-    ];
+    CountProblems: COMMON, &[PartlyStored], BODY, &[BodyTooLarge, InvalidPageView];
     /// Problems of a preallocation.
-    PreallocationProblems: [
-        InvalidParameter, MalformedJson, NotAcceptable, BodyTimeout, BodyTooLarge, UnsupportedMediaType, InvalidPageView, Internal,
-        Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut, OutcomeUnknown,
-    ];
+    PreallocationProblems: COMMON, BODY, &[BodyTooLarge, InvalidPageView];
     /// Problems of the readiness probe.
-    ReadyProblems: [DatabaseUnavailable, ShuttingDown];
+    ReadyProblems: &[DatabaseUnavailable, ShuttingDown];
     /// Problems of a probe that does not access the database.
-    ProbeProblems: [];
+    ProbeProblems: &[];
 }
 
 /// One response for each status, with an example of each kind. Every operation can also fail the check of its host.
 fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-    for kind in kinds.iter().chain(&[Kind::MisdirectedRequest]) {
+    for kind in kinds.iter().chain(&[MisdirectedRequest]) {
         by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
     }
     by_status
@@ -96,7 +91,7 @@ fn response(status: u16, kinds: &[Kind]) -> Response {
         return builder.build();
     }
     let retry_after = HeaderBuilder::new()
-        .schema(Some(whole(0)))
+        .schema(Some(schema(r#"{ "type": "integer", "minimum": 0 }"#)))
         .description(Some(
             "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
         ))
@@ -145,104 +140,57 @@ impl ToSchema for ProblemSchema {
 
 impl PartialSchema for ProblemSchema {
     fn schema() -> RefOr<Schema> {
-        let text = || ObjectBuilder::new().schema_type(Type::String);
-        let fault = ObjectBuilder::new()
-            .property("parameter", text().description(Some("Name of a parameter of the path or the query.")))
-            .property("pointer", text().description(Some("JSON Pointer (RFC 6901) into the body.")))
-            .property(
-                "line",
-                described(whole(1), "In a body of lines, the line that `pointer` refers to, counted from 1."),
-            )
-            .property("detail", text())
-            .required("detail");
-        let range = ObjectBuilder::new()
-            .property("firstSeq", whole(1))
-            .property("lastSeq", whole(1))
-            .required("firstSeq")
-            .required("lastSeq");
-        let items = || {
-            ObjectBuilder::new()
-                .property("first", whole(0))
-                .property("last", whole(0))
-                .required("first")
-                .required("last")
-        };
-        let lines = || {
-            let range =
-                ObjectBuilder::new().property("first", whole(1)).property("last", whole(1)).required("first");
-            ArrayBuilder::new().items(range)
-        };
-        ObjectBuilder::new()
-            .description(Some("An error (RFC 9457)."))
-            .property(
-                "type",
-                text().description(Some("The kind of problem, as the address of its description.")),
-            )
-            .property("title", text().description(Some("The name of the kind, the same for every problem of one `type`.")))
-            .property("status", whole(400))
-            .property("detail", text().description(Some("What went wrong this time.")))
-            .property("instance", text().description(Some("The path of the request.")))
-            .property(
-                "requestId",
-                text().description(Some("The request's id, as in the header `x-request-id`.")),
-            )
-            .property(
-                "errors",
-                ArrayBuilder::new()
-                    .items(fault)
-                    .max_items(Some(Faults::KEPT))
-                    .description(Some("What is wrong with the request: at most 100 faults.")),
-            )
-            .property("errorsOmitted", whole(1))
-            .property(
-                "ranges",
-                ArrayBuilder::new().items(range).description(Some("Sequence numbers of the stored trades.")),
-            )
-            .property(
-                "unknownItems",
-                items().description(Some("Items of the request's array that may or may not be stored.")),
-            )
-            .property(
-                "notStoredItems",
-                items().description(Some("Items of the request's array that are not stored.")),
-            )
-            .property("stored", described(whole(0), "Lines of an upload that are stored."))
-            .property("refused", described(whole(0), "Lines of an upload that are refused, each for a fault of its own."))
-            .property("customers", described(whole(0), "Customers with at least one stored line."))
-            .property("problems", ArrayBuilder::new().items(Ref::from_schema_name("LineProblem")))
-            .property(
-                "unknownLines",
-                lines().description(Some("Lines of an upload, counted from 1, that may or may not be stored.")),
-            )
-            .property(
-                "notStoredLines",
-                lines().description(Some(
-                    "Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end.",
-                )),
-            )
-            .property("counted", described(whole(0), "Page views that are counted."))
-            .property("unknown", described(whole(0), "Page views that may or may not be counted."))
-            .property(
-                "notCountedItems",
-                ArrayBuilder::new().items(whole(0)).description(Some(
-                    "Items of the request's array, or of its lines without the blank ones, counted from 0, that are not counted.",
-                )),
-            )
-            .required("type")
-            .required("title")
-            .required("status")
-            .required("detail")
-            .required("instance")
-            .required("requestId")
-            .into()
+        schema(SCHEMA)
     }
 }
 
-fn whole(minimum: i64) -> Object {
-    ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(minimum)).build()
-}
+const _: () = assert!(Faults::KEPT == 100, "the schema states it");
 
-fn described(mut schema: Object, words: &str) -> Object {
-    schema.description = Some(words.to_owned());
-    schema
-}
+const SCHEMA: &str = r##"{
+    "type": "object",
+    "description": "An error (RFC 9457).",
+    "required": ["type", "title", "status", "detail", "instance", "requestId"],
+    "properties": {
+        "type": { "type": "string", "description": "The kind of problem, as the address of its description." },
+        "title": { "type": "string", "description": "The name of the kind, the same for every problem of one `type`." },
+        "status": { "type": "integer", "minimum": 400 },
+        "detail": { "type": "string", "description": "What went wrong this time." },
+        "instance": { "type": "string", "description": "The path of the request." },
+        "requestId": { "type": "string", "description": "The request's id, as in the header `x-request-id`." },
+        "errors": { "type": "array", "maxItems": 100, "items": { "type": "object", "required": ["detail"], "properties": {
+            "parameter": { "type": "string", "description": "Name of a parameter of the path or the query." },
+            "pointer": { "type": "string", "description": "JSON Pointer (RFC 6901) into the body." },
+            "line": { "type": "integer", "minimum": 1, "description": "In a body of lines, the line that `pointer` refers to, counted from 1." },
+            "detail": { "type": "string" }
+        }}, "description": "What is wrong with the request: at most 100 faults." },
+        "errorsOmitted": { "type": "integer", "minimum": 1 },
+        "ranges": { "type": "array", "items": { "type": "object", "required": ["firstSeq", "lastSeq"], "properties": {
+            "firstSeq": { "type": "integer", "minimum": 1 },
+            "lastSeq": { "type": "integer", "minimum": 1 }
+        }}, "description": "Sequence numbers of the stored trades." },
+        "unknownItems": { "type": "object", "required": ["first", "last"], "properties": {
+            "first": { "type": "integer", "minimum": 0 },
+            "last": { "type": "integer", "minimum": 0 }
+        }, "description": "Items of the request's array that may or may not be stored." },
+        "notStoredItems": { "type": "object", "required": ["first", "last"], "properties": {
+            "first": { "type": "integer", "minimum": 0 },
+            "last": { "type": "integer", "minimum": 0 }
+        }, "description": "Items of the request's array that are not stored." },
+        "stored": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are stored." },
+        "refused": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are refused, each for a fault of its own." },
+        "customers": { "type": "integer", "minimum": 0, "description": "Customers with at least one stored line." },
+        "problems": { "type": "array", "items": { "$ref": "#/components/schemas/LineProblem" } },
+        "unknownLines": { "type": "array", "items": { "type": "object", "required": ["first"], "properties": {
+            "first": { "type": "integer", "minimum": 1 },
+            "last": { "type": "integer", "minimum": 1 }
+        }}, "description": "Lines of an upload, counted from 1, that may or may not be stored." },
+        "notStoredLines": { "type": "array", "items": { "type": "object", "required": ["first"], "properties": {
+            "first": { "type": "integer", "minimum": 1 },
+            "last": { "type": "integer", "minimum": 1 }
+        }}, "description": "Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end." },
+        "counted": { "type": "integer", "minimum": 0, "description": "Page views that are counted." },
+        "unknown": { "type": "integer", "minimum": 0, "description": "Page views that may or may not be counted." },
+        "notCountedItems": { "type": "array", "items": { "type": "integer", "minimum": 0 },
+            "description": "Items of the request's array, or of its lines without the blank ones, counted from 0, that are not counted." }
+    }
+}"##;

@@ -3,65 +3,6 @@ use axum::http::StatusCode;
 /// What the `type` of every problem begins with.
 const TYPE: &str = "/problems#";
 
-/// The kinds of problems that a client can tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A malformed path or query.
-    InvalidParameter,
-    /// A body that is not JSON.
-    MalformedJson,
-    /// An address at which nothing is served.
-    NotFound,
-    /// A page that does not exist yet.
-    PageNotFound,
-    /// A trade that does not exist yet.
-    TradeNotFound,
-    /// A bucket of page views that does not exist.
-    BucketNotFound,
-    /// An address that does not support the method.
-    MethodNotAllowed,
-    /// A client that accepts no form of the answer.
-    NotAcceptable,
-    /// A body that came too slowly.
-    BodyTimeout,
-    /// A history that can take no more buckets.
-    HistoryExhausted,
-    /// A body that is too long.
-    BodyTooLarge,
-    /// A body of an unsupported media type.
-    UnsupportedMediaType,
-    /// A host that this server does not answer for.
-    MisdirectedRequest,
-    /// JSON that is not a trade.
-    InvalidTrade,
-    /// JSON that is not a page view.
-    InvalidPageView,
-    /// A key that an earlier request used.
-    IdempotencyKeyReused,
-    /// A line of an upload for which an earlier upload stored another trade.
-    LineDiffers,
-    /// A line of an upload that an earlier upload left out.
-    LineOutOfOrder,
-    /// A failure of the server.
-    Internal,
-    /// Too many requests at once.
-    Overloaded,
-    /// The database is unavailable.
-    DatabaseUnavailable,
-    /// The service is stopping.
-    ShuttingDown,
-    /// A request that took too long.
-    TimedOut,
-    /// An append of which only the first trades are stored.
-    PartlyStored,
-    /// It is not known whether an append was stored.
-    OutcomeUnknown,
-    /// A line of an upload that ended before the line was stored.
-    NotStored,
-    /// A request for a streamed answer over HTTP/1.0.
-    HttpVersionNotSupported,
-}
-
 /// One row of the table of kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
@@ -73,239 +14,105 @@ pub struct Spec {
     pub title: &'static str,
     /// What it means and what a client may do, for the documentation.
     pub about: &'static str,
+    /// Whether it means that the request stored nothing.
+    nothing_stored: bool,
     /// Seconds to wait before a retry. Only for kinds that store nothing.
     pub retry_after: Option<u32>,
 }
 
-impl Kind {
-    /// All of them, by status.
-    pub const ALL: [Self; 27] = [
-        Self::InvalidParameter,
-        Self::MalformedJson,
-        Self::NotFound,
-        Self::PageNotFound,
-        Self::TradeNotFound,
-        Self::BucketNotFound,
-        Self::MethodNotAllowed,
-        Self::NotAcceptable,
-        Self::BodyTimeout,
-        Self::HistoryExhausted,
-        Self::BodyTooLarge,
-        Self::UnsupportedMediaType,
-        Self::MisdirectedRequest,
-        Self::InvalidTrade,
-        Self::InvalidPageView,
-        Self::IdempotencyKeyReused,
-        Self::LineDiffers,
-        Self::LineOutOfOrder,
-        Self::Internal,
-        Self::Overloaded,
-        Self::DatabaseUnavailable,
-        Self::ShuttingDown,
-        Self::TimedOut,
-        Self::PartlyStored,
-        Self::OutcomeUnknown,
-        Self::NotStored,
-        Self::HttpVersionNotSupported,
-    ];
+macro_rules! kinds {
+    ($($kind:ident: $status:ident, $slug:literal, $title:literal, nothing_stored = $nothing:literal
+        $(, retry_after = $seconds:literal)?, $about:literal;)*) => {
+        /// The kinds of problems that a client can tell apart.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            $(#[doc = $about] $kind,)*
+        }
 
-    /// The table.
-    pub fn spec(self) -> Spec {
-        const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
-        let (slug, status, title, about, retry_after) = match self {
-            Self::InvalidParameter => (
-                "invalid-parameter",
-                StatusCode::BAD_REQUEST,
-                "Invalid parameter",
-                "A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.",
-                None,
-            ),
-            Self::MalformedJson => (
-                "malformed-json",
-                StatusCode::BAD_REQUEST,
-                "Malformed JSON",
-                "The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.",
-                None,
-            ),
-            Self::NotFound => {
-                ("not-found", StatusCode::NOT_FOUND, "Not found", "Nothing is served at this address.", None)
+        impl Kind {
+            /// All of them, by status.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Its row of the table.
+            pub fn spec(self) -> Spec {
+                match self {
+                    $(Self::$kind => Spec {
+                        slug: $slug,
+                        status: StatusCode::$status,
+                        title: $title,
+                        about: $about,
+                        nothing_stored: $nothing,
+                        retry_after: [$($seconds)?].first().copied(),
+                    },)*
+                }
             }
-            Self::PageNotFound => (
-                "page-not-found",
-                StatusCode::NOT_FOUND,
-                "No such page",
-                "The history has no page with this number yet.",
-                None,
-            ),
-            Self::TradeNotFound => (
-                "trade-not-found",
-                StatusCode::NOT_FOUND,
-                "No such trade",
-                "The history has no trade with this sequence number yet.",
-                None,
-            ),
-            Self::BucketNotFound => (
-                "bucket-not-found",
-                StatusCode::NOT_FOUND,
-                "No such bucket",
-                "There is no bucket for this page and minute. No view was counted in it and it was not preallocated, or its retention time has passed.",
-                None,
-            ),
-            Self::MethodNotAllowed => (
-                "method-not-allowed",
-                StatusCode::METHOD_NOT_ALLOWED,
-                "Method not allowed",
-                "This address does not support the method. The header `Allow` names those that it supports.",
-                None,
-            ),
-            Self::NotAcceptable => (
-                "not-acceptable",
-                StatusCode::NOT_ACCEPTABLE,
-                "Not acceptable",
-                "`Accept` excludes `application/json` (for an export, both `application/x-ndjson` and `text/csv`), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.",
-                None,
-            ),
-            Self::BodyTimeout => (
-                "body-timeout",
-                StatusCode::REQUEST_TIMEOUT,
-                "Body too slow",
-                "The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored.",
-                None,
-            ),
-            Self::HistoryExhausted => (
-                "history-exhausted",
-                StatusCode::CONFLICT,
-                "History exhausted",
-                "The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected.",
-                None,
-            ),
-            Self::BodyTooLarge => (
-                "body-too-large",
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "Body too large",
-                "The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored.",
-                None,
-            ),
-            Self::UnsupportedMediaType => (
-                "unsupported-media-type",
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "Unsupported media type",
-                "The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed.",
-                None,
-            ),
-            Self::MisdirectedRequest => (
-                "misdirected-request",
-                StatusCode::MISDIRECTED_REQUEST,
-                "Misdirected request",
-                "The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done.",
-                None,
-            ),
-            Self::InvalidTrade => (
-                "invalid-trade",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Invalid trade",
-                "The body is JSON, but neither a trade nor an array of 1 to 1,000 trades. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.",
-                None,
-            ),
-            Self::InvalidPageView => (
-                "invalid-page-view",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Invalid page view",
-                "The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted.",
-                None,
-            ),
-            Self::IdempotencyKeyReused => (
-                "idempotency-key-reused",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Idempotency key reused",
-                "An earlier request to this history had the same `Idempotency-Key` and other trades. This request stored nothing. A new request needs a new key.",
-                None,
-            ),
-            Self::LineDiffers => (
-                "line-differs",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Line differs",
-                "One line of an upload: an earlier upload with the same `Idempotency-Key` stored another trade for this line. The stored trade stays.",
-                None,
-            ),
-            Self::LineOutOfOrder => (
-                "line-out-of-order",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Line out of order",
-                "One line of an upload: an earlier upload with the same `Idempotency-Key` stored later lines, but not this one. It is not stored, because it would follow them. Send it with another key, or without a key.",
-                None,
-            ),
-            Self::Internal => (
-                "internal",
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "Internal error",
-                "The server failed. Its log has the details under the same request id.",
-                None,
-            ),
-            Self::Overloaded => (
-                "overloaded",
-                UNAVAILABLE,
-                "Overloaded",
-                "Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.",
-                Some(1),
-            ),
-            Self::DatabaseUnavailable => (
-                "database-unavailable",
-                UNAVAILABLE,
-                "Database unavailable",
-                "The database does not answer. Nothing was stored; retry after `Retry-After` seconds.",
-                Some(2),
-            ),
-            Self::ShuttingDown => (
-                "shutting-down",
-                UNAVAILABLE,
-                "Shutting down",
-                "This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.",
-                Some(2),
-            ),
-            Self::TimedOut => (
-                "timed-out",
-                UNAVAILABLE,
-                "Timed out",
-                "The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.",
-                None,
-            ),
-            Self::PartlyStored => (
-                "partly-stored",
-                UNAVAILABLE,
-                "Partly stored",
-                "The first trades of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.",
-                None,
-            ),
-            Self::NotStored => (
-                "not-stored",
-                UNAVAILABLE,
-                "Not stored",
-                "One line of an upload that ended early. It is not stored, and may be sent again. The last line of the answer says why the upload ended.",
-                None,
-            ),
-            Self::HttpVersionNotSupported => (
-                "http-version-not-supported",
-                StatusCode::HTTP_VERSION_NOT_SUPPORTED,
-                "HTTP version not supported",
-                "Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done.",
-                None,
-            ),
-            Self::OutcomeUnknown => (
-                "outcome-unknown",
-                UNAVAILABLE,
-                "Outcome unknown",
-                "The first trades of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.",
-                None,
-            ),
-        };
-        Spec { slug, status, title, about, retry_after }
-    }
+        }
+    };
+}
 
+// The table, by status.
+kinds! {
+    InvalidParameter: BAD_REQUEST, "invalid-parameter", "Invalid parameter", nothing_stored = true,
+        "A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.";
+    MalformedJson: BAD_REQUEST, "malformed-json", "Malformed JSON", nothing_stored = true,
+        "The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.";
+    NotFound: NOT_FOUND, "not-found", "Not found", nothing_stored = true,
+        "Nothing is served at this address.";
+    PageNotFound: NOT_FOUND, "page-not-found", "No such page", nothing_stored = true,
+        "The history has no page with this number yet.";
+    TradeNotFound: NOT_FOUND, "trade-not-found", "No such trade", nothing_stored = true,
+        "The history has no trade with this sequence number yet.";
+    BucketNotFound: NOT_FOUND, "bucket-not-found", "No such bucket", nothing_stored = true,
+        "There is no bucket for this page and minute. No view was counted in it and it was not preallocated, or its retention time has passed.";
+    MethodNotAllowed: METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", nothing_stored = true,
+        "This address does not support the method. The header `Allow` names those that it supports.";
+    NotAcceptable: NOT_ACCEPTABLE, "not-acceptable", "Not acceptable", nothing_stored = true,
+        "`Accept` excludes `application/json` (for an export, both `application/x-ndjson` and `text/csv`), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.";
+    BodyTimeout: REQUEST_TIMEOUT, "body-timeout", "Body too slow", nothing_stored = true,
+        "The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored.";
+    HistoryExhausted: CONFLICT, "history-exhausted", "History exhausted", nothing_stored = true,
+        "The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected.";
+    BodyTooLarge: PAYLOAD_TOO_LARGE, "body-too-large", "Body too large", nothing_stored = true,
+        "The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored.";
+    UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", nothing_stored = true,
+        "The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed.";
+    MisdirectedRequest: MISDIRECTED_REQUEST, "misdirected-request", "Misdirected request", nothing_stored = true,
+        "The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done.";
+    InvalidTrade: UNPROCESSABLE_ENTITY, "invalid-trade", "Invalid trade", nothing_stored = true,
+        "The body is JSON, but neither a trade nor an array of 1 to 1,000 trades. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.";
+    InvalidPageView: UNPROCESSABLE_ENTITY, "invalid-page-view", "Invalid page view", nothing_stored = true,
+        "The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted.";
+    IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency-key-reused", "Idempotency key reused", nothing_stored = true,
+        "An earlier request to this history had the same `Idempotency-Key` and other trades. This request stored nothing. A new request needs a new key.";
+    LineDiffers: UNPROCESSABLE_ENTITY, "line-differs", "Line differs", nothing_stored = true,
+        "One line of an upload: an earlier upload with the same `Idempotency-Key` stored another trade for this line. The stored trade stays.";
+    LineOutOfOrder: UNPROCESSABLE_ENTITY, "line-out-of-order", "Line out of order", nothing_stored = true,
+        "One line of an upload: an earlier upload with the same `Idempotency-Key` stored later lines, but not this one. It is not stored, because it would follow them. Send it with another key, or without a key.";
+    Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error", nothing_stored = false,
+        "The server failed. Its log has the details under the same request id.";
+    Overloaded: SERVICE_UNAVAILABLE, "overloaded", "Overloaded", nothing_stored = true, retry_after = 1,
+        "Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.";
+    DatabaseUnavailable: SERVICE_UNAVAILABLE, "database-unavailable", "Database unavailable", nothing_stored = true, retry_after = 2,
+        "The database does not answer. Nothing was stored; retry after `Retry-After` seconds.";
+    ShuttingDown: SERVICE_UNAVAILABLE, "shutting-down", "Shutting down", nothing_stored = true, retry_after = 2,
+        "This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.";
+    TimedOut: SERVICE_UNAVAILABLE, "timed-out", "Timed out", nothing_stored = false,
+        "The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.";
+    PartlyStored: SERVICE_UNAVAILABLE, "partly-stored", "Partly stored", nothing_stored = false,
+        "The first trades of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.";
+    OutcomeUnknown: SERVICE_UNAVAILABLE, "outcome-unknown", "Outcome unknown", nothing_stored = false,
+        "The first trades of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.";
+    NotStored: SERVICE_UNAVAILABLE, "not-stored", "Not stored", nothing_stored = true,
+        "One line of an upload that ended early. It is not stored, and may be sent again. The last line of the answer says why the upload ended.";
+    HttpVersionNotSupported: HTTP_VERSION_NOT_SUPPORTED, "http-version-not-supported", "HTTP version not supported", nothing_stored = true,
+        "Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done.";
+}
+
+impl Kind {
     /// The kind of the problems with this `type`.
     pub fn of_type(r#type: &str) -> Option<Self> {
         let slug = r#type.strip_prefix(TYPE)?;
-        Self::ALL.into_iter().find(|kind| kind.spec().slug == slug)
+        Self::ALL.iter().copied().find(|kind| kind.spec().slug == slug)
     }
 
     /// The `type` of its problems.
@@ -315,32 +122,7 @@ impl Kind {
 
     /// Whether a problem of this kind means that the request stored nothing.
     pub fn says_nothing_was_stored(self) -> bool {
-        match self {
-            Self::Internal | Self::TimedOut | Self::PartlyStored | Self::OutcomeUnknown => false,
-            Self::InvalidParameter
-            | Self::MalformedJson
-            | Self::NotFound
-            | Self::PageNotFound
-            | Self::TradeNotFound
-            | Self::BucketNotFound
-            | Self::MethodNotAllowed
-            | Self::NotAcceptable
-            | Self::BodyTimeout
-            | Self::HistoryExhausted
-            | Self::BodyTooLarge
-            | Self::UnsupportedMediaType
-            | Self::InvalidTrade
-            | Self::InvalidPageView
-            | Self::IdempotencyKeyReused
-            | Self::LineDiffers
-            | Self::LineOutOfOrder
-            | Self::Overloaded
-            | Self::DatabaseUnavailable
-            | Self::ShuttingDown
-            | Self::NotStored
-            | Self::MisdirectedRequest
-            | Self::HttpVersionNotSupported => true,
-        }
+        self.spec().nothing_stored
     }
 
     /// The kind of an error response that the framework made.
@@ -379,14 +161,14 @@ mod tests {
 
     #[test]
     fn asking_again_is_only_proposed_where_nothing_was_stored() {
-        let mut retried = Kind::ALL.into_iter().filter(|kind| kind.spec().retry_after.is_some());
-        assert!(retried.all(Kind::says_nothing_was_stored));
+        let mut retried = Kind::ALL.iter().filter(|kind| kind.spec().retry_after.is_some());
+        assert!(retried.all(|kind| kind.says_nothing_was_stored()));
     }
 
     #[test]
     fn a_type_is_of_one_kind() {
         for kind in Kind::ALL {
-            assert_eq!(Kind::of_type(&kind.r#type()), Some(kind));
+            assert_eq!(Kind::of_type(&kind.r#type()), Some(*kind));
         }
         for foreign in
             ["about:blank", "overloaded", "https://example.org/problems#overloaded", "/problems#teapot"]

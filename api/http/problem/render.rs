@@ -1,22 +1,20 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
-use tower_layer::Layer;
 use tower_service::Service;
 
 use super::content::{Members, Problem};
 use super::kind::{Kind, Spec};
 
+use crate::http::middleware::around::{Answer, Around};
 use crate::http::middleware::request_id::RequestId;
 
 /// The media type of RFC 9457.
@@ -56,37 +54,17 @@ impl Problem {
 #[derive(Clone, Copy)]
 pub struct Render;
 
-impl<S> Layer<S> for Render {
-    type Service = Rendering<S>;
-
-    fn layer(&self, inner: S) -> Rendering<S> {
-        Rendering { inner }
-    }
-}
-
-/// The service of [`Render`].
-#[derive(Clone)]
-pub struct Rendering<S> {
-    inner: S,
-}
-
-impl<S> Service<Request> for Rendering<S>
+impl<S> Around<S> for Render
 where
     S: Service<Request, Response = Response, Error = Infallible>,
     S::Future: Send + 'static,
 {
     type Response = Response;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response, Infallible>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
         let uri = request.uri().clone();
         let id = request.extensions().get::<RequestId>().cloned().expect("every request has an id");
-        let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
+        let answer = AssertUnwindSafe(inner.call(request)).catch_unwind();
         Box::pin(async move {
             let mut response = answer.await.unwrap_or_else(|panic| Ok(panicked(&*panic)))?;
             render(&mut response, &uri, &id);

@@ -1,0 +1,55 @@
+//! Layers of our own. Functions given to `middleware::from_fn` are shorter, but each costs every request a copy of
+//! everything inside it and several allocations: for a page from memory, most of the cost.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use axum::extract::Request;
+use futures_util::future::BoxFuture;
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// The answer of a service that cannot fail.
+pub type Answer<R> = BoxFuture<'static, Result<R, Infallible>>;
+
+/// What a layer does with each request around the service `S`.
+pub trait Around<S>: Clone {
+    /// The answer of the layer.
+    type Response;
+
+    /// Answers a request, usually by `inner`.
+    fn call(&self, inner: &mut S, request: Request) -> Answer<Self::Response>;
+}
+
+/// A layer that does this around each request.
+#[derive(Clone)]
+pub struct AroundLayer<A>(pub A);
+
+impl<A: Clone, S> Layer<S> for AroundLayer<A> {
+    type Service = AroundService<A, S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        AroundService { around: self.0.clone(), inner }
+    }
+}
+
+/// The service of [`AroundLayer`].
+#[derive(Clone)]
+pub struct AroundService<A, S> {
+    around: A,
+    inner: S,
+}
+
+impl<A: Around<S>, S: Service<Request, Error = Infallible>> Service<Request> for AroundService<A, S> {
+    type Response = A::Response;
+    type Error = Infallible;
+    type Future = Answer<A::Response>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        self.around.call(&mut self.inner, request)
+    }
+}
