@@ -103,6 +103,7 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
         found => found,
     };
     let layout = Layout::open(&options.data_dir)?;
+    let directory = layout.root().display().to_string();
     loop {
         let holder = match claim::take(&layout, role)? {
             Claimed::Mine(claim) => return own(&binary?, layout, claim, began + START).await,
@@ -112,7 +113,10 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
             (Role::Tool, Some(Holder { role: Role::Server, port, .. })) => {
                 if let Some(port) = port {
                     let Some(secrets) = Secrets::kept(&layout)? else {
-                        return Err(Error::NoPassword { data_dir: layout.root().to_owned(), holder });
+                        return Err(Error::NotRun(format!(
+                            "{} uses the data directory {directory} without a password file there: restart that server",
+                            Holder::name(holder.as_ref())
+                        )));
                     };
                     if Replica::at(*port, Some(&secrets.key))?.is_primary_of(layout.db()).await {
                         info!(port, "joined the mongod of the running server");
@@ -122,11 +126,21 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
             }
             // The owner has just locked it, and will write its line next.
             (_, None) if began.elapsed() < ANNOUNCE => {}
-            _ => return Err(Error::InUse { data_dir: layout.root().to_owned(), holder }),
+            _ => {
+                return Err(Error::NotRun(format!(
+                    "the data directory {directory} is in use by {}: stop that process or wait for its end, or name \
+                     another directory by --data-dir",
+                    Holder::name(holder.as_ref())
+                )));
+            }
         }
         if began.elapsed() > START {
-            let (data_dir, seconds) = (layout.root().to_owned(), START.as_secs());
-            return Err(Error::NotJoined { data_dir, seconds, holder });
+            return Err(Error::NotRun(format!(
+                "{} uses the data directory {directory}, but its mongod was not primary within {} s: see mongod.log \
+                 there, or restart that server",
+                Holder::name(holder.as_ref()),
+                START.as_secs()
+            )));
         }
         sleep(POLL).await;
     }
@@ -159,8 +173,7 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
             // Another process has taken the port; or the child of a start that was killed right after the spawn
             // has taken the data.
             Err(error)
-                if tries < TRIES
-                    && (matches!(error, Error::PortTaken { .. }) || orphan::is_there(&layout)?) =>
+                if tries < TRIES && (matches!(error, Error::PortTaken(_)) || orphan::is_there(&layout)?) =>
             {
                 tries += 1;
             }
@@ -190,7 +203,11 @@ async fn until_primary(
     let outcome = tokio::select! {
         status = mongod.exited() => Err(mongod.why_it_ended(status?, port)),
         ready = timeout_at(deadline, ready) => {
-            ready.map_err(|_| Error::NotPrimary { seconds: START.as_secs(), log: layout.log() })
+            let (seconds, log) = (START.as_secs(), layout.log());
+            ready.map_err(|_| Error::NotRun(format!(
+                "mongod was not primary within {seconds} s and was stopped: see {}, then start again",
+                log.display()
+            )))
         }
     };
     match outcome {

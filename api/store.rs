@@ -33,7 +33,7 @@ pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
 pub use epoch::Epoch;
 pub use error::{Corruption, Error};
-pub use migrations::{Migration, MigrationError, Plan};
+pub use migrations::{Migration, MigrationError};
 pub use read_preference::ReadPreference;
 
 use crate::domain::Clock;
@@ -158,12 +158,13 @@ impl Store {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
 
-    /// Compares the migrations of this binary with those of the database.
+    /// The names of the pending migrations, in order.
     ///
     /// # Errors
-    /// The two do not fit together.
-    pub async fn plan_migrations(&self) -> Result<Plan, MigrationError> {
-        migrations::plan_embedded(&self.database).await
+    /// The migrations of this binary do not fit those of the database.
+    pub async fn pending_migrations(&self) -> Result<Vec<&'static str>, MigrationError> {
+        let pending = migrations::pending_embedded(&self.database).await?;
+        Ok(pending.iter().map(|migration| migration.name).collect())
     }
 
     /// Applies the pending migrations and returns their names.

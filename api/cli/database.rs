@@ -69,9 +69,9 @@ impl Opened {
     pub(super) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {
         self.store.refuse_foreign_collections().await?;
         if only_check {
-            let plan = self.store.plan_migrations().await?;
-            if !plan.pending().is_empty() {
-                return Err(MigrationError::Pending(plan.pending().join(", ")).into());
+            let pending = self.store.pending_migrations().await?;
+            if !pending.is_empty() {
+                return Err(MigrationError::Pending(pending.join(", ")).into());
             }
         } else {
             self.store.migrate().await?;

@@ -49,11 +49,11 @@ pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
 async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failure> {
     opened.store.refuse_foreign_collections().await?;
     if args.check {
-        let plan = opened.store.plan_migrations().await?;
-        for name in plan.pending() {
+        let pending = opened.store.pending_migrations().await?;
+        for name in &pending {
             print(format_args!("pending: {name}"));
         }
-        return if plan.pending().is_empty() {
+        return if pending.is_empty() {
             opened.store.check_collections().await?;
             print(format_args!("nothing is pending"));
             Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use super::error::Error;
 ///
 /// # Errors
 ///
-/// [`Error::NotExecutable`] if the named file is not a program (no other is tried then), [`Error::NotFound`].
+/// The named file is not a program (no other is tried then), or none is found.
 pub fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
     find_in(named, env::var_os("PATH").as_deref(), cache())
 }
@@ -21,8 +21,15 @@ pub fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
 fn find_in(named: Option<&Path>, path: Option<&OsStr>, cache: PathBuf) -> Result<PathBuf, Error> {
     // An empty MONGOD is an unset one.
     if let Some(named) = named.filter(|named| !named.as_os_str().is_empty()) {
-        let path = named.to_owned();
-        return if is_executable(named) { Ok(path) } else { Err(Error::NotExecutable { path }) };
+        return if is_executable(named) {
+            Ok(named.to_owned())
+        } else {
+            Err(Error::NotRun(format!(
+                "--mongod or MONGOD names {}, which is not an executable file: correct it, or leave it out to search \
+                 for a mongod",
+                named.display()
+            )))
+        };
     }
     path.map(env::split_paths)
         .into_iter()
@@ -32,7 +39,13 @@ fn find_in(named: Option<&Path>, path: Option<&OsStr>, cache: PathBuf) -> Result
         .map(|directory| directory.join("mongod"))
         .chain([cache.clone()])
         .find(|candidate| is_executable(candidate))
-        .ok_or(Error::NotFound { cache })
+        .ok_or_else(|| {
+            Error::NotRun(format!(
+                "no mongod was found, neither in PATH nor at {}: run `scripts/fetch-mongod` to fetch one, or name one \
+                 by --mongod or MONGOD, or name a running database by --mongodb-uri or MONGODB_URI",
+                cache.display()
+            ))
+        })
 }
 
 fn cache() -> PathBuf {

@@ -24,7 +24,7 @@ pub(super) struct Claim {
 
 pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, Error> {
     let path = layout.lock();
-    let failed = |source| Error::io("lock", &path, source);
+    let failed = |source| Error::io("lock", &path, &source);
     let file =
         layout::file().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
     match file.try_lock() {
@@ -52,7 +52,7 @@ impl Claim {
         self.file
             .set_len(0)
             .and_then(|()| self.file.write_all_at(line.as_bytes(), 0))
-            .map_err(|source| Error::io("write", &self.layout.lock(), source))
+            .map_err(|source| Error::io("write", &self.layout.lock(), &source))
     }
 }
 

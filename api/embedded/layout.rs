@@ -69,21 +69,32 @@ impl Layout {
 
 /// Makes the directory if it is missing. Returns its path without links and dots, to compare mongod's `dbPath` with it.
 fn directory(path: &Path) -> Result<PathBuf, Error> {
-    let failed = |source| Error::io("make the directory", path, source);
+    let failed = |source| Error::io("make the directory", path, &source);
     if let Ok(target) = fs::read_link(path)
         && !path.exists()
     {
-        return Err(Error::BrokenLink { path: path.to_owned(), target });
+        return Err(Error::NotRun(format!(
+            "{} is a symbolic link to {}, which does not exist: make that directory, or remove the link",
+            path.display(),
+            target.display()
+        )));
     }
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     let path = fs::canonicalize(path).map_err(failed)?;
     let found = fs::metadata(&path).map_err(failed)?;
     let (owner, user) = (found.uid(), user());
     if owner != user {
-        return Err(Error::NotOwned { path, owner, user });
+        return Err(Error::NotRun(format!(
+            "{0} belongs to user id {owner}, and this process runs as user id {user}: run it as that user, change \
+             the owner with `chown -R {user} {0}`, or name another one by --data-dir",
+            path.display()
+        )));
     }
     if found.mode() & OTHERS_WRITE != 0 {
-        return Err(Error::WritableByOthers { path });
+        return Err(Error::NotRun(format!(
+            "{0} can be written to by other users: run `chmod go-w {0}`, or name another directory by --data-dir",
+            path.display()
+        )));
     }
     Ok(path)
 }

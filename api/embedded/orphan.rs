@@ -24,7 +24,7 @@ const END: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 ///
-/// [`Error::LeftBehind`] if it cannot be shut down. It is not killed by its pid, because in another container that shares
+/// It cannot be shut down. It is not killed by its pid, because in another container that shares
 /// the directory the pid may belong to another process.
 pub(super) async fn end(layout: &Layout, key: &Secret) -> Result<(), Error> {
     if !is_there(layout)? {
@@ -48,8 +48,12 @@ pub(super) async fn end(layout: &Layout, key: &Secret) -> Result<(), Error> {
     }
     let lock = layout::file().read(true).open(layout.mongod_lock());
     let pid = lock.and_then(io::read_to_string).unwrap_or_default();
-    let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
-    Err(Error::LeftBehind { data_dir: layout.root().to_owned(), pid })
+    let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() };
+    Err(Error::NotRun(format!(
+        "a mongod left behind by an earlier run (pid {pid}) still uses {} and does not answer: end it with \
+         `kill -9 {pid}`, then start again",
+        layout.root().display()
+    )))
 }
 
 /// Asks with and without authentication: an earlier version ran mongod without it.
@@ -69,7 +73,7 @@ async fn gone(layout: &Layout) -> Result<(), Error> {
 /// Whether a mongod uses the data, on any port: it then holds the lock.
 pub(super) fn is_there(layout: &Layout) -> Result<bool, Error> {
     let path = layout.mongod_lock();
-    let failed = |source| Error::io("look at", &path, source);
+    let failed = |source| Error::io("look at", &path, &source);
     let file = match layout::file().read(true).open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),

@@ -46,14 +46,14 @@ pub(super) fn kept(layout: &Layout) -> Result<Option<u16>, Error> {
     match layout::file().read(true).open(&path).and_then(io::read_to_string) {
         Ok(text) => Ok(text.trim().parse().ok().filter(|port| *port != 0)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", &path, error)),
+        Err(error) => Err(Error::io("read", &path, &error)),
     }
 }
 
 pub(super) fn keep(layout: &Layout, port: u16) -> Result<(), Error> {
     let path = layout.port();
     let file = layout::file().write(true).create(true).truncate(true).open(&path);
-    file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", &path, error))
+    file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", &path, &error))
 }
 
 /// A free port.
@@ -62,7 +62,10 @@ fn new() -> Result<u16, Error> {
     std::iter::repeat_with(|| random.random_range(RANGE))
         .take(TRIES)
         .find(|port| is_free(*port))
-        .ok_or(Error::NoPort)
+        .ok_or_else(|| {
+            let none = "no free port was found on 127.0.0.1 for mongod: see what this machine listens on (`ss -ltn`)";
+            Error::NotRun(none.to_owned())
+        })
 }
 
 fn is_free(port: u16) -> bool {

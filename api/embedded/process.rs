@@ -37,7 +37,7 @@ pub(super) struct Mongod {
 impl Mongod {
     pub(super) fn spawn(binary: &Path, layout: &Layout, port: u16) -> Result<Self, Error> {
         let (out, log_from) = open_log(layout)?;
-        let err = out.try_clone().map_err(|error| Error::io("write", &layout.log(), error))?;
+        let err = out.try_clone().map_err(|error| Error::io("write", &layout.log(), &error))?;
         let child = Command::new(binary)
             .arg("--dbpath")
             .arg(layout.db())
@@ -72,13 +72,21 @@ impl Mongod {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|source| Error::NotRun { path: binary.to_owned(), source })?;
+            .map_err(|error| {
+                let binary = binary.display();
+                Error::NotRun(format!(
+                    "{binary} could not be run ({error}): name another mongod by --mongod or MONGOD"
+                ))
+            })?;
         Ok(Self { child, log: layout.log(), log_from })
     }
 
     /// Completes when the child has ended, at once if it has ended already. May be dropped and called again.
     pub(super) async fn exited(&mut self) -> Result<ExitStatus, Error> {
-        self.child.wait().await.map_err(|error| Error::io("wait for mongod, which logs to", &self.log, error))
+        self.child
+            .wait()
+            .await
+            .map_err(|error| Error::io("wait for mongod, which logs to", &self.log, &error))
     }
 
     /// Kills it, unless it has ended, and waits for its end.
@@ -92,8 +100,12 @@ impl Mongod {
 
     pub(super) fn why_it_ended(&self, status: ExitStatus, port: u16) -> Error {
         match status.code() {
-            Some(EXIT_NET_ERROR) => Error::PortTaken { port },
-            _ => Error::DidNotStart { status, log: self.log.clone(), last_words: self.last_words() },
+            Some(EXIT_NET_ERROR) => Error::PortTaken(port),
+            _ => Error::NotRun(format!(
+                "mongod did not start ({status}): correct what its log names, {}{}",
+                self.log.display(),
+                self.last_words()
+            )),
         }
     }
 
@@ -107,7 +119,7 @@ impl Mongod {
 /// Opens the log for appending, and returns its length.
 fn open_log(layout: &Layout) -> Result<(File, u64), Error> {
     let path = layout.log();
-    let failed = |error| Error::io("write", &path, error);
+    let failed = |error| Error::io("write", &path, &error);
     if fs::symlink_metadata(&path).is_ok_and(|log| log.len() > LOG_LIMIT) {
         fs::rename(&path, layout.former_log()).map_err(failed)?;
     }

@@ -65,7 +65,9 @@ impl Replica {
             .connect_timeout(ANSWER)
             .server_selection_timeout(ANSWER)
             .build();
-        let client = Client::with_options(options).map_err(|source| Error::Client { source })?;
+        let client = Client::with_options(options).map_err(|error| {
+            Error::NotRun(format!("no client for the private mongod could be made: {error}"))
+        })?;
         Ok(Self { client, port })
     }
 

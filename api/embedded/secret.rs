@@ -65,12 +65,12 @@ fn kept(path: &Path) -> Result<Option<Secret>, Error> {
     match layout::file().read(true).open(path) {
         Ok(file) => read(&file, path),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path, error)),
+        Err(error) => Err(Error::io("read", path, &error)),
     }
 }
 
 fn kept_or_new(path: &Path) -> Result<Secret, Error> {
-    let failed = |source| Error::io("write", path, source);
+    let failed = |source| Error::io("write", path, &source);
     let file =
         layout::file().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
     if let Some(secret) = read(&file, path)? {
@@ -86,10 +86,13 @@ fn kept_or_new(path: &Path) -> Result<Secret, Error> {
 
 /// `None` for a file without a whole secret, as a crash may leave it.
 fn read(file: &File, path: &Path) -> Result<Option<Secret>, Error> {
-    let failed = |source| Error::io("read", path, source);
+    let failed = |source| Error::io("read", path, &source);
     let found = file.metadata().map_err(failed)?;
     if found.uid() != layout::user() || found.mode() & OTHERS != 0 {
-        return Err(Error::NotSecret { path: path.to_owned() });
+        return Err(Error::NotRun(format!(
+            "{} can be read by other users, or belongs to one: remove it, and the next start of the server makes another",
+            path.display()
+        )));
     }
     let text = io::read_to_string(file).map_err(failed)?;
     let text = text.trim_end();

@@ -8,6 +8,7 @@ use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, Timestamp, doc};
 use mongodb::options::SelectionCriteria;
+use mongodb::raw_batch_cursor::RawBatchCursor;
 
 use crate::store::error::code;
 use crate::store::{Deadline, Error, NO_PRIMARY};
@@ -65,33 +66,32 @@ impl MonotonicReads {
             let mut command = command.clone();
             command.insert("readConcern", concern);
             command.insert("maxTimeMS", limit);
-            let error = match self.run(server, command, &read).await {
-                Ok(found) => return Ok(found),
-                Err(Failure::Driver(error)) if newest > 0 && code(&error) == Some(INVALID_OPTIONS) => {
+            let mut sent = self.database.run_cursor_command(command);
+            if let Some(server) = server {
+                sent = sent.selection_criteria(server.clone());
+            }
+            let error = match sent.batch().await {
+                Ok(cursor) => match self.collect(cursor, &read).await {
+                    Ok(found) => return Ok(found),
+                    Err(error) => error,
+                },
+                Err(error) if newest > 0 && code(&error) == Some(INVALID_OPTIONS) => {
                     // The database was replaced by an older state of itself, which is now the newest.
                     self.newest.compare_exchange(newest, 0, Ordering::SeqCst, Ordering::SeqCst).ok();
                     tracing::warn!("the database is older than what it showed before; was it restored?");
                     Error::Unavailable(error.kind.to_string())
                 }
-                Err(Failure::Driver(error)) => error.into(),
-                Err(Failure::Read(error)) => error,
+                Err(error) => error.into(),
             };
             patient.after(error).await?;
         }
     }
 
-    async fn run<T>(
+    async fn collect<T>(
         &self,
-        server: Option<&SelectionCriteria>,
-        command: Document,
+        mut cursor: RawBatchCursor,
         read: &impl Fn(&RawDocument) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Failure> {
-        let find = self.database.run_cursor_command(command);
-        let find = match server {
-            Some(server) => find.selection_criteria(server.clone()),
-            None => find,
-        };
-        let mut cursor = find.batch().await?;
+    ) -> Result<Vec<T>, Error> {
         let mut found = Vec::new();
         while let Some(batch) = cursor.try_next().await? {
             self.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
@@ -104,24 +104,6 @@ impl MonotonicReads {
             }
         }
         Ok(found)
-    }
-}
-
-/// Why an attempt failed.
-enum Failure {
-    Driver(mongodb::error::Error),
-    Read(Error),
-}
-
-impl From<mongodb::error::Error> for Failure {
-    fn from(error: mongodb::error::Error) -> Self {
-        Self::Driver(error)
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Read(error)
     }
 }
 

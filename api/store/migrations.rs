@@ -27,25 +27,12 @@ const NAMESPACE_EXISTS: i32 = 48;
 /// `createIndexes` of an index that exists with other options.
 const INDEX_OPTIONS_CONFLICT: i32 = 85;
 
-/// Which migrations of this binary a database still needs.
-#[derive(Debug)]
-pub struct Plan {
-    pending: Vec<Migration>,
-}
-
-impl Plan {
-    /// The names of the pending migrations, in order.
-    pub fn pending(&self) -> Vec<&str> {
-        self.pending.iter().map(|migration| migration.name).collect()
-    }
-}
-
-/// Compares the migrations of this binary with those of the database.
+/// The migrations of this binary that the database still needs, in order.
 ///
 /// # Errors
 /// The two do not fit together.
-pub(super) async fn plan_embedded(database: &Database) -> Result<Plan, MigrationError> {
-    plan(database, files::embedded()?).await
+pub(super) async fn pending_embedded(database: &Database) -> Result<Vec<Migration>, MigrationError> {
+    pending(database, files::embedded()?).await
 }
 
 /// Applies the pending migrations of this binary and returns their names.
@@ -64,7 +51,7 @@ pub(super) async fn apply(
     database: &Database,
     files: Vec<Migration>,
 ) -> Result<Vec<&'static str>, MigrationError> {
-    if plan(database, files.clone()).await?.pending.is_empty() {
+    if pending(database, files.clone()).await?.is_empty() {
         return Ok(Vec::new());
     }
     let lock = lock::Lock::take(database).await?;
@@ -76,7 +63,7 @@ pub(super) async fn apply(
 async fn apply_all(database: &Database, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
     let mut applied = Vec::new();
     // Planned again: the previous holder of the lock may have applied some.
-    for migration in plan(database, files).await?.pending {
+    for migration in pending(database, files).await? {
         for command in &migration.commands {
             run(database, &migration, command).await?;
         }
@@ -87,7 +74,7 @@ async fn apply_all(database: &Database, files: Vec<Migration>) -> Result<Vec<&'s
     Ok(applied)
 }
 
-async fn plan(database: &Database, files: Vec<Migration>) -> Result<Plan, MigrationError> {
+async fn pending(database: &Database, files: Vec<Migration>) -> Result<Vec<Migration>, MigrationError> {
     let records = records(database).await?;
     let latest = files.iter().map(|file| file.number).max().unwrap_or(0);
     for (number, record) in &records {
@@ -101,8 +88,7 @@ async fn plan(database: &Database, files: Vec<Migration>) -> Result<Plan, Migrat
             None => tracing::info!(migration = record.name, "the database has a later, compatible migration"),
         }
     }
-    let pending = files.into_iter().filter(|file| !records.contains_key(&file.number)).collect();
-    Ok(Plan { pending })
+    Ok(files.into_iter().filter(|file| !records.contains_key(&file.number)).collect())
 }
 
 struct Record {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use mongodb::Client;
-use pagebucket::embedded::{self, Embedded, Error, Options, Role};
+use pagebucket::embedded::{self, Embedded, Options, Role};
 use pagebucket::store::Connection;
 use tokio::time::{sleep, timeout};
 
@@ -143,7 +143,7 @@ pub async fn names_a_frozen_mongod_left_behind() {
 
     let error = place.start(Role::Server).await.expect_err("the data are in use");
     let said = error.to_string();
-    assert!(matches!(error, Error::LeftBehind { .. }), "{said}");
+    assert!(said.contains("left behind by an earlier run"), "{said}");
     assert!(said.contains(&format!("end it with `kill -9 {}`", orphan.pid())), "{said}");
 
     // What the sentence says helps.
@@ -251,7 +251,7 @@ pub async fn tells_why_mongod_does_not_start() {
     fs::write(place.path().join("db/WiredTiger.turtle"), "not a turtle").expect("it can be written");
     let error = place.start(Role::Server).await.expect_err("its files are broken");
     let said = error.to_string();
-    assert!(matches!(error, Error::DidNotStart { .. }), "{said}");
+    assert!(said.starts_with("mongod did not start"), "{said}");
     assert!(said.contains("mongod.log\n  mongod: ") && said.contains("WiredTiger"), "{said}");
     assert!(place.mongod_is_gone());
 }
@@ -291,7 +291,7 @@ impl Place {
         Some(Self { options: Options { data_dir, mongod: Some(mongod) } })
     }
 
-    async fn start(&self, role: Role) -> Result<Embedded, Error> {
+    async fn start(&self, role: Role) -> Result<Embedded, embedded::Error> {
         embedded::start(&self.options, role).await
     }
 

@@ -368,7 +368,7 @@ async fn a_changed_file_is_named() {
     let changed = doc! { "$set": { "checksum": "of an earlier text" } };
     records.update_one(doc! { "_id": 1 }, changed).await.expect("to change the record");
     for error in [
-        place.store.plan_migrations().await.expect_err("it was changed"),
+        place.store.pending_migrations().await.expect_err("it was changed"),
         place.store.migrate().await.expect_err("it was changed"),
     ] {
         assert!(matches!(&error, MigrationError::Changed(name) if name == "0001_trades"), "{error}");
@@ -420,10 +420,10 @@ async fn a_database_ahead() {
         doc! { "$set": { "name": "9999_later", "checksum": "unknown", "compatible": compatible } }
     };
     records.update_one(doc! { "_id": 9999 }, ahead(true)).upsert(true).await.expect("to record it");
-    let plan = place.store.plan_migrations().await.expect("all that is ahead is compatible");
-    assert_eq!(plan.pending(), [""; 0]);
+    let pending = place.store.pending_migrations().await.expect("all that is ahead is compatible");
+    assert_eq!(pending, [""; 0]);
     records.update_one(doc! { "_id": 9999 }, ahead(false)).await.expect("to record it");
-    let error = place.store.plan_migrations().await.expect_err("it is not compatible");
+    let error = place.store.pending_migrations().await.expect_err("it is not compatible");
     assert!(matches!(&error, MigrationError::Ahead(name) if name == "9999_later"), "{error}");
 }
 
@@ -485,8 +485,8 @@ async fn a_collection_left_half_made_is_finished() {
     let key = doc! { "key": { "_id": 1 }, "unique": true, "name": "_id_" };
     let create = doc! { "create": "trades", "clusteredIndex": key };
     place.database.run_command(create).await.expect("an empty database");
-    let plan = place.store.plan_migrations().await.expect("a plan");
-    assert_eq!(plan.pending(), migrations());
+    let pending = place.store.pending_migrations().await.expect("a plan");
+    assert_eq!(pending, migrations());
     assert_eq!(place.store.migrate().await.expect("it goes on"), migrations());
     let trades = place.database.collection::<Document>("trades");
     trades.insert_one(doc! { "_id": "7_1698349623" }).await.expect_err("the validator is there");

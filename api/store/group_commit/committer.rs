@@ -88,14 +88,16 @@ pub(in crate::store) trait BatchPolicy<M: Messages>: Send + 'static {
     fn settle(&mut self, settled: M::Settled) -> (M::Key, Vec<M::Request>);
 
     /// A commit has ended without an outcome for this key.
-    fn lost(&mut self, key: &M::Key);
+    fn lost(&mut self, _key: &M::Key) {}
 
     /// Receives any other message.
-    fn receive(&mut self, message: M::Message, busy: &Busy<M::Key>);
+    fn receive(&mut self, _message: M::Message, _busy: &Busy<M::Key>) {}
 
     /// The next task to run beside the commits, if there is one now. Tasks run one after the other, unless one
     /// takes long.
-    fn background_task(&mut self, committer: &Handle<M>) -> Option<BoxFuture<'static, ()>>;
+    fn background_task(&mut self, _committer: &Handle<M>) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 }
 
 /// Keys with a commit under way, and the number of that commit.

@@ -2,8 +2,8 @@ use mongodb::bson::doc;
 
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::engine::PageViews;
-use super::query::Work;
 use crate::domain::{Minute, PagePath};
+use crate::store::read_preference::SOON;
 use crate::store::{Deadline, Error};
 
 impl PageViews {
@@ -24,7 +24,7 @@ impl PageViews {
             "singleBatch": true,
             "hint": { "page": 1, "timestamp": 1 },
         };
-        let found = self.query(command, Work::Little, deadline).await?;
+        let found = self.query(command, SOON, deadline).await?;
         Ok(found.first().map(|found| MinuteBucket::read(found)).transpose()?)
     }
 }

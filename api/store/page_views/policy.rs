@@ -7,17 +7,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::document::{self, COLLECTION};
 use super::outcome::{CountCause, Counted};
 use crate::domain::{Minute, PagePath};
-use crate::metric::COMMIT_VIEWS;
-use crate::metric::RETRIES;
+use crate::metric::{COMMIT_VIEWS, RETRIES};
 use crate::store::group_commit::{
-    Answer, BatchPolicy, Busy, Command, Handle, Messages, Outcome, Sessions, Ticket, Verdict,
+    Answer, BatchPolicy, Command, Handle, Messages, Outcome, Sessions, Ticket, Verdict,
 };
 use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
@@ -122,16 +121,6 @@ impl BatchPolicy<Self> for Counters {
 
     fn settle(&mut self, settled: Settled) -> (Name, Vec<Request>) {
         (settled.name, settled.again)
-    }
-
-    fn lost(&mut self, _name: &Name) {}
-
-    fn receive(&mut self, message: Infallible, _busy: &Busy<Name>) {
-        match message {}
-    }
-
-    fn background_task(&mut self, _committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>> {
-        None
     }
 }
 

@@ -12,34 +12,24 @@ use mongodb::options::SelectionCriteria;
 use super::engine::PageViews;
 use crate::metric::PREFERRED_READS;
 use crate::store::majority::MonotonicReads;
-use crate::store::read_preference::SOON;
 use crate::store::{COMMAND, Deadline, Error};
 
-/// How much work a read is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
-    /// A few documents.
-    Little,
-    /// As many documents as a span of time has. A preferred member gets more time for it.
-    Much,
-}
-
-/// How long a preferred member may take for much work.
-const LATER: Duration = Duration::from_secs(10);
+/// How long a preferred member may take for a read of as many documents as a span of time has.
+pub(super) const LATER: Duration = Duration::from_secs(10);
 
 impl PageViews {
-    /// All documents that a `find` or `aggregate` command returns.
+    /// All documents that a `find` or `aggregate` command returns. A preferred member may take `patience`.
     ///
     /// # Errors
     /// The database does not answer in time.
     pub(super) async fn query(
         &self,
         command: Document,
-        work: Work,
+        patience: Duration,
         deadline: Deadline,
     ) -> Result<Vec<RawDocumentBuf>, Error> {
         let deadline = deadline.or_within(COMMAND);
-        if let Some(found) = self.preferred(&command, work, deadline).await {
+        if let Some(found) = self.preferred(&command, deadline.or_within(patience)).await {
             return Ok(found);
         }
         let reads = self.reads.clone();
@@ -48,15 +38,9 @@ impl PageViews {
 
     /// The documents from the preferred member. `None` only means that the primary must be read: no other
     /// member is preferred, or it failed.
-    async fn preferred(
-        &self,
-        command: &Document,
-        work: Work,
-        deadline: Deadline,
-    ) -> Option<Vec<RawDocumentBuf>> {
+    async fn preferred(&self, command: &Document, deadline: Deadline) -> Option<Vec<RawDocumentBuf>> {
         let criteria = self.preference.criteria()?;
         let (reads, command) = (self.reads.clone(), command.clone());
-        let deadline = deadline.or_within(if work == Work::Much { LATER } else { SOON });
         let read = async move { run(&reads, Some(&criteria), &command, deadline).await };
         let found = deadline.read(read).await;
         let found = found.inspect_err(|error| {

@@ -6,10 +6,7 @@ use std::time::Duration;
 use mongodb::Database;
 
 use super::document::COLLECTION;
-use crate::store::Error;
-use crate::store::ttl_index::TtlIndex;
-
-const INDEX: TtlIndex = TtlIndex { collection: COLLECTION, field: "timestamp" };
+use crate::store::{Error, ttl_index};
 
 /// Makes buckets expire `retention` after their minute; `None` keeps them without a limit.
 ///
@@ -20,7 +17,7 @@ pub(in crate::store) async fn keep_for(
     retention: Option<Duration>,
 ) -> Result<(), Error> {
     let seconds = retention.map(|retention| retention.as_secs() as i64);
-    if INDEX.expire_after(database, seconds).await? {
+    if ttl_index::expire_after(database, COLLECTION, "timestamp", seconds).await? {
         match seconds {
             Some(seconds) => tracing::info!(seconds, "page views expire this long after their minute"),
             None => tracing::info!("page views never expire"),

@@ -9,7 +9,7 @@ use mongodb::bson::{Bson, Document, doc};
 
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::engine::PageViews;
-use super::query::Work;
+use super::query::LATER;
 use crate::domain::{Instant, PagePath, Resolution, SeriesSpan};
 use crate::store::{Corruption, Deadline, Error};
 
@@ -64,7 +64,7 @@ impl PageViews {
                 views[point] = views[point].saturating_add(more);
             }
         };
-        let found = self.query(command(path, span)?, Work::Much, deadline).await?;
+        let found = self.query(command(path, span)?, LATER, deadline).await?;
         for found in &found {
             match span.resolution() {
                 Resolution::Second => {

@@ -9,7 +9,7 @@ use mongodb::bson::doc;
 
 use super::document::{self, COLLECTION};
 use super::engine::PageViews;
-use super::query::Work;
+use super::query::LATER;
 use super::series;
 use crate::domain::{Instant, Limit, PagePath};
 use crate::store::{Deadline, Error};
@@ -49,7 +49,7 @@ impl PageViews {
             "hint": { "timestamp": 1 },
             "cursor": { "batchSize": limit.get() as i64 + 1 },
         };
-        let found = self.query(command, Work::Much, deadline).await?;
+        let found = self.query(command, LATER, deadline).await?;
         let mut pages = Vec::with_capacity(found.len());
         for found in &found {
             let total = series::total_of(found)?;

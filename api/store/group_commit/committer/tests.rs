@@ -94,14 +94,6 @@ impl BatchPolicy<Self> for Scripted {
     fn lost(&mut self, key: &u64) {
         self.0.send(Event::Lost(*key)).unwrap();
     }
-
-    fn receive(&mut self, message: Infallible, _busy: &Busy<u64>) {
-        match message {}
-    }
-
-    fn background_task(&mut self, _committer: &Handle<Self>) -> Option<BoxFuture<'static, ()>> {
-        None
-    }
 }
 
 /// A committer and the events that it causes.

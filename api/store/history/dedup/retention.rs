@@ -5,10 +5,7 @@ use std::time::Duration;
 use mongodb::Database;
 
 use super::record::COLLECTION;
-use crate::store::Error;
-use crate::store::ttl_index::TtlIndex;
-
-const INDEX: TtlIndex = TtlIndex { collection: COLLECTION, field: "touched" };
+use crate::store::{Error, ttl_index};
 
 /// How much longer than promised records are kept. A repeat right before the end of the promised time reads
 /// `from` before it touches the record, and the record must not expire in between. That takes seconds, but a
@@ -21,7 +18,7 @@ const MARGIN: Duration = Duration::from_secs(600);
 /// The database does not answer, or the user lacks the privilege.
 pub(in crate::store) async fn keep_for(database: &Database, retention: Duration) -> Result<(), Error> {
     let seconds = (retention + MARGIN).as_secs() as i64;
-    if INDEX.expire_after(database, Some(seconds)).await? {
+    if ttl_index::expire_after(database, COLLECTION, "touched", Some(seconds)).await? {
         tracing::info!(seconds, "idempotency keys expire this long after their last use");
     }
     Ok(())
