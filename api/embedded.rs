@@ -34,7 +34,6 @@
 mod binary;
 mod claim;
 mod error;
-mod holder;
 mod layout;
 mod orphan;
 mod port;
@@ -50,8 +49,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info};
 
 pub use self::binary::find as find_mongod;
+pub use self::claim::{Holder, Role};
 pub use self::error::Error;
-pub use self::holder::{Holder, Role};
 
 use self::claim::{Claim, Claimed};
 use self::layout::Layout;
@@ -103,7 +102,7 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
         found => found,
     };
     let layout = Layout::open(&options.data_dir)?;
-    let directory = layout.root().display().to_string();
+    let directory = layout.root.display().to_string();
     loop {
         let holder = match claim::take(&layout, role)? {
             Claimed::Mine(claim) => return own(&binary?, layout, claim, began + START).await,
@@ -118,7 +117,7 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
                             Holder::name(holder.as_ref())
                         )));
                     };
-                    if Replica::at(*port, Some(&secrets.key))?.is_primary_of(layout.db()).await {
+                    if Replica::at(*port, Some(&secrets.key))?.is_primary_of(&layout.db).await {
                         info!(port, "joined the mongod of the running server");
                         return Ok(Embedded { uri: uri(*port, &secrets.password), supervisor: None });
                     }
@@ -181,7 +180,7 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
         }
     };
     claim.announce(port)?;
-    let password = layout.password();
+    let password = layout.password.clone();
     info!(port, password_file = %password.display(), mongod = %binary.display(), "the private mongod is primary");
     let supervisor = Supervisor::watch(binary.to_owned(), layout, claim, mongod, replica);
     Ok(Embedded { uri: uri(port, &secrets.password), supervisor: Some(supervisor) })
@@ -197,19 +196,18 @@ async fn until_primary(
 ) -> Result<(Mongod, Replica), Error> {
     let replica = Replica::at(port, Some(&secrets.key))?;
     let ready = async {
-        replica.until_primary(layout.db()).await;
+        replica.until_primary(&layout.db).await;
         replica.admit(&secrets.password).await;
     };
     let outcome = tokio::select! {
-        status = mongod.exited() => Err(mongod.why_it_ended(status?, port)),
-        ready = timeout_at(deadline, ready) => {
-            let (seconds, log) = (START.as_secs(), layout.log());
-            ready.map_err(|_| Error::NotRun(format!(
-                "mongod was not primary within {seconds} s and was stopped: see {}, then start again",
-                log.display()
-            )))
-        }
-    };
+            status = mongod.exited() => Err(mongod.why_it_ended(status?, port)),
+            ready = timeout_at(deadline, ready) => {
+                let (seconds, log) = (START.as_secs(), layout.log.display());
+                ready.map_err(|_| Error::NotRun(format!(
+                    "mongod was not primary within {seconds} s and was stopped: see {log}, then start again"
+    )))
+            }
+        };
     match outcome {
         Ok(()) => Ok((mongod, replica)),
         Err(error) => {

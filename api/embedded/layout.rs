@@ -1,6 +1,7 @@
 //! The paths in a data directory, and their permissions.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,16 @@ const OTHERS_WRITE: u32 = 0o022;
 /// The absolute paths of a data directory that exists, and that no other user can write to.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
-    root: PathBuf,
-    db: PathBuf,
+    pub(super) root: PathBuf,
+    pub(super) lock: PathBuf,
+    pub(super) port: PathBuf,
+    pub(super) password: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) db: PathBuf,
+    /// The file that a running mongod keeps locked, with its pid inside.
+    pub(super) mongod_lock: PathBuf,
+    pub(super) log: PathBuf,
+    pub(super) former_log: PathBuf,
 }
 
 impl Layout {
@@ -26,44 +35,17 @@ impl Layout {
     pub(super) fn open(data_dir: &Path) -> Result<Self, Error> {
         let root = directory(data_dir)?;
         let db = directory(&root.join("db"))?;
-        Ok(Self { root, db })
-    }
-
-    pub(super) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    pub(super) fn lock(&self) -> PathBuf {
-        self.root.join("lock")
-    }
-
-    pub(super) fn port(&self) -> PathBuf {
-        self.root.join("port")
-    }
-
-    pub(super) fn password(&self) -> PathBuf {
-        self.root.join("password")
-    }
-
-    pub(super) fn key(&self) -> PathBuf {
-        self.root.join("key")
-    }
-
-    pub(super) fn db(&self) -> &Path {
-        &self.db
-    }
-
-    /// The file that a running mongod keeps locked, with its pid inside.
-    pub(super) fn mongod_lock(&self) -> PathBuf {
-        self.db.join("mongod.lock")
-    }
-
-    pub(super) fn log(&self) -> PathBuf {
-        self.root.join("mongod.log")
-    }
-
-    pub(super) fn former_log(&self) -> PathBuf {
-        self.root.join("mongod.log.1")
+        Ok(Self {
+            lock: root.join("lock"),
+            port: root.join("port"),
+            password: root.join("password"),
+            key: root.join("key"),
+            mongod_lock: db.join("mongod.lock"),
+            log: root.join("mongod.log"),
+            former_log: root.join("mongod.log.1"),
+            db,
+            root,
+        })
     }
 }
 
@@ -104,6 +86,15 @@ pub(super) fn file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     options
+}
+
+/// Opens a file of a data directory, if it is there.
+pub(super) fn existing(path: &Path) -> Result<Option<File>, Error> {
+    match file().read(true).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("read", path, &error)),
+    }
 }
 
 /// The effective user id of this process.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs::TryLockError;
 use std::future::pending;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) async fn end(layout: &Layout, key: &Secret) -> Result<(), Error> {
     warn!("a mongod of an earlier run still uses the data; it is shut down and replaced");
     let ask = async {
         match port::kept(layout)? {
-            Some(port) => shut_down(port, layout.db(), key).await,
+            Some(port) => shut_down(port, &layout.db, key).await,
             None => pending().await,
         }
     };
@@ -46,13 +46,13 @@ pub(super) async fn end(layout: &Layout, key: &Secret) -> Result<(), Error> {
     if let Ok(gone) = ended.await {
         return gone;
     }
-    let lock = layout::file().read(true).open(layout.mongod_lock());
+    let lock = layout::file().read(true).open(&layout.mongod_lock);
     let pid = lock.and_then(io::read_to_string).unwrap_or_default();
     let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() };
     Err(Error::NotRun(format!(
         "a mongod left behind by an earlier run (pid {pid}) still uses {} and does not answer: end it with \
          `kill -9 {pid}`, then start again",
-        layout.root().display()
+        layout.root.display()
     )))
 }
 
@@ -72,16 +72,10 @@ async fn gone(layout: &Layout) -> Result<(), Error> {
 
 /// Whether a mongod uses the data, on any port: it then holds the lock.
 pub(super) fn is_there(layout: &Layout) -> Result<bool, Error> {
-    let path = layout.mongod_lock();
-    let failed = |source| Error::io("look at", &path, &source);
-    let file = match layout::file().read(true).open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(failed(error)),
-    };
+    let Some(file) = layout::existing(&layout.mongod_lock)? else { return Ok(false) };
     match file.try_lock() {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
+        Err(TryLockError::Error(error)) => Err(Error::io("look at", &layout.mongod_lock, &error)),
     }
 }

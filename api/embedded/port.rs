@@ -1,6 +1,6 @@
 //! The port of the private mongod. It stays the same unless another process has taken it.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
@@ -42,16 +42,13 @@ pub(super) async fn kept_or_new(layout: &Layout) -> Result<u16, Error> {
 /// The port of the last start. A file without a valid port counts as none: the configuration of mongod is changed to the
 /// new port in any case.
 pub(super) fn kept(layout: &Layout) -> Result<Option<u16>, Error> {
-    let path = layout.port();
-    match layout::file().read(true).open(&path).and_then(io::read_to_string) {
-        Ok(text) => Ok(text.trim().parse().ok().filter(|port| *port != 0)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", &path, &error)),
-    }
+    let Some(file) = layout::existing(&layout.port)? else { return Ok(None) };
+    let text = io::read_to_string(file).map_err(|error| Error::io("read", &layout.port, &error))?;
+    Ok(text.trim().parse().ok().filter(|port| *port != 0))
 }
 
 pub(super) fn keep(layout: &Layout, port: u16) -> Result<(), Error> {
-    let path = layout.port();
+    let path = &layout.port;
     let file = layout::file().write(true).create(true).truncate(true).open(&path);
     file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", &path, &error))
 }

@@ -37,15 +37,15 @@ pub(super) struct Mongod {
 impl Mongod {
     pub(super) fn spawn(binary: &Path, layout: &Layout, port: u16) -> Result<Self, Error> {
         let (out, log_from) = open_log(layout)?;
-        let err = out.try_clone().map_err(|error| Error::io("write", &layout.log(), &error))?;
+        let err = out.try_clone().map_err(|error| Error::io("write", &layout.log, &error))?;
         let child = Command::new(binary)
             .arg("--dbpath")
-            .arg(layout.db())
+            .arg(&layout.db)
             .args(["--port", &port.to_string(), "--bind_ip", "127.0.0.1"])
             .args(["--replSet", replica::NAME])
             // Turns authorization on.
             .arg("--keyFile")
-            .arg(layout.key())
+            .arg(&layout.key)
             // Otherwise any local user could create the first user before this process does.
             .args(["--setParameter", "enableLocalhostAuthBypass=false"])
             // Nothing here runs JavaScript in the server.
@@ -78,7 +78,7 @@ impl Mongod {
                     "{binary} could not be run ({error}): name another mongod by --mongod or MONGOD"
                 ))
             })?;
-        Ok(Self { child, log: layout.log(), log_from })
+        Ok(Self { child, log: layout.log.clone(), log_from })
     }
 
     /// Completes when the child has ended, at once if it has ended already. May be dropped and called again.
@@ -118,10 +118,10 @@ impl Mongod {
 
 /// Opens the log for appending, and returns its length.
 fn open_log(layout: &Layout) -> Result<(File, u64), Error> {
-    let path = layout.log();
+    let path = &layout.log;
     let failed = |error| Error::io("write", &path, &error);
     if fs::symlink_metadata(&path).is_ok_and(|log| log.len() > LOG_LIMIT) {
-        fs::rename(&path, layout.former_log()).map_err(failed)?;
+        fs::rename(&path, &layout.former_log).map_err(failed)?;
     }
     let log = layout::file().append(true).create(true).open(&path).map_err(failed)?;
     let length = log.metadata().map_err(failed)?.len();

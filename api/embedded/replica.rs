@@ -40,16 +40,7 @@ pub(super) const USER: &str = "pagebucket";
 #[derive(Debug, Clone)]
 pub(super) struct Replica {
     client: Client,
-    port: u16,
-}
-
-/// Why a command has no reply.
-#[derive(Debug, PartialEq, Eq)]
-enum Failure {
-    /// The server refused it with this code.
-    Refused(i32),
-    /// No answer in time, or none of a MongoDB server.
-    NoAnswer,
+    pub(super) port: u16,
 }
 
 impl Replica {
@@ -69,10 +60,6 @@ impl Replica {
             Error::NotRun(format!("no client for the private mongod could be made: {error}"))
         })?;
         Ok(Self { client, port })
-    }
-
-    pub(super) fn port(&self) -> u16 {
-        self.port
     }
 
     /// Whether it is the mongod of this data, and not another process on the port.
@@ -136,7 +123,7 @@ impl Replica {
         };
         loop {
             let updated = match self.run(user("updateUser")).await {
-                Err(Failure::Refused(USER_NOT_FOUND)) => self.run(user("createUser")).await,
+                Err(Some(USER_NOT_FOUND)) => self.run(user("createUser")).await,
                 updated => updated,
             };
             if updated.is_ok() {
@@ -165,7 +152,7 @@ impl Replica {
     async fn configure(&self) {
         let host = format!("{}:{}", Ipv4Addr::LOCALHOST, self.port);
         match self.run(doc! { "replSetGetConfig": 1 }).await {
-            Err(Failure::Refused(NOT_YET_INITIALIZED)) => {
+            Err(Some(NOT_YET_INITIALIZED)) => {
                 debug!(host, "initiating the replica set");
                 let members = vec![doc! { "_id": 0, "host": host }];
                 let _ = self.run(doc! { "replSetInitiate": { "_id": NAME, "members": members } }).await;
@@ -182,7 +169,9 @@ impl Replica {
         }
     }
 
-    async fn run(&self, command: Document) -> Result<Document, Failure> {
+    /// # Errors
+    /// The code with which the server refused the command; `None` without an answer of a MongoDB server in time.
+    async fn run(&self, command: Document) -> Result<Document, Option<i32>> {
         let name = command.keys().next().cloned().unwrap_or_default();
         // Dropping the driver's future half-way costs its connection, which is not needed any more.
         match timeout(ANSWER, self.client.database("admin").run_command(command)).await {
@@ -190,13 +179,13 @@ impl Replica {
             Ok(Err(error)) => {
                 debug!(name, %error, "the private mongod refused a command");
                 match error.kind.as_ref() {
-                    ErrorKind::Command(refusal) => Err(Failure::Refused(refusal.code)),
-                    _ => Err(Failure::NoAnswer),
+                    ErrorKind::Command(refusal) => Err(Some(refusal.code)),
+                    _ => Err(None),
                 }
             }
             Err(_) => {
                 debug!(name, "the private mongod did not answer in time");
-                Err(Failure::NoAnswer)
+                Err(None)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
@@ -31,12 +31,12 @@ pub(super) struct Secrets {
 impl Secrets {
     /// Makes those that are missing. Only for the owner of the data directory.
     pub(super) fn kept_or_new(layout: &Layout) -> Result<Self, Error> {
-        Ok(Self { password: kept_or_new(&layout.password())?, key: kept_or_new(&layout.key())? })
+        Ok(Self { password: kept_or_new(&layout.password)?, key: kept_or_new(&layout.key)? })
     }
 
     /// `None` unless both are there.
     pub(super) fn kept(layout: &Layout) -> Result<Option<Self>, Error> {
-        let (password, key) = (kept(&layout.password())?, kept(&layout.key())?);
+        let (password, key) = (kept(&layout.password)?, kept(&layout.key)?);
         Ok(password.zip(key).map(|(password, key)| Self { password, key }))
     }
 }
@@ -62,11 +62,7 @@ impl fmt::Debug for Secret {
 }
 
 fn kept(path: &Path) -> Result<Option<Secret>, Error> {
-    match layout::file().read(true).open(path) {
-        Ok(file) => read(&file, path),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path, &error)),
-    }
+    layout::existing(path)?.map_or(Ok(None), |file| read(&file, path))
 }
 
 fn kept_or_new(path: &Path) -> Result<Secret, Error> {

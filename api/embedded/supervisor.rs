@@ -70,7 +70,7 @@ impl Watch {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return self.end().await,
-                () = self.replica.until_primary(self.layout.db()), if !is_primary => {
+                () = self.replica.until_primary(&self.layout.db), if !is_primary => {
                     info!("the private mongod is primary again");
                     is_primary = true;
                     continue;
@@ -96,7 +96,7 @@ impl Watch {
         loop {
             stop.run_until_cancelled(sleep(*pause)).await?;
             *pause = (*pause * 2).min(LONGEST_PAUSE);
-            match Mongod::spawn(&self.binary, &self.layout, self.replica.port()) {
+            match Mongod::spawn(&self.binary, &self.layout, self.replica.port) {
                 Ok(mongod) => {
                     info!("mongod has been restarted");
                     self.mongod = mongod;
@@ -111,7 +111,7 @@ impl Watch {
         let ended = timeout(STOP, async {
             tokio::select! {
                 ended = self.mongod.exited() => ended,
-                never = self.replica.shut_down(self.layout.db()) => match never {},
+                never = self.replica.shut_down(&self.layout.db) => match never {},
             }
         });
         match ended.await {
