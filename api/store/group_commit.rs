@@ -31,5 +31,5 @@ mod ticket;
 
 pub(super) use committer::{BatchPolicy, Busy, Committers, Handle, Messages};
 pub(super) use reply::{Answer, Verdict, judge};
-pub(super) use session::{Command, Outcome, Sessions, durable};
+pub(super) use session::{Command, Sessions, Unanswered, durable};
 pub(super) use ticket::{Full, NoAnswer, Pending, Queue, Room, Ticket};

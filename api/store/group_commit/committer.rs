@@ -320,8 +320,8 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
             return;
         }
         self.committing += 1;
-        let ending = Ending { number: self.commits, keys, committer: own.clone() };
-        let turn = Turn { lane: Lane::Commits, committer: own.clone() };
+        let ending = AtEnd(Some(Event::Ended { number: self.commits, keys }), own.clone());
+        let turn = AtEnd(Some(Event::Free(Lane::Commits)), own.clone());
         let commit = self.policy.commit(batches, own);
         tokio::spawn(patiently(turn, async move {
             let _ending = ending;
@@ -346,7 +346,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         let Some(own) = self.own.upgrade().map(Handle) else { return };
         if let Some(task) = self.policy.background_task(&own) {
             self.in_background += 1;
-            tokio::spawn(patiently(Turn { lane: Lane::Background, committer: own }, task));
+            tokio::spawn(patiently(AtEnd(Some(Event::Free(Lane::Background)), own), task));
         }
     }
 }
@@ -358,7 +358,7 @@ fn pause(refusals: u32) -> Duration {
 }
 
 /// Runs `work` to its end, but gives up its turn after [`PATIENCE`].
-async fn patiently<M: Messages>(turn: Turn<M>, work: impl Future<Output = ()>) {
+async fn patiently<M: Messages>(turn: AtEnd<M>, work: impl Future<Output = ()>) {
     let mut work = std::pin::pin!(work);
     if tokio::time::timeout(PATIENCE, &mut work).await.is_err() {
         drop(turn);
@@ -366,29 +366,14 @@ async fn patiently<M: Messages>(turn: Turn<M>, work: impl Future<Output = ()>) {
     }
 }
 
-/// When dropped, also by a panic, tells the committer that the next work of the lane may begin.
-struct Turn<M: Messages> {
-    lane: Lane,
-    committer: Handle<M>,
-}
+/// When dropped, also by a panic, sends an event to the committer.
+struct AtEnd<M: Messages>(Option<Event<M>>, Handle<M>);
 
-impl<M: Messages> Drop for Turn<M> {
+impl<M: Messages> Drop for AtEnd<M> {
     fn drop(&mut self) {
-        // The committer still exists, because this value holds a handle.
-        let _ = self.committer.0.send(Event::Free(self.lane));
-    }
-}
-
-/// When dropped, also by a panic, tells the committer that a commit has ended.
-struct Ending<M: Messages> {
-    number: u64,
-    keys: Vec<M::Key>,
-    committer: Handle<M>,
-}
-
-impl<M: Messages> Drop for Ending<M> {
-    fn drop(&mut self) {
-        let keys = std::mem::take(&mut self.keys);
-        let _ = self.committer.0.send(Event::Ended { number: self.number, keys });
+        if let Some(event) = self.0.take() {
+            // The committer still exists, because this value holds a handle.
+            let _ = self.1.0.send(event);
+        }
     }
 }

@@ -7,20 +7,15 @@ use mongodb::bson::{Bson, Document, Timestamp};
 
 use crate::store::whole_number;
 
-/// The meaning of an answer.
+/// A final answer: the server has decided about every statement, and what is stored is stored durably.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::store) enum Answer {
-    /// The server has decided about every statement; what is stored is stored durably.
-    Known {
-        /// One verdict for each statement, in their order.
-        verdicts: Vec<Verdict>,
-        /// The indexes of the statements that inserted a document.
-        upserted: Vec<usize>,
-        /// The cluster time of the answer. A read at this time or later sees what refused a statement.
-        at: Option<Timestamp>,
-    },
-    /// Every statement may or may not be stored. The text says why that is not known.
-    Unknown(String),
+pub(in crate::store) struct Answer {
+    /// One verdict for each statement, in their order.
+    pub(in crate::store) verdicts: Vec<Verdict>,
+    /// The indexes of the statements that inserted a document.
+    pub(in crate::store) upserted: Vec<usize>,
+    /// The cluster time of the answer. A read at this time or later sees what refused a statement.
+    pub(in crate::store) at: Option<Timestamp>,
 }
 
 /// What became of one statement.
@@ -42,15 +37,18 @@ const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
 const WRONG_TYPES: [i32; 3] = [2, 14, 28];
 
 /// Judges the answer to a command of `statements` statements.
-pub(in crate::store) fn judge(reply: &Document, statements: usize, ordered: bool) -> Answer {
+///
+/// # Errors
+/// Every statement may or may not be stored. The text says why that is not known.
+pub(in crate::store) fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, String> {
     if let Ok(error) = reply.get_document("writeConcernError") {
-        return Answer::Unknown(format!("write concern error: {error}"));
+        return Err(format!("write concern error: {error}"));
     }
     let mut failed = BTreeMap::new();
     for error in reply.get_array("writeErrors").into_iter().flatten() {
         match judge_error(error) {
             Ok((index, verdict)) if index < statements => failed.insert(index, verdict),
-            _ => return Answer::Unknown(format!("write error: {error}")),
+            _ => return Err(format!("write error: {error}")),
         };
     }
     // An ordered command ends with its first failure.
@@ -67,14 +65,10 @@ pub(in crate::store) fn judge(reply: &Document, statements: usize, ordered: bool
     let stored = verdicts.iter().filter(|verdict| **verdict == Verdict::Stored).count();
     // Each statement matches or inserts one bucket, or fails.
     match number(reply.get("n")) {
-        Some(n) if n == stored => Answer::Known {
-            verdicts,
-            upserted: upserted(reply),
-            at: reply.get_timestamp("operationTime").ok(),
-        },
-        n => Answer::Unknown(format!(
-            "{stored} of {statements} statements seem stored, but the reply counts {n:?}"
-        )),
+        Some(n) if n == stored => {
+            Ok(Answer { verdicts, upserted: upserted(reply), at: reply.get_timestamp("operationTime").ok() })
+        }
+        n => Err(format!("{stored} of {statements} statements seem stored, but the reply counts {n:?}")),
     }
 }
 
@@ -135,13 +129,9 @@ mod tests {
     }
 
     fn verdicts(reply: &Document, statements: usize, ordered: bool) -> Vec<Verdict> {
-        match judge(reply, statements, ordered) {
-            Answer::Known { verdicts, at, .. } => {
-                assert_eq!(at, AT);
-                verdicts
-            }
-            Answer::Unknown(why) => panic!("{why}"),
-        }
+        let answer = judge(reply, statements, ordered).unwrap();
+        assert_eq!(answer.at, AT);
+        answer.verdicts
     }
 
     #[test]
@@ -178,7 +168,7 @@ mod tests {
             (doc! { "n": 1, "writeErrors": [{ "index": 1 }] }, false),
             (refused_but_not_durable, false),
         ] {
-            assert!(matches!(judge(&reply, 3, ordered), Answer::Unknown(_)), "{reply}");
+            assert!(judge(&reply, 3, ordered).is_err(), "{reply}");
         }
     }
 }

@@ -109,11 +109,9 @@ pub(in crate::store) fn durable(deadline: Deadline) -> Document {
     doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
 }
 
-/// What became of a command.
+/// Why a command has no final answer.
 #[derive(Debug)]
-pub(in crate::store) enum Outcome {
-    /// The server gave a final answer.
-    Answered(Answer),
+pub(in crate::store) enum Unanswered {
     /// The command was never sent, or was rejected before it ran: nothing is stored.
     NotSent(Error),
     /// The deadline passed without a final answer. The command may still be applied once.
@@ -130,30 +128,35 @@ impl Sessions {
 
     /// Runs a command until the server gives a final answer or the deadline passes. A standalone server has no
     /// numbers, so there it is one attempt.
+    ///
+    /// # Errors
+    /// See [`Unanswered`].
     pub(in crate::store) async fn commit(
         self: &Arc<Self>,
         database: &Database,
         command: Command,
         deadline: Deadline,
-    ) -> Outcome {
+    ) -> Result<Answer, Unanswered> {
         let (sessions, database) = (Arc::clone(self), database.clone());
         let collection = command.collection;
         metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection).record(command.count as f64);
         let started = Instant::now();
         let replay = async move { sessions.replay(&database, command, deadline).await };
         // A frozen server never answers: the spawned task waits for it, this one does not.
-        let outcome = deadline.spawn(replay).await.unwrap_or(Outcome::Unknown);
+        let outcome = deadline.spawn(replay).await.unwrap_or(Err(Unanswered::Unknown));
         metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
             .record(started.elapsed().as_secs_f64());
         outcome
     }
 
-    async fn replay(&self, database: &Database, command: Command, deadline: Deadline) -> Outcome {
+    async fn replay(
+        &self,
+        database: &Database,
+        command: Command,
+        deadline: Deadline,
+    ) -> Result<Answer, Unanswered> {
         let Command { collection, count, ordered, .. } = command;
-        let mut session = match self.take().await {
-            Ok(session) => session,
-            Err(error) => return Outcome::NotSent(error.into()),
-        };
+        let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;
         let number = (self.topology == Topology::Replicated).then(|| {
             session.latest += 1;
             session.latest
@@ -163,21 +166,21 @@ impl Sessions {
             Ok(command) => command,
             Err(error) => {
                 self.idle().push(session);
-                return Outcome::NotSent(Error::Internal(error.to_string()));
+                return Err(Unanswered::NotSent(Error::Internal(error.to_string())));
             }
         };
         let mut attempt = 0;
         loop {
             let sent = database.run_raw_command(command.clone()).session(&mut *session.session).await;
             let why = match sent.as_ref().map(|reply| reply::judge(reply, count, ordered)) {
-                Ok(Answer::Unknown(why)) => why,
-                Ok(answer) => {
+                Ok(Err(why)) => why,
+                Ok(Ok(answer)) => {
                     self.idle().push(session);
-                    return Outcome::Answered(answer);
+                    return Ok(answer);
                 }
                 Err(error) if attempt == 0 && never_ran(error) => {
                     self.idle().push(session);
-                    return Outcome::NotSent(error.into());
+                    return Err(Unanswered::NotSent(error.into()));
                 }
                 Err(error) => error.to_string(),
             };
@@ -186,7 +189,7 @@ impl Sessions {
             deadline.back_off(attempt).await;
             // After the deadline nothing is sent: every client has been answered that the outcome is unknown.
             if self.topology == Topology::Standalone || deadline.passed() {
-                return Outcome::Unknown;
+                return Err(Unanswered::Unknown);
             }
             attempt += 1;
         }

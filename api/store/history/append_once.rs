@@ -15,7 +15,7 @@ use super::outcome::{AppendError, Cause, Progress};
 use super::request::{Keyed, Request};
 use crate::domain::{CustomerId, IdempotencyKey, Instant, SeqRange, TradeDraft};
 use crate::metric::KEYED_APPENDS;
-use crate::store::group_commit::{Answer, Outcome, Ticket};
+use crate::store::group_commit::{Answer, Ticket, Unanswered};
 use crate::store::{Deadline, Error};
 
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
@@ -128,14 +128,14 @@ impl Attempt {
         let command = updates(vec![update], self.deadline);
         let told = inner.connection.sessions.commit(&inner.database, command, self.deadline).await;
         let error = match told {
-            Outcome::Answered(Answer::Known { at, .. }) => {
+            Ok(Answer { at, .. }) => {
                 inner.reads.learn(at);
                 return Ok((Progress::replayed(ranges), date));
             }
-            Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
+            Err(Unanswered::Unknown) => {
                 Error::Unavailable("it is not known whether an outcome is in its record".to_owned())
             }
-            Outcome::NotSent(error) => error,
+            Err(Unanswered::NotSent(error)) => error,
         };
         Err(AppendError::nothing(error))
     }

@@ -16,7 +16,7 @@ use super::statement::upsert;
 use super::tail::Tail;
 use super::tails;
 use crate::metric::COMMIT_TRADES;
-use crate::store::group_commit::{Answer, Command, Handle, Outcome, Verdict, durable};
+use crate::store::group_commit::{Answer, Command, Handle, Unanswered, Verdict, durable};
 use crate::store::{Deadline, Error};
 
 /// The most statements in one command.
@@ -131,7 +131,7 @@ async fn send(connection: &Connection, batches: Vec<Batch>, report: &impl Fn(Set
         batches.iter().flat_map(|batch| &batch.requests).map(|request| request.rest().len()).sum();
     metrics::histogram!(COMMIT_TRADES).record(trades as f64);
     match connection.sessions.commit(&connection.database, command, deadline).await {
-        Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
+        Ok(Answer { verdicts, at, .. }) => {
             connection.server_time.learn(at);
             // If all statements were refused, `at` may be the time of a write that a majority does not have
             // yet.
@@ -145,10 +145,8 @@ async fn send(connection: &Connection, batches: Vec<Batch>, report: &impl Fn(Set
                 report(batch.settle(own, at));
             }
         }
-        Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
-            batches.into_iter().for_each(|batch| report(batch.unknown()))
-        }
-        Outcome::NotSent(error) => {
+        Err(Unanswered::Unknown) => batches.into_iter().for_each(|batch| report(batch.unknown())),
+        Err(Unanswered::NotSent(error)) => {
             batches.into_iter().for_each(|batch| report(batch.fail(|| error.clone().into())))
         }
     }

@@ -1,4 +1,5 @@
 use crate::store::Error;
+use crate::store::group_commit::Unanswered;
 
 /// How far a failed count came, and why it failed.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,15 @@ pub enum CountCause {
     /// The database failed before the views were sent to it, or it refused them permanently.
     #[error(transparent)]
     Database(#[from] Error),
+}
+
+impl From<Unanswered> for CountCause {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::NotSent(error) => error.into(),
+            Unanswered::Unknown => Self::OutcomeUnknown,
+        }
+    }
 }
 
 /// The outcome of a request.

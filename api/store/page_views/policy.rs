@@ -15,9 +15,7 @@ use super::document::{self, COLLECTION};
 use super::outcome::{CountCause, Counted};
 use crate::domain::{Minute, PagePath};
 use crate::metric::{COMMIT_VIEWS, RETRIES};
-use crate::store::group_commit::{
-    Answer, BatchPolicy, Command, Handle, Messages, Outcome, Sessions, Ticket, Verdict,
-};
+use crate::store::group_commit::{Answer, BatchPolicy, Command, Handle, Messages, Sessions, Ticket, Verdict};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
 
@@ -71,16 +69,11 @@ pub(super) struct Batch {
     requests: Vec<Request>,
 }
 
-/// The outcome of a batch: which of its requests are to be committed again.
-pub(super) struct Settled {
-    name: Name,
-    again: Vec<Request>,
-}
-
 impl Messages for Counters {
     type Key = Name;
     type Request = Request;
-    type Settled = Settled;
+    /// The requests to be committed again.
+    type Settled = (Name, Vec<Request>);
     type Message = Infallible;
 }
 
@@ -119,8 +112,8 @@ impl BatchPolicy<Self> for Counters {
         }
     }
 
-    fn settle(&mut self, settled: Settled) -> (Name, Vec<Request>) {
-        (settled.name, settled.again)
+    fn settle(&mut self, settled: (Name, Vec<Request>)) -> (Name, Vec<Request>) {
+        settled
     }
 }
 
@@ -133,7 +126,7 @@ async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<C
     let updates = batches.iter().map(|batch| Bson::from(batch.statement()));
     let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
     match connection.sessions.commit(&connection.database, command, deadline).await {
-        Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
+        Ok(Answer { verdicts, at, .. }) => {
             // If all statements were refused, `at` may be the time of a write that a majority does not have
             // yet.
             if verdicts.contains(&Verdict::Stored) {
@@ -143,11 +136,8 @@ async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<C
                 batch.settle(verdict, committer);
             }
         }
-        Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
-            batches.into_iter().for_each(|batch| batch.fail(&CountCause::OutcomeUnknown, committer));
-        }
-        Outcome::NotSent(error) => {
-            let cause = CountCause::from(error);
+        Err(unanswered) => {
+            let cause = CountCause::from(unanswered);
             batches.into_iter().for_each(|batch| batch.fail(&cause, committer));
         }
     }
@@ -171,7 +161,7 @@ impl Batch {
         let Self { name, mut requests } = self;
         match verdict {
             Verdict::Stored => {
-                committer.settled(Settled { name, again: Vec::new() });
+                committer.settled((name, Vec::new()));
                 requests.into_iter().for_each(|request| request.ticket.answer(Ok(())));
             }
             Verdict::Refused | Verdict::NotRun => {
@@ -181,7 +171,7 @@ impl Batch {
                     requests.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
                 let cause = corrupt(&name, "it refuses repeatedly what is added");
                 given_up.into_iter().for_each(|request| request.ticket.answer(Err(cause.clone())));
-                committer.settled(Settled { name, again });
+                committer.settled((name, again));
             }
             Verdict::Malformed(detail) => {
                 let cause = corrupt(&name, &detail);
@@ -191,7 +181,7 @@ impl Batch {
     }
 
     fn fail(self, cause: &CountCause, committer: &Handle<Counters>) {
-        committer.settled(Settled { name: self.name, again: Vec::new() });
+        committer.settled((self.name, Vec::new()));
         self.requests.into_iter().for_each(|request| request.ticket.answer(Err(cause.clone())));
     }
 }

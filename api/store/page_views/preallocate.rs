@@ -7,7 +7,7 @@ use super::engine::PageViews;
 use super::outcome::CountCause;
 use super::policy::Connection;
 use crate::domain::Preallocation;
-use crate::store::group_commit::{Answer, Command, Outcome, Verdict, durable};
+use crate::store::group_commit::{Answer, Command, Verdict, durable};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// How many buckets of an hour were created or existed.
@@ -40,27 +40,20 @@ impl PageViews {
         let documents: Vec<Document> = minutes.map(|minute| document::zeros(&wanted.path, minute)).collect();
         let command = Command::insert(COLLECTION, documents, durable(deadline));
         let Connection { database, reads, sessions, .. } = &*self.counting.connection;
-        match sessions.commit(database, command, deadline).await {
-            Outcome::Answered(Answer::Known { verdicts, at, .. }) => {
-                if verdicts.contains(&Verdict::Stored) {
-                    reads.learn(at);
+        let Answer { verdicts, at, .. } = sessions.commit(database, command, deadline).await?;
+        if verdicts.contains(&Verdict::Stored) {
+            reads.learn(at);
+        }
+        let mut done = Preallocated::default();
+        for verdict in verdicts {
+            match verdict {
+                Verdict::Stored => done.created += 1,
+                Verdict::Refused => done.existing += 1,
+                verdict => {
+                    return Err(Error::Internal(format!("a bucket was not created: {verdict:?}")).into());
                 }
-                judge(verdicts)
             }
-            Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => Err(CountCause::OutcomeUnknown),
-            Outcome::NotSent(error) => Err(error.into()),
         }
+        Ok(done)
     }
-}
-
-fn judge(verdicts: Vec<Verdict>) -> Result<Preallocated, CountCause> {
-    let mut done = Preallocated::default();
-    for verdict in verdicts {
-        match verdict {
-            Verdict::Stored => done.created += 1,
-            Verdict::Refused => done.existing += 1,
-            verdict => return Err(Error::Internal(format!("a bucket was not created: {verdict:?}")).into()),
-        }
-    }
-    Ok(done)
 }

@@ -2,7 +2,7 @@
 //!
 //! Each update is sent once and may fail: a `from` that stays low is correct too, but the search is longer.
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::identity::RecordId;
 use super::record::{self, COLLECTION};
@@ -15,8 +15,10 @@ use crate::store::group_commit::{Answer, Verdict, durable, judge};
 use crate::store::history::connection::Connection;
 
 /// Raises `from` to `last`, the total of a known tail, in records that no other attempt has found since their
-/// insert. Each record comes with the time of its insert. Returns whether all records are raised. Then no trade
-/// of the requests is at or before `last`, unless a request has itself sent some.
+/// insert. Each record comes with the time of its insert, the value of `touched` that it set. Comparing it also
+/// detects a touch by an earlier version, which does not set `found`. Returns whether all records are raised. Then
+/// no other attempt has sent a trade, so no trade of the requests is at or before `last`, unless a request has
+/// itself sent some.
 pub(in crate::store::history) async fn confirm(
     connection: &Connection,
     customer: CustomerId,
@@ -24,7 +26,10 @@ pub(in crate::store::history) async fn confirm(
     last: u64,
     deadline: Deadline,
 ) -> bool {
-    let update = |(id, inserted)| record::confirm(id, customer, inserted, last);
+    let update = |(id, inserted)| {
+        let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
+        record::raise(id, customer, untouched, last)
+    };
     update_all(connection, records.map(update), deadline).await
 }
 
@@ -37,7 +42,7 @@ pub(in crate::store::history) async fn keep_looked<'a>(
     deadline: Deadline,
 ) {
     let update = |(id, search, placed): (RecordId, &Search, &Placed)| {
-        search.none_through(placed).map(|last| record::keep_looked(id, customer, last))
+        search.none_through(placed).map(|last| record::raise(id, customer, Document::new(), last))
     };
     if !update_all(connection, searches.filter_map(update), deadline).await {
         tracing::debug!(%customer, "the progress of a search was not stored in every record");
@@ -63,6 +68,6 @@ async fn update_all(
     let Some(Ok(reply)) = reply else { return false };
     matches!(
         judge(&reply, count, false),
-        Answer::Known { verdicts, .. } if verdicts.iter().all(|verdict| *verdict == Verdict::Stored)
+        Ok(Answer { verdicts, .. }) if verdicts.iter().all(|verdict| *verdict == Verdict::Stored)
     )
 }

@@ -26,16 +26,12 @@ pub(in crate::store::history) struct Record {
 }
 
 /// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention after
-/// its last use. From then on the record counts as found by another attempt: see [`confirm`].
+/// its last use. From then on the record counts as found by another attempt: see `raise::confirm`.
 pub(in crate::store::history) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Document {
     doc! {
-        "q": { "_id": binary(id.0), "customerId": customer.get() as i64 },
+        "q": named(id, customer),
         "u": {
-            "$setOnInsert": {
-                "from": record.from as i64,
-                "fingerprint": binary(record.fingerprint.0),
-                "date": DateTime::from_millis(record.date.millis()),
-            },
+            "$setOnInsert": content(record),
             "$set": { "found": true },
             "$currentDate": { "touched": true },
         },
@@ -44,29 +40,25 @@ pub(in crate::store::history) fn upsert(id: RecordId, customer: CustomerId, reco
     }
 }
 
-/// Raises `from` to `last`, the total of a known tail, if no other attempt has found the record since its
-/// insert. Then no other attempt has sent a trade, so no trade of the request is at or before `last`.
-/// `inserted` is the value of `touched` that the insert set. Comparing it also detects a touch by an earlier
-/// version, which does not set `found`.
-pub(in crate::store::history) fn confirm(
-    id: RecordId,
-    customer: CustomerId,
-    inserted: i64,
-    last: u64,
-) -> Document {
-    let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
-    raise(id, customer, untouched, last)
-}
-
-/// Raises `from` to `last`, when no trade of the request is at or before `last`.
-pub(in crate::store::history) fn keep_looked(id: RecordId, customer: CustomerId, last: u64) -> Document {
-    raise(id, customer, Document::new(), last)
-}
-
-fn raise(id: RecordId, customer: CustomerId, condition: Document, last: u64) -> Document {
-    let mut query = doc! { "_id": binary(id.0), "customerId": customer.get() as i64 };
+/// Raises `from` to `last`, if the record meets `condition`.
+pub(super) fn raise(id: RecordId, customer: CustomerId, condition: Document, last: u64) -> Document {
+    let mut query = named(id, customer);
     query.extend(condition);
     doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
+}
+
+/// The fields that identify a record.
+fn named(id: RecordId, customer: CustomerId) -> Document {
+    doc! { "_id": binary(id.0), "customerId": customer.get() as i64 }
+}
+
+/// What a record says of the first request.
+fn content(record: &Record) -> Document {
+    doc! {
+        "from": record.from as i64,
+        "fingerprint": binary(record.fingerprint.0),
+        "date": DateTime::from_millis(record.date.millis()),
+    }
 }
 
 /// A record as a document. `touched` is in milliseconds since 1970.
@@ -76,14 +68,10 @@ pub(in crate::store::history) fn document(
     record: &Record,
     touched: i64,
 ) -> Document {
-    doc! {
-        "_id": binary(id.0),
-        "customerId": customer.get() as i64,
-        "from": record.from as i64,
-        "fingerprint": binary(record.fingerprint.0),
-        "date": DateTime::from_millis(record.date.millis()),
-        "touched": DateTime::from_millis(touched),
-    }
+    let mut document = named(id, customer);
+    document.extend(content(record));
+    document.insert("touched", DateTime::from_millis(touched));
+    document
 }
 
 /// Stores the addresses of the trades. Every attempt that finds the trades stores the same addresses.
@@ -97,7 +85,7 @@ pub(in crate::store::history) fn set_outcome(
     };
     let ranges: Vec<Bson> = ranges.iter().map(range).collect();
     doc! {
-        "q": { "_id": binary(id.0), "customerId": customer.get() as i64 },
+        "q": named(id, customer),
         "u": { "$set": { "outcome": ranges }, "$currentDate": { "touched": true } },
         "hint": { "_id": 1 },
     }

@@ -11,7 +11,7 @@ use mongodb::bson::{Bson, doc};
 use super::record::{self, COLLECTION};
 use super::registration::{Registered, Registration};
 use super::server_time::was_outdated;
-use crate::store::group_commit::{Answer, Command, Handle, Outcome, Verdict, durable, judge};
+use crate::store::group_commit::{Answer, Command, Handle, Unanswered, Verdict, durable, judge};
 use crate::store::history::connection::Connection;
 use crate::store::history::messages::{Appends, Message};
 use crate::store::history::tail::Tail;
@@ -76,8 +76,8 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
             let why = match deadline.or_within(ATTEMPT).spawn(insert).await {
                 None => "no answer".to_owned(),
                 Some(Ok(reply)) => match judge(&reply, count, false) {
-                    Answer::Known { verdicts, at, .. } => return Ok((verdicts, at)),
-                    Answer::Unknown(why) => why,
+                    Ok(answer) => return Ok(answer),
+                    Err(why) => why,
                 },
                 Some(Err(error)) => match error.into() {
                     Error::Unavailable(why) => why,
@@ -93,7 +93,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
         }
     };
     match deadline.read(work).await {
-        Ok((verdicts, at)) => {
+        Ok(Answer { verdicts, at, .. }) => {
             connection.server_time.learn(at);
             let outdated = was_outdated(at, now);
             let mut existing = Vec::new();
@@ -110,7 +110,7 @@ async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Ve
             existing
         }
         Err(error) => {
-            fail(registrations, || error.clone());
+            fail(registrations, &error);
             Vec::new()
         }
     }
@@ -124,18 +124,22 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
         return again;
     }
     let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
-    let command = command(&registrations, deadline);
-    let outcome = connection.sessions.commit(&connection.database, command, deadline).await;
-    let (verdicts, upserted, at) = match outcome {
-        Outcome::Answered(Answer::Known { verdicts, upserted, at }) => (verdicts, upserted, at),
-        Outcome::Answered(Answer::Unknown(_)) | Outcome::Unknown => {
-            // `Unavailable` is right even if the record is stored: no trade was sent.
-            let unknown = || Error::Unavailable("the outcome of a registration is unknown".to_owned());
-            fail(registrations, unknown);
-            return again;
-        }
-        Outcome::NotSent(error) => {
-            fail(registrations, || error.clone());
+    let upsert = |registration: &Registration| {
+        Bson::from(record::upsert(registration.id, registration.customer, &registration.proposed))
+    };
+    let command = updates(registrations.iter().map(upsert).collect(), deadline);
+    let answer = connection.sessions.commit(&connection.database, command, deadline).await;
+    let Answer { verdicts, upserted, at } = match answer {
+        Ok(answer) => answer,
+        Err(unanswered) => {
+            let error = match unanswered {
+                // `Unavailable` is right even if the record is stored: no trade was sent.
+                Unanswered::Unknown => {
+                    Error::Unavailable("the outcome of a registration is unknown".to_owned())
+                }
+                Unanswered::NotSent(error) => error,
+            };
+            fail(registrations, &error);
             return again;
         }
     };
@@ -223,15 +227,8 @@ async fn read(connection: &Connection, found: Vec<Registration>) {
                 }
             }
         }
-        Err(error) => fail(found, || error.clone()),
+        Err(error) => fail(found, &error),
     }
-}
-
-fn command(registrations: &[Registration], deadline: Deadline) -> Command {
-    let upsert = |registration: &Registration| {
-        Bson::from(record::upsert(registration.id, registration.customer, &registration.proposed))
-    };
-    updates(registrations.iter().map(upsert).collect(), deadline)
 }
 
 /// A command of durable updates of records, each independent of the others.
@@ -239,6 +236,6 @@ pub(in crate::store::history) fn updates(updates: Vec<Bson>, deadline: Deadline)
     Command::update(COLLECTION, updates, false, durable(deadline))
 }
 
-fn fail(registrations: Vec<Registration>, error: impl Fn() -> Error) {
-    registrations.into_iter().for_each(|registration| registration.fail(error()));
+fn fail(registrations: Vec<Registration>, error: &Error) {
+    registrations.into_iter().for_each(|registration| registration.fail(error.clone()));
 }

@@ -74,14 +74,6 @@ struct Scan {
     looked: u64,
 }
 
-/// How a read of pages ended.
-enum End {
-    /// There may be more pages.
-    More,
-    /// There are no more pages.
-    Reached,
-}
-
 impl Scan {
     fn new(customer: CustomerId, searches: Searches) -> Self {
         let looked = searches.iter().map(|(search, _)| search.looked()).min().unwrap_or(0);
@@ -103,16 +95,16 @@ impl Scan {
             };
             let before = self.looked;
             match self.read(reads, pages, deadline).await? {
-                End::More if self.looked == before => return Err(self.ragged().into()),
-                End::More => {
+                true if self.looked == before => return Err(self.ragged().into()),
+                true => {
                     read += 1;
                     most = MOST_PAGES.min(2 * most);
                 }
-                End::Reached if self.looked >= last => {
+                false if self.looked >= last => {
                     return Ok(Scanned { searches: self.searches, is_done: true });
                 }
                 // A new primary may not know yet that a majority has what the old primary has shown.
-                End::Reached => {
+                false => {
                     let shown =
                         format!("customer {} is visible up to {}, not {last}", self.customer, self.looked);
                     patient.after(Error::Unavailable(shown)).await?;
@@ -133,16 +125,17 @@ impl Scan {
         self.looked / PAGE_SIZE as u64 + 1
     }
 
-    async fn read(&mut self, reads: &MonotonicReads, most: u64, deadline: Deadline) -> Result<End, Error> {
+    /// Returns whether there may be more pages.
+    async fn read(&mut self, reads: &MonotonicReads, most: u64, deadline: Deadline) -> Result<bool, Error> {
         let with_trades = self.searches.iter().any(|(search, _)| search.compares());
         let query = query(self.customer, self.first_page(), most, with_trades);
         let found = reads.find(None, &query, None, deadline, |bucket| Ok(bucket.to_owned())).await?;
         for bucket in &found {
             if !self.look_at(bucket)? {
-                return Ok(End::More);
+                return Ok(true);
             }
         }
-        Ok(if found.len() as u64 == most { End::More } else { End::Reached })
+        Ok(found.len() as u64 == most)
     }
 
     /// Examines a page. Returns false if the page before it has grown since it was read.
