@@ -107,14 +107,3 @@ pub fn describe() {
         }
     }
 }
-
-impl Kind {
-    /// Its name in the text format.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
-    }
-}

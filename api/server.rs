@@ -70,7 +70,11 @@ impl Server {
             uploads: Uploads::new(args.max_uploads as usize),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
-            limits: limits(args),
+            limits: Limits {
+                requests: args.max_requests as usize,
+                body: args.max_body as usize,
+                body_timeout: Duration::from_secs(args.body_timeout),
+            },
             origins: origins(&args.cors_origins),
             hosts: hosts(&args.allowed_hosts, address),
             ready: ready.clone(),
@@ -99,7 +103,7 @@ impl Server {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let (early, late) = (GracefulShutdown::new(), GracefulShutdown::new());
         tokio::select! {
-            never = self.accept(&early, KeepAlive::Yes) => match never {},
+            never = self.accept(&early, true) => match never {},
             () = stop => {}
         }
         self.ready.end();
@@ -110,7 +114,7 @@ impl Server {
         };
         let drain = futures_util::future::join(ended, tokio::time::sleep(self.drain_delay));
         let drained = tokio::select! {
-            never = self.accept(&late, KeepAlive::No) => match never {},
+            never = self.accept(&late, false) => match never {},
             drained = tokio::time::timeout(DRAIN, drain) => drained.is_ok(),
         };
         drop(self.listener);
@@ -119,8 +123,8 @@ impl Server {
         drained
     }
 
-    /// Accepts connections until it is dropped.
-    async fn accept(&self, watch: &GracefulShutdown, keep_alive: KeepAlive) -> Infallible {
+    /// Accepts connections until it is dropped. `keep_alive`: each may have more than one request.
+    async fn accept(&self, watch: &GracefulShutdown, keep_alive: bool) -> Infallible {
         loop {
             // A place before the next connection: beyond the limit they wait in the backlog.
             let place = Arc::clone(&self.connections).acquire_owned().await;
@@ -145,7 +149,7 @@ impl Server {
     fn connection(
         &self,
         stream: TcpStream,
-        keep_alive: KeepAlive,
+        keep_alive: bool,
     ) -> http1::Connection<MustRead, TowerToHyperService<Router>> {
         // Answers are small and written whole: waiting to fill a segment only costs time. If it
         // cannot be set the connection is slower, no more.
@@ -155,23 +159,8 @@ impl Server {
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
             .max_buf_size(BUFFER)
-            .keep_alive(matches!(keep_alive, KeepAlive::Yes))
+            .keep_alive(keep_alive)
             .serve_connection(stream, TowerToHyperService::new(self.router.clone()))
-    }
-}
-
-/// Whether a connection takes more than one request.
-#[derive(Debug, Clone, Copy)]
-enum KeepAlive {
-    Yes,
-    No,
-}
-
-fn limits(args: &ServerArgs) -> Limits {
-    Limits {
-        requests: args.max_requests as usize,
-        body: args.max_body as usize,
-        body_timeout: Duration::from_secs(args.body_timeout),
     }
 }
 

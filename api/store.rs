@@ -108,8 +108,9 @@ impl Store {
     /// # Errors
     /// The database does not answer, or the user may not change an index.
     pub async fn keep_views_for(&self, retention: Option<Duration>) -> Result<(), ConnectError> {
-        let kept = page_views::keep_for(&self.database, retention).await;
-        kept.map_err(|error| ConnectError::Unexpected(error.to_string()))
+        let seconds = retention.map(|retention| retention.as_secs() as i64);
+        let kept = ttl_index::expire_after(&self.database, page_views::COLLECTION, "timestamp", seconds);
+        kept.await.map_err(|error| ConnectError::Unexpected(error.to_string()))
     }
 
     /// Before migrations: refuses a `trades` collection that is not ours.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::Invalid;
-use super::number::{MAX_SAFE_INTEGER, parse_digits};
+use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 
 /// The number of trades on a full page. A page is a bucket.
 pub const PAGE_SIZE: usize = 10;
@@ -23,10 +23,7 @@ impl PageNumber {
     /// # Errors
     /// The number is outside 1 to 2^53 - 1.
     pub fn new(number: u64) -> Result<Self, Invalid> {
-        match number {
-            1..=MAX_SAFE_INTEGER => Ok(Self(number)),
-            _ => Err(ordinal_rule()),
-        }
+        whole(Some(number), 1..=MAX_SAFE_INTEGER).map(Self)
     }
 
     /// The number itself.
@@ -70,10 +67,7 @@ impl Seq {
     /// # Errors
     /// The number is outside 1 to 2^53 - 1.
     pub fn new(seq: u64) -> Result<Self, Invalid> {
-        match seq {
-            1..=MAX_SAFE_INTEGER => Ok(Self(seq)),
-            _ => Err(ordinal_rule()),
-        }
+        whole(Some(seq), 1..=MAX_SAFE_INTEGER).map(Self)
     }
 
     /// The number itself.
@@ -169,17 +163,11 @@ impl Totals {
     }
 }
 
-fn ordinal_rule() -> Invalid {
-    Invalid::new(format!(
-        "must be a whole number from 1 to {MAX_SAFE_INTEGER}, in decimal digits without a sign or a leading zero"
-    ))
-}
-
 impl FromStr for PageNumber {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        parse_digits(text).and_then(|n| Self::new(n).ok()).ok_or_else(ordinal_rule)
+        whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(Self)
     }
 }
 
@@ -187,7 +175,7 @@ impl FromStr for Seq {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        parse_digits(text).and_then(|n| Self::new(n).ok()).ok_or_else(ordinal_rule)
+        whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(Self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::number::{MAX_SAFE_INTEGER, parse_digits};
+use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 use super::{Invalid, PAGE_SIZE, Seq, SeqRange, Totals};
 
 /// The order in which a history is paged through.
@@ -66,12 +66,7 @@ impl FromStr for Position {
 
     /// Parses the sequence number of the trade before the position, 0 to 2^53 - 1.
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let number = parse_digits(text).filter(|&number| number <= MAX_SAFE_INTEGER);
-        number.map(Self).ok_or_else(|| {
-            Invalid::new(format!(
-                "must be a whole number from 0 to {MAX_SAFE_INTEGER}, in decimal digits without a sign or a leading zero"
-            ))
-        })
+        whole(parse_digits(text), 0..=MAX_SAFE_INTEGER).map(Self)
     }
 }
 
@@ -106,12 +101,7 @@ impl FromStr for Limit {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let number = parse_digits(text).and_then(|number| u8::try_from(number).ok());
-        number.filter(|number| (1..=Self::MAX).contains(number)).map(Self).ok_or_else(|| {
-            Invalid::new(
-                "must be a whole number from 1 to 100, in decimal digits without a sign or a leading zero",
-            )
-        })
+        whole(parse_digits(text), 1..=u64::from(Self::MAX)).map(|number| Self(number as u8))
     }
 }
 

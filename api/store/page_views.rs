@@ -52,9 +52,8 @@
 //! # Retention
 //!
 //! Views are kept without a limit, or for some days: then the index on `timestamp` is a TTL index
-//! ([`retention`]).
+//! ([`ttl_index`](super::ttl_index)).
 
-mod bucket;
 mod count;
 mod document;
 mod engine;
@@ -62,7 +61,6 @@ mod outcome;
 mod policy;
 mod preallocate;
 mod query;
-mod retention;
 mod series;
 mod top;
 
@@ -70,6 +68,5 @@ pub use document::{COLLECTION, MinuteBucket};
 pub use engine::PageViews;
 pub use outcome::{CountCause, CountError};
 pub use preallocate::Preallocated;
-pub(super) use retention::keep_for;
 pub use series::Series;
 pub use top::PageTotal;

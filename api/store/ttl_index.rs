@@ -18,7 +18,7 @@ const OVERTAKEN: [i32; 2] = [27, 85];
 const ATTEMPTS: u32 = 6;
 
 /// Makes documents expire `seconds` after the date in `field`, which has an ascending index with its default name;
-/// `None` keeps them without a limit. Returns whether this changed the index.
+/// `None` keeps them without a limit.
 ///
 /// # Errors
 /// The database does not answer, or the user lacks the privilege.
@@ -27,7 +27,7 @@ pub(super) async fn expire_after(
     collection: &str,
     field: &str,
     seconds: Option<i64>,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let deadline = Deadline::within(COMMAND);
     let name = format!("{field}_1");
     let mut index = doc! { "key": { field: 1 }, "name": &name };
@@ -40,13 +40,21 @@ pub(super) async fn expire_after(
         let existing = indexes.iter().find(|index| index.get_str("name").ok() == Some(&name));
         let commands =
             match existing.map(|index| index.get("expireAfterSeconds").and_then(whole_number::read)) {
-                Some(existing) if existing == seconds => return Ok(false),
+                Some(existing) if existing == seconds => return Ok(()),
                 Some(_) if seconds.is_some() => vec![&change],
                 Some(_) => vec![&drop, &create],
                 None => vec![&create],
             };
         match run(database, commands).await {
-            Ok(()) => return Ok(true),
+            Ok(()) => {
+                tracing::info!(
+                    collection,
+                    field,
+                    seconds,
+                    "changed how long documents are kept after this date"
+                );
+                return Ok(());
+            }
             Err(error) if code(&error).is_some_and(|code| OVERTAKEN.contains(&code)) => {
                 deadline.back_off(attempt).await
             }

@@ -54,8 +54,9 @@ async fn what_is_measured_is_documented() {
         assert!(exposition.contains(&format!("# HELP {name} ")), "{name} has no help");
     }
     let row = |Metric { name, kind, labels, help }: &Metric| {
+        let kind = format!("{kind:?}").to_lowercase();
         let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-        let cells = ["", &format!("`{name}`"), kind.name(), &labels.join(", "), help, ""];
+        let cells = ["", &format!("`{name}`"), &kind, &labels.join(", "), help, ""];
         cells.join(" | ").trim().replace("|  |", "| |")
     };
     let rows: Vec<_> = documented.lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 
 use super::new_views::{MOST_VIEWS, NewPageView, NewPageViews};
@@ -13,25 +13,18 @@ use crate::http::body::{JSON, NDJSON, expect, read};
 use crate::http::deadline::RequestDeadline;
 use crate::http::problem::{CountProblems, Kind, Problem};
 
-/// The body of a count: at least one view.
-pub struct ViewsBody(pub Vec<PageView>);
-
-impl FromRequest<Arc<Api>> for ViewsBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        let media_type = expect(request.headers(), &[JSON, NDJSON])?;
-        let bytes = read(request.into_body(), api.limits).await?;
-        // Read after the body, so that views in a slow body are dated when it has ended.
-        let now = api.clock.now();
-        if media_type == NDJSON {
-            let views = parse_views_by_line(&bytes, now);
-            return views.map(Self).map_err(|faults| Problem::invalid_body(Kind::InvalidPageView, &faults));
-        }
-        parse_views(&bytes, MOST_VIEWS, now)
-            .map(Self)
-            .map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
+/// Parses the body of a count: at least one view.
+async fn views(request: Request, api: &Api) -> Result<Vec<PageView>, Problem> {
+    let media_type = expect(request.headers(), &[JSON, NDJSON])?;
+    let bytes = read(request.into_body(), api.limits).await?;
+    // Read after the body, so that views in a slow body are dated when it has ended.
+    let now = api.clock.now();
+    if media_type == NDJSON {
+        let views = parse_views_by_line(&bytes, now);
+        return views.map_err(|faults| Problem::invalid_body(Kind::InvalidPageView, &faults));
     }
+    let views = parse_views(&bytes, MOST_VIEWS, now);
+    views.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
 }
 
 /// Count page views
@@ -69,8 +62,9 @@ pub async fn count(
     State(api): State<Arc<Api>>,
     CountParams: CountParams,
     RequestDeadline(deadline): RequestDeadline,
-    ViewsBody(views): ViewsBody,
+    request: Request,
 ) -> Result<StatusCode, Problem> {
+    let views = views(request, &api).await?;
     let all = views.iter().map(|view| u64::from(view.views)).sum();
     let counted = api.store.page_views().count(views, deadline).await;
     counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))

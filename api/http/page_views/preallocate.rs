@@ -3,31 +3,17 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 
 use super::new_views::NewPreallocation;
 use super::params::NoParams;
 use super::views::PreallocatedView;
-use crate::domain::{Preallocation, parse_preallocation};
+use crate::domain::parse_preallocation;
 use crate::http::api::Api;
 use crate::http::body::{JSON, expect, read};
 use crate::http::deadline::RequestDeadline;
 use crate::http::problem::{Kind, PreallocationProblems, Problem};
-
-/// The body of a preallocation.
-pub struct PreallocationBody(pub Preallocation);
-
-impl FromRequest<Arc<Api>> for PreallocationBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        expect(request.headers(), &[JSON])?;
-        let bytes = read(request.into_body(), api.limits).await?;
-        let wanted = parse_preallocation(&bytes, api.clock.now());
-        wanted.map(Self).map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
-    }
-}
 
 /// Preallocate an hour of a page
 ///
@@ -59,8 +45,12 @@ pub async fn preallocate(
     State(api): State<Arc<Api>>,
     _: NoParams,
     RequestDeadline(deadline): RequestDeadline,
-    PreallocationBody(wanted): PreallocationBody,
+    request: Request,
 ) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
+    expect(request.headers(), &[JSON])?;
+    let bytes = read(request.into_body(), api.limits).await?;
+    let wanted = parse_preallocation(&bytes, api.clock.now());
+    let wanted = wanted.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))?;
     let done = api.store.page_views().preallocate(&wanted, deadline).await;
     let done = done.map_err(Problem::of_preallocation)?;
     let status = if done.created > 0 { StatusCode::CREATED } else { StatusCode::OK };

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{RefOr, Schema};
 
 use crate::domain::{Instant, PagePath, Preallocation, Resolution};
-use crate::http::schemas::{instant, page_path, resolution};
+use crate::http::schemas::{instant, page_path, resolution, schema};
 use crate::store::page_views::{MinuteBucket, PageTotal, Preallocated, Series};
 
 /// The views of a page over a span of time.
@@ -90,14 +89,14 @@ impl BucketView {
 }
 
 fn seconds() -> RefOr<Schema> {
-    let whole = || ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(0));
-    let name =
-        ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).pattern(Some("^([0-9]|[1-5][0-9])$"));
-    ObjectBuilder::new()
-        .description(Some("Views by the second of the minute, 0 to 59."))
-        .property_names(Some(name))
-        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::from(whole())))))
-        .into()
+    schema(
+        r#"{
+            "type": "object",
+            "description": "Views by the second of the minute, 0 to 59.",
+            "propertyNames": { "type": "string", "pattern": "^([0-9]|[1-5][0-9])$" },
+            "additionalProperties": { "type": "integer", "minimum": 0 }
+        }"#,
+    )
 }
 
 /// The pages with the most views in a span of time.

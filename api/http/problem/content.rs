@@ -65,19 +65,15 @@ pub(super) struct Members {
 
 /// One fault of a request.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Fault {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u64>,
-    #[serde(flatten)]
-    at: At,
-    detail: String,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum At {
-    Parameter(Cow<'static, str>),
-    Pointer(String),
+#[serde(untagged)]
+enum Fault {
+    Parameter(ParameterFault),
+    Body {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<u64>,
+        pointer: String,
+        detail: String,
+    },
 }
 
 /// Sequence numbers, both ends included.
@@ -96,7 +92,7 @@ pub(super) struct Items {
 }
 
 /// A fault of one parameter of a path or a query.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct ParameterFault {
     /// The parameter's name: one of ours, or as the client spelled it.
     pub parameter: Cow<'static, str>,
@@ -133,12 +129,7 @@ impl Problem {
     pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
         let mut problem = Self::new(Kind::InvalidParameter, summary(faults.len(), "invalid parameter"));
         let omitted = faults.len().saturating_sub(Faults::KEPT);
-        let fault = |fault: ParameterFault| Fault {
-            line: None,
-            at: At::Parameter(fault.parameter),
-            detail: fault.detail,
-        };
-        problem.members.errors = faults.into_iter().take(Faults::KEPT).map(fault).collect();
+        problem.members.errors = faults.into_iter().take(Faults::KEPT).map(Fault::Parameter).collect();
         problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
         problem
     }
@@ -154,9 +145,9 @@ impl Problem {
     /// For JSON with these faults.
     pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
         let mut problem = Self::new(kind, summary(faults.count(), "fault"));
-        let fault = |fault: &crate::domain::Fault| Fault {
+        let fault = |fault: &crate::domain::Fault| Fault::Body {
             line: fault.line,
-            at: At::Pointer(fault.pointer.clone()),
+            pointer: fault.pointer.clone(),
             detail: fault.detail.clone(),
         };
         problem.members.errors = faults.kept().iter().map(fault).collect();

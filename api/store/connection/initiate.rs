@@ -2,8 +2,8 @@ use mongodb::bson::{Document, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::{Client, Database};
 
-use super::address::{Connection, host_list};
 use super::error::{ConnectError, describe};
+use super::open::{Connection, host_list};
 use crate::store::deadline::{COMMAND, Deadline};
 use crate::store::error::code;
 

@@ -1,8 +1,27 @@
-use mongodb::Client;
-use mongodb::bson::doc;
+//! The connection string, the driver options that follow from it, and what the server is.
 
-use super::address::{CommandObserver, Connection, host_list};
+use std::time::Duration;
+
+use mongodb::Client;
+use mongodb::bson::{Document, doc};
+use mongodb::error::{Error as DriverError, ErrorKind};
+use mongodb::event::EventHandler;
+use mongodb::event::command::CommandEvent;
+use mongodb::options::ClientOptions;
+
 use super::error::{ConnectError, describe};
+use super::redaction;
+use crate::store::deadline::NO_PRIMARY;
+
+/// How often the driver checks that a server is alive, unless the connection string sets it.
+///
+/// The driver gives up a server that falls silent without closing its connections after this time plus
+/// [`CONNECT`]. It then aborts the commands that wait for that server, and they are sent again. The sum is
+/// less than a replica set takes to elect another primary.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How long a new connection may take, unless the connection string sets it.
+const CONNECT: Duration = Duration::from_secs(2);
 
 /// The oldest server whose clustered collections this version relies on.
 const OLDEST_SERVER: (u32, u32) = (6, 0);
@@ -17,7 +36,40 @@ pub enum Topology {
     Replicated,
 }
 
+/// Which database to use and how to reach it.
+#[derive(Clone)]
+pub struct Connection {
+    /// A MongoDB connection string. It may contain a password.
+    pub uri: String,
+    /// Name of the database.
+    pub database: String,
+    /// The largest number of connections to each server.
+    pub pool_size: u32,
+    /// Watches every command, for tests and measurements.
+    pub observer: Option<CommandObserver>,
+}
+
+/// Calls a function with the name and the body of each command as it is sent.
+#[derive(Clone)]
+pub struct CommandObserver(EventHandler<CommandEvent>);
+
+impl CommandObserver {
+    /// `observe` must be quick: each command waits for it.
+    pub fn new(observe: impl Fn(&str, &Document) + Send + Sync + 'static) -> Self {
+        Self(EventHandler::callback(move |event| {
+            if let CommandEvent::Started(started) = event {
+                observe(&started.command_name, &started.command);
+            }
+        }))
+    }
+}
+
 impl Connection {
+    /// The servers' addresses for the log: without user, password or options.
+    pub fn shown(&self) -> String {
+        redaction::shown(&self.uri)
+    }
+
     /// Returns a client with our timeouts and application name, after a server that this version supports has
     /// answered.
     pub(in crate::store) async fn open(&self) -> Result<(Client, Topology), ConnectError> {
@@ -28,6 +80,42 @@ impl Connection {
         let topology = inspect(&client, &hosts).await?;
         Ok((client, topology))
     }
+
+    pub(super) async fn options(&self) -> Result<ClientOptions, ConnectError> {
+        let parsed = ClientOptions::parse(&self.uri).await;
+        let mut options = parsed.map_err(|error| self.invalid(&error))?;
+        options.app_name.get_or_insert_with(|| "pagebucket".to_owned());
+        options.max_pool_size = Some(self.pool_size);
+        options.server_selection_timeout.get_or_insert(NO_PRIMARY);
+        options.heartbeat_freq.get_or_insert(HEARTBEAT);
+        options.connect_timeout.get_or_insert(CONNECT);
+        Ok(options)
+    }
+
+    /// Why the driver refuses the connection string. The driver's message is kept only if it cannot quote a
+    /// password.
+    pub(super) fn invalid(&self, error: &DriverError) -> ConnectError {
+        let message = match error.kind.as_ref() {
+            ErrorKind::DnsResolve { .. } => return describe(error, "the host of the connection string"),
+            ErrorKind::InvalidArgument { message, .. } => message.clone(),
+            other => other.to_string(),
+        };
+        ConnectError::InvalidUri(if !redaction::has_scheme(&self.uri) {
+            "it must begin with mongodb:// or mongodb+srv://".to_owned()
+        } else if redaction::may_hold_a_secret(&self.uri) {
+            REDACTED.to_owned()
+        } else {
+            message
+        })
+    }
+}
+
+const REDACTED: &str = "check its hosts, ports and options, and percent-encode each of : / ? # [ ] @ % in its user \
+                        and password (the wrong part is not quoted, because it may be the password)";
+
+/// The hosts of a connection string, for messages.
+pub(super) fn host_list(options: &ClientOptions) -> String {
+    options.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Waits for a server and refuses one that is too old.

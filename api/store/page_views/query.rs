@@ -6,18 +6,42 @@
 
 use std::time::Duration;
 
-use mongodb::bson::{Document, RawDocumentBuf};
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::SelectionCriteria;
 
+use super::document::{self, COLLECTION, MinuteBucket};
 use super::engine::PageViews;
+use crate::domain::{Minute, PagePath};
 use crate::metric::PREFERRED_READS;
 use crate::store::majority::MonotonicReads;
+use crate::store::read_preference::SOON;
 use crate::store::{COMMAND, Deadline, Error};
 
 /// How long a preferred member may take for a read of as many documents as a span of time has.
 pub(super) const LATER: Duration = Duration::from_secs(10);
 
 impl PageViews {
+    /// The bucket of one page and minute, if it exists.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or the bucket is corrupt.
+    pub async fn bucket(
+        &self,
+        path: &PagePath,
+        minute: Minute,
+        deadline: Deadline,
+    ) -> Result<Option<MinuteBucket>, Error> {
+        let command = doc! {
+            "find": COLLECTION,
+            "filter": document::named(path, minute),
+            "limit": 1,
+            "singleBatch": true,
+            "hint": { "page": 1, "timestamp": 1 },
+        };
+        let found = self.query(command, SOON, deadline).await?;
+        Ok(found.first().map(|found| MinuteBucket::read(found)).transpose()?)
+    }
+
     /// All documents that a `find` or `aggregate` command returns. A preferred member may take `patience`.
     ///
     /// # Errors

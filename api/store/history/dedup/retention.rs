@@ -18,8 +18,5 @@ const MARGIN: Duration = Duration::from_secs(600);
 /// The database does not answer, or the user lacks the privilege.
 pub(in crate::store) async fn keep_for(database: &Database, retention: Duration) -> Result<(), Error> {
     let seconds = (retention + MARGIN).as_secs() as i64;
-    if ttl_index::expire_after(database, COLLECTION, "touched", Some(seconds)).await? {
-        tracing::info!(seconds, "idempotency keys expire this long after their last use");
-    }
-    Ok(())
+    ttl_index::expire_after(database, COLLECTION, "touched", Some(seconds)).await
 }
