@@ -5,6 +5,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 
 /// Where the database is.
@@ -49,15 +50,8 @@ pub struct DatabaseArgs {
 pub struct KeyArgs {
     /// Hours for which an Idempotency-Key is remembered after its last use. The database stores this setting: the
     /// instance that starts last decides for all.
-    #[arg(long, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=87_600))]
-    key_retention: u32,
-}
-
-impl KeyArgs {
-    /// The same as a duration.
-    pub fn retention(&self) -> Duration {
-        Duration::from_secs(u64::from(self.key_retention) * 3600)
-    }
+    #[arg(long, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=87_600).map(|hours| Duration::from_secs(u64::from(hours) * 3600)))]
+    pub key_retention: Duration,
 }
 
 /// How long page views are kept.
@@ -65,16 +59,15 @@ impl KeyArgs {
 pub struct ViewArgs {
     /// Days for which page views are kept after their minute; 0 keeps them without limit. The database stores this
     /// setting: the instance that starts last decides for all.
-    #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=24_855))]
-    view_retention: u32,
+    // A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
+    #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| Duration::from_secs(u64::from(days) * 86_400)))]
+    view_retention: Duration,
 }
 
 impl ViewArgs {
-    /// The same as a duration; `None` is without limit.
+    /// The same; `None` is without limit.
     pub fn retention(&self) -> Option<Duration> {
-        // A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
-        let days = Some(self.view_retention).filter(|days| *days > 0);
-        days.map(|days| Duration::from_secs(u64::from(days) * 86_400))
+        Some(self.view_retention).filter(|retention| !retention.is_zero())
     }
 }
 

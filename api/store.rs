@@ -164,7 +164,7 @@ impl Store {
     /// # Errors
     /// The migrations of this binary do not fit those of the database.
     pub async fn pending_migrations(&self) -> Result<Vec<&'static str>, MigrationError> {
-        let pending = migrations::pending_embedded(&self.database).await?;
+        let pending = migrations::pending(&self.database, migrations::embedded()?).await?;
         Ok(pending.iter().map(|migration| migration.name).collect())
     }
 
@@ -173,7 +173,7 @@ impl Store {
     /// # Errors
     /// The migrations of this binary do not fit those of the database, or a command was refused.
     pub async fn migrate(&self) -> Result<Vec<&'static str>, MigrationError> {
-        migrations::apply_embedded(&self.database).await
+        self.apply(migrations::embedded()?).await
     }
 
     /// Same as [`Store::migrate`], with other files.

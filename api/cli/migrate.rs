@@ -62,7 +62,7 @@ async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failur
         };
     }
     let applied = opened.store.migrate().await?;
-    opened.store.keep_keys_for(args.keys.retention()).await?;
+    opened.store.keep_keys_for(args.keys.key_retention).await?;
     opened.store.keep_views_for(args.views.retention()).await?;
     for name in &applied {
         print(format_args!("applied: {name}"));

@@ -77,7 +77,7 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
 async fn prepare(opened: &Opened, args: &ServeArgs) -> Result<(), Failure> {
     opened.prepare(args.no_migrate).await?;
     if !args.no_migrate {
-        opened.store.keep_keys_for(args.keys.retention()).await?;
+        opened.store.keep_keys_for(args.keys.key_retention).await?;
         opened.store.keep_views_for(args.views.retention()).await?;
     }
     Ok(())

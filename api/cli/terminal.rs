@@ -1,7 +1,7 @@
 //! What a command writes for people: lines on standard output, progress on standard error.
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
@@ -42,9 +42,8 @@ pub(super) fn per_second(trades: u64, elapsed: Duration) -> u64 {
 
 /// How far a command is, on standard error: a bar on a terminal, a line every two seconds elsewhere.
 pub(super) struct Progress {
-    started: Instant,
-    /// `None` where standard error is no terminal.
-    bar: Option<ProgressBar>,
+    /// Hidden where standard error is no terminal.
+    bar: ProgressBar,
     /// Position at the end, where it is known from the start.
     total: Option<u64>,
     last_line: Instant,
@@ -54,31 +53,25 @@ pub(super) struct Progress {
 impl Progress {
     /// `total`: the position at the end, where it is known.
     pub(super) fn start(total: Option<u64>) -> Self {
-        let spinner = || ProgressBar::new_spinner().with_style(style("{spinner} {elapsed}  {msg}"));
-        let started = Instant::now();
-        let bar = io::stderr().is_terminal().then(spinner);
-        let progress = Self { started, bar, total, last_line: started, last_wait: None };
-        if let Some(total) = total {
-            progress.set_length(total);
-        }
+        let bar = ProgressBar::new_spinner().with_style(style("{spinner} {elapsed}  {msg}"));
+        let progress = Self { bar, total, last_line: Instant::now(), last_wait: None };
+        total.into_iter().for_each(|total| progress.set_length(total));
         progress
     }
 
     /// Turns the spinner of a terminal into a bar of this length.
     pub(super) fn set_length(&self, total: u64) {
-        if let Some(bar) = &self.bar {
-            bar.set_length(total);
-            bar.set_style(style("{wide_bar} {percent:>3} %  {msg}, {eta} left"));
-        }
+        self.bar.set_length(total);
+        self.bar.set_style(style("{wide_bar} {percent:>3} %  {msg}, {eta} left"));
     }
 
     /// Shows that `trades` trades are `done`, such as "stored", at this position.
     pub(super) fn show(&mut self, trades: u64, done: &str, position: u64) {
-        let elapsed = self.started.elapsed();
+        let elapsed = self.bar.elapsed();
         let message = format!("{} {done}, {}/s", HumanCount(trades), HumanCount(per_second(trades, elapsed)));
-        if let Some(bar) = &self.bar {
-            bar.set_message(message);
-            bar.set_position(position);
+        if !self.bar.is_hidden() {
+            self.bar.set_message(message);
+            self.bar.set_position(position);
         } else if self.last_line.elapsed() >= BETWEEN_LINES {
             self.last_line = Instant::now();
             match self.total.filter(|_| position > 0) {
@@ -102,18 +95,14 @@ impl Progress {
 
     /// Writes a line above the bar.
     pub(super) fn line(&self, line: fmt::Arguments<'_>) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| print_error(line)),
-            None => print_error(line),
-        }
+        self.bar.suspend(|| print_error(line));
     }
 
     /// Ends the bar, and returns how long the command took.
     pub(super) fn finish(self) -> Duration {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-        self.started.elapsed()
+        let took = self.bar.elapsed();
+        self.bar.finish_and_clear();
+        took
     }
 }
 

@@ -48,6 +48,14 @@ impl Replica {
     /// key it speaks to a mongod without authentication.
     pub(super) fn at(port: u16, key: Option<&Secret>) -> Result<Self, Error> {
         let address = ServerAddress::Tcp { host: Ipv4Addr::LOCALHOST.to_string(), port: Some(port) };
+        let member = |key: &Secret| {
+            Credential::builder()
+                .username("__system".to_owned())
+                .password(key.expose().to_owned())
+                .source("local".to_owned())
+                .mechanism(AuthMechanism::ScramSha256)
+                .build()
+        };
         let options = ClientOptions::builder()
             .hosts(vec![address])
             .credential(key.map(member))
@@ -189,15 +197,6 @@ impl Replica {
             }
         }
     }
-}
-
-fn member(key: &Secret) -> Credential {
-    Credential::builder()
-        .username("__system".to_owned())
-        .password(key.expose().to_owned())
-        .source("local".to_owned())
-        .mechanism(AuthMechanism::ScramSha256)
-        .build()
 }
 
 /// The state that `hello` shows.

@@ -19,6 +19,7 @@ use super::error::code;
 use super::{Error, indexes};
 pub use error::MigrationError;
 pub use files::Migration;
+pub(super) use files::embedded;
 pub(super) use lock::COLLECTION;
 
 /// `create` of a collection that an earlier attempt has created.
@@ -27,26 +28,10 @@ const NAMESPACE_EXISTS: i32 = 48;
 /// `createIndexes` of an index that exists with other options.
 const INDEX_OPTIONS_CONFLICT: i32 = 85;
 
-/// The migrations of this binary that the database still needs, in order.
+/// Applies the pending ones of these migrations and returns their names.
 ///
 /// # Errors
-/// The two do not fit together.
-pub(super) async fn pending_embedded(database: &Database) -> Result<Vec<Migration>, MigrationError> {
-    pending(database, files::embedded()?).await
-}
-
-/// Applies the pending migrations of this binary and returns their names.
-///
-/// # Errors
-/// The migrations of this binary do not fit those of the database, or a command was refused.
-pub(super) async fn apply_embedded(database: &Database) -> Result<Vec<&'static str>, MigrationError> {
-    apply(database, files::embedded()?).await
-}
-
-/// Same as [`apply_embedded`], with other files.
-///
-/// # Errors
-/// Same as [`apply_embedded`].
+/// The files do not fit the migrations of the database, or a command was refused.
 pub(super) async fn apply(
     database: &Database,
     files: Vec<Migration>,
@@ -74,7 +59,14 @@ async fn apply_all(database: &Database, files: Vec<Migration>) -> Result<Vec<&'s
     Ok(applied)
 }
 
-async fn pending(database: &Database, files: Vec<Migration>) -> Result<Vec<Migration>, MigrationError> {
+/// Those of these migrations that the database still needs, in order.
+///
+/// # Errors
+/// The files do not fit the migrations of the database.
+pub(super) async fn pending(
+    database: &Database,
+    files: Vec<Migration>,
+) -> Result<Vec<Migration>, MigrationError> {
     let records = records(database).await?;
     let latest = files.iter().map(|file| file.number).max().unwrap_or(0);
     for (number, record) in &records {

@@ -256,16 +256,16 @@ impl Pages {
         let mut asked = None;
         let ask = async {
             match fetch().await.map(found) {
-                Ok(Found::Full(page)) => Ok(page),
+                Ok(Found::Full(page)) => Some(page),
                 other => {
                     asked = Some(other);
-                    Err(NotKept)
+                    None
                 }
             }
         };
-        let found = match timing.database(kept.try_get_with((customer, page), ask)).await {
-            Ok(page) => Found::Full(page),
-            Err(_not_kept) => match asked {
+        let found = match timing.database(kept.optionally_get_with((customer, page), ask)).await {
+            Some(page) => Found::Full(page),
+            None => match asked {
                 Some(own) => own?,
                 // Another request read the page, perhaps before this one began.
                 None => found(timing.database(fetch()).await?),
@@ -302,7 +302,3 @@ impl Pages {
         }
     }
 }
-
-/// The page was not found, is not full, or could not be read.
-#[derive(Debug)]
-struct NotKept;

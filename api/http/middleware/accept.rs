@@ -14,7 +14,7 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-use crate::http::body::NDJSON;
+use crate::http::body::{JSON, NDJSON};
 use crate::http::problem::{Kind, Problem};
 
 /// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude JSON if it is not, and clients that
@@ -42,7 +42,7 @@ pub fn takes_answer(request: &Request, streamed: bool) -> Result<(), Problem> {
 
 /// Whether the client accepts JSON.
 fn takes_json(headers: &HeaderMap) -> bool {
-    preferred(headers, &["application/json"]).is_some()
+    preferred(headers, &[JSON]).is_some()
 }
 
 /// The offered media type that the client prefers; of equals, the first one. Each has the weight of the most specific

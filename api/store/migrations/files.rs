@@ -71,7 +71,7 @@ impl Migration {
 }
 
 /// The migrations in this binary.
-pub(super) fn embedded() -> Result<Vec<Migration>, MigrationError> {
+pub(in crate::store) fn embedded() -> Result<Vec<Migration>, MigrationError> {
     FILES.iter().map(|(name, text)| Migration::parse(name, text)).collect()
 }
 

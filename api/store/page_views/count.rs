@@ -20,13 +20,6 @@ struct Part {
     items: Vec<usize>,
 }
 
-/// A [`Part`] that was sent to a committer.
-struct Sent {
-    views: u64,
-    items: Vec<usize>,
-    pending: Pending<Counted>,
-}
-
 impl PageViews {
     /// Counts views. Views of one page and minute are merged, also with those of other requests.
     ///
@@ -50,13 +43,17 @@ impl PageViews {
             let room = queue.room(hash(&name), seconds.len(), queue.most_of_a_key());
             let room = room.map_err(|_full| refused(CountCause::Overloaded))?;
             let (ticket, pending) = Ticket::new(deadline, room);
-            let sent = Sent { views: seconds.values().sum(), items, pending };
-            requests.push((Request::new(name, seconds, ticket), sent));
+            let views: u64 = seconds.values().sum();
+            requests.push((Request::new(name, seconds, ticket), pending, views, items));
         }
-        let send = |(request, sent): (Request, Sent)| {
-            // A committer that has panicked drops the request; `answer` then returns an unknown outcome.
+        let send = async |(request, pending, views, items): (Request, Pending<Counted>, _, _)| {
+            // A committer that has panicked drops the request; its answer is then an unknown outcome.
             let _ = self.counting.committers.by_hash(hash(&request.name)).request(request);
-            sent.answer()
+            let answer = pending.answer().await.unwrap_or_else(|no_answer| match no_answer {
+                NoAnswer::Withdrawn => Err(CountCause::Overloaded),
+                NoAnswer::Lost => Err(CountCause::OutcomeUnknown),
+            });
+            (views, items, answer)
         };
         let answers = join_all(requests.into_iter().map(send)).await;
         let (mut counted, mut unknown, mut not_counted, mut failed) = (0, 0, Vec::new(), None);
@@ -81,17 +78,6 @@ impl PageViews {
     /// refused meanwhile.
     pub async fn drain(&self) {
         self.counting.queue.drain().await;
-    }
-}
-
-impl Sent {
-    async fn answer(self) -> (u64, Vec<usize>, Counted) {
-        let answer = match self.pending.answer().await {
-            Ok(counted) => counted,
-            Err(NoAnswer::Withdrawn) => Err(CountCause::Overloaded),
-            Err(NoAnswer::Lost) => Err(CountCause::OutcomeUnknown),
-        };
-        (self.views, self.items, answer)
     }
 }
 

@@ -14,42 +14,33 @@ const MOST_TRADES: usize = 512;
 /// clears all of them, which only costs reads.
 const MOST_CUSTOMERS: usize = 1_000;
 
-/// The trades that one commit has stored, durably and without a gap.
-#[derive(Debug)]
+/// Adjacent trades of one history.
+#[derive(Debug, Default)]
 pub(in crate::store::history) struct Run {
     /// The `seq` of the first trade.
     pub(in crate::store::history) first: u64,
     /// The key of each trade, if it has one.
-    pub(in crate::store::history) keys: Vec<Option<TradeKey>>,
+    pub(in crate::store::history) keys: VecDeque<Option<TradeKey>>,
 }
 
-/// The last trades of histories, as far as this committer has stored them.
+/// The last trades of histories, as far as this committer has stored them durably.
 #[derive(Debug, Default)]
-pub(in crate::store::history) struct Recent {
-    customers: HashMap<CustomerId, End>,
-}
-
-/// The last trades of one history, without a gap.
-#[derive(Debug, Default)]
-struct End {
-    first: u64,
-    keys: VecDeque<Option<TradeKey>>,
-}
+pub(in crate::store::history) struct Recent(HashMap<CustomerId, Run>);
 
 impl Recent {
     pub(in crate::store::history) fn knows(&self, customer: CustomerId) -> bool {
-        self.customers.contains_key(&customer)
+        self.0.contains_key(&customer)
     }
 
     /// Remembers the trades of a commit.
     pub(in crate::store::history) fn put(&mut self, customer: CustomerId, run: Run) {
-        if self.customers.len() >= MOST_CUSTOMERS && !self.knows(customer) {
-            self.customers.clear();
+        if self.0.len() >= MOST_CUSTOMERS && !self.knows(customer) {
+            self.0.clear();
         }
-        let end = self.customers.entry(customer).or_default();
+        let end = self.0.entry(customer).or_default();
         if end.first + end.keys.len() as u64 != run.first {
             // Trades of another writer are in between.
-            *end = End { first: run.first, keys: VecDeque::new() };
+            *end = Run { first: run.first, keys: VecDeque::new() };
         }
         end.keys.extend(run.keys);
         let surplus = end.keys.len().saturating_sub(MOST_TRADES);
@@ -66,7 +57,7 @@ impl Recent {
         placed: &mut Placed,
         last: u64,
     ) {
-        let Some(end) = self.customers.get(&customer) else { return };
+        let Some(end) = self.0.get(&customer) else { return };
         let Some(known) = (search.looked() + 1).checked_sub(end.first) else { return };
         let wanted = last.saturating_sub(search.looked());
         let keys = end.keys.iter().skip(known as usize).take(wanted as usize);
@@ -99,8 +90,8 @@ mod tests {
     fn only_what_follows_without_a_gap_is_looked_at() {
         let mut recent = Recent::default();
         assert_eq!(look(&recent, 0, 5), (0, vec![]));
-        recent.put(customer(), Run { first: 11, keys: vec![None, key(0)] });
-        recent.put(customer(), Run { first: 13, keys: vec![key(1)] });
+        recent.put(customer(), Run { first: 11, keys: vec![None, key(0)].into() });
+        recent.put(customer(), Run { first: 13, keys: vec![key(1)].into() });
         let at = |seq| Seq::new(seq).unwrap();
         let found = vec![SeqRange { first: at(12), last: at(12) }];
         assert_eq!(look(&recent, 10, 13), (13, found.clone()));
@@ -110,7 +101,7 @@ mod tests {
         assert_eq!(look(&recent, 13, 20), (13, vec![]));
         assert_eq!(look(&recent, 20, 20), (20, vec![]));
         // Another writer has appended trade 14.
-        recent.put(customer(), Run { first: 15, keys: vec![None] });
+        recent.put(customer(), Run { first: 15, keys: vec![None].into() });
         assert_eq!(look(&recent, 10, 15), (10, vec![]));
         assert_eq!(look(&recent, 14, 15), (15, vec![]));
     }
@@ -119,13 +110,13 @@ mod tests {
     fn it_is_bounded() {
         let mut recent = Recent::default();
         for commit in 0..10 {
-            recent.put(customer(), Run { first: 1 + commit * 100, keys: vec![None; 100] });
+            recent.put(customer(), Run { first: 1 + commit * 100, keys: vec![None; 100].into() });
         }
         assert_eq!(look(&recent, 1_000 - MOST_TRADES as u64, 1_000), (1_000, vec![]));
         assert_eq!(look(&recent, 999 - MOST_TRADES as u64, 1_000).0, 999 - MOST_TRADES as u64);
         for id in 1..=3 * MOST_CUSTOMERS as u64 {
-            recent.put(CustomerId::new(id).unwrap(), Run { first: 1, keys: vec![None] });
-            assert!(recent.customers.len() <= MOST_CUSTOMERS);
+            recent.put(CustomerId::new(id).unwrap(), Run { first: 1, keys: vec![None].into() });
+            assert!(recent.0.len() <= MOST_CUSTOMERS);
         }
     }
 }
