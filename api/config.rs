@@ -95,7 +95,8 @@ pub enum ReadPreference {
 }
 
 /// A connection string. It may hold a password, so it is never shown; the store knows which parts may be.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("MongodbUri(..)")]
 pub struct MongodbUri(String);
 
 impl MongodbUri {
@@ -109,12 +110,6 @@ impl MongodbUri {
 impl From<String> for MongodbUri {
     fn from(uri: String) -> Self {
         Self(uri)
-    }
-}
-
-impl std::fmt::Debug for MongodbUri {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MongodbUri(..)")
     }
 }
 

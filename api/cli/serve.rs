@@ -1,6 +1,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Opened};
 use super::exit::Failure;
@@ -54,16 +55,13 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
     print(format_args!("pagebucket listens on http://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");
 
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let mut serving = std::pin::pin!(server.serve(async {
-        // A dropped sender means stop, too.
-        let _ = stopped.await;
-    }));
+    let stop = CancellationToken::new();
+    let mut serving = std::pin::pin!(server.serve(stop.cancelled()));
     tokio::select! {
         drained = &mut serving => return Ok(exit_code(drained)),
         () = signals.next() => tracing::info!("stopping: no new requests are taken; running requests may finish"),
     }
-    drop(stop);
+    stop.cancel();
     let drained = tokio::select! {
         drained = &mut serving => drained,
         () = signals.next() => {

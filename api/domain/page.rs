@@ -1,4 +1,3 @@
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -12,7 +11,7 @@ pub const PAGE_SIZE: usize = 10;
 const SIZE: u64 = PAGE_SIZE as u64;
 
 /// The permanent number of a page in its history, from 1, without gaps (invariant 1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
 #[serde(transparent)]
 pub struct PageNumber(u64);
 
@@ -56,7 +55,7 @@ impl PageNumber {
 
 /// The permanent address of a trade in its history, from 1, without gaps (invariant 5):
 /// `seq = (page - 1) * 10 + place`, place 1 to 10.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
 #[serde(transparent)]
 pub struct Seq(u64);
 
@@ -176,18 +175,6 @@ impl FromStr for Seq {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(Self)
-    }
-}
-
-impl fmt::Display for PageNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Seq {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -8,7 +7,7 @@ use super::Invalid;
 /// Identifies a page of a web site by the path of its URL: 1 to 512 bytes of UTF-8 that begin with `/`, without
 /// control characters, query or fragment. Paths are equal if their bytes are equal: nothing is decoded or
 /// normalised. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub struct PagePath(Arc<str>);
 
 impl PagePath {
@@ -38,12 +37,6 @@ impl PagePath {
     /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for PagePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

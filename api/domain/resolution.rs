@@ -1,6 +1,5 @@
 //! The resolution of a series of page views, and the spans of time of such a series.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -9,7 +8,8 @@ use super::{Instant, Invalid};
 
 /// The time that one point of a series covers. Hours and days are those of UTC. All days have the same number
 /// of seconds, as all hours have, because an [`Instant`] has no leap seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, derive_more::Display)]
+#[display("{}", self.name())]
 #[serde(rename_all = "lowercase")]
 pub enum Resolution {
     /// A second.
@@ -72,12 +72,6 @@ impl FromStr for Resolution {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let named = Self::ALL.into_iter().find(|resolution| resolution.name() == text);
         named.ok_or_else(|| Invalid::new("must be \"second\", \"minute\", \"hour\" or \"day\""))
-    }
-}
-
-impl fmt::Display for Resolution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,6 +1,5 @@
 //! The password and the key of the private mongod: random, made once, in files that only this user can read.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -16,7 +15,8 @@ const BYTES: usize = 32;
 const OTHERS: u32 = 0o077;
 
 /// A text that `Debug` does not show.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Secret(..)")]
 pub(super) struct Secret(String);
 
 /// The secrets of a data directory.
@@ -52,12 +52,6 @@ impl Secret {
 
     fn random() -> Self {
         Self(rand::random::<[u8; BYTES]>().iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
     }
 }
 

@@ -1,7 +1,6 @@
 //! The layers around the routes: one file for each, composed in [`surround`].
 
 pub mod accept;
-mod access_log;
 pub mod admission;
 pub mod around;
 pub mod compression;

@@ -1,8 +1,6 @@
 //! The database's epoch: a random number assigned by a migration. Caches keep pages for up to a year; the epoch
 //! distinguishes the pages of one database from those of another database with the same name.
 
-use std::fmt;
-
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use mongodb::options::ReadConcern;
@@ -10,15 +8,10 @@ use mongodb::options::ReadConcern;
 use super::{COMMAND, Deadline, Error, migrations};
 
 /// The epoch of a database, the same for all instances that use the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// `Display` writes hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[display("{_0:x}")]
 pub struct Epoch(i64);
-
-impl fmt::Display for Epoch {
-    /// Hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}", self.0)
-    }
-}
 
 /// Reads the epoch of `database`.
 pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch, Error> {

@@ -10,7 +10,6 @@ use axum::http::{HeaderValue, Response, Version, header};
 use tower_service::Service;
 use tracing::Instrument;
 
-use super::access_log::Line;
 use super::around::{Answer, Around};
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
@@ -49,12 +48,12 @@ where
             request.headers_mut().remove(header::ACCEPT_ENCODING);
         }
         let id = RequestId::of(request.headers());
-        let (id_header, line) = (id.header(), Line::of(id.clone(), &request));
-        request.extensions_mut().insert(id);
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let span = tracing::info_span!("request", id = id.as_str());
+        request.extensions_mut().insert(id.clone());
         let measured = Measured::of(&request);
         let shared = Arc::clone(&self.0);
         let (request, rest) = drain_body::rest(request, shared.limits);
-        let span = line.span();
         let answer = span.in_scope(|| inner.call(request));
         let answer = async move {
             let response = answer.await;
@@ -73,9 +72,16 @@ where
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            headers.insert(request_id::HEADER, id_header);
+            headers.insert(request_id::HEADER, id.header());
             shared.meters.count(&measured, status, took);
-            line.write(status, took);
+            tracing::info!(
+                target: "pagebucket::access",
+                id = id.as_str(),
+                %method,
+                path = uri.path(),
+                status = status.as_u16(),
+                milliseconds = took.as_secs_f64() * 1000.0,
+            );
             Ok(response)
         })
     }

@@ -1,7 +1,6 @@
 //! The content of a problem.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -13,7 +12,7 @@ use super::kind::{Kind, summary};
 use crate::domain::{DraftError, Faults};
 
 /// An error for a client. What the client reads contains no driver's message and no secret.
-#[derive(Debug, Clone)]
+#[derive(derive_more::Debug, Clone)]
 pub struct Problem {
     pub(super) kind: Kind,
     pub(super) detail: String,
@@ -21,18 +20,9 @@ pub struct Problem {
     pub(super) retry_after: Option<u32>,
     /// Boxed, because most problems have none and every handler returns one.
     pub(super) members: Box<Members>,
-    /// What the log gets. Taken when it is written.
-    log: Option<Log>,
-}
-
-/// Writes to the log what the client must not see.
-#[derive(Clone)]
-struct Log(Arc<dyn Fn() + Send + Sync>);
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Log")
-    }
+    /// Writes to the log what the client must not see. Taken when it is written.
+    #[debug(skip)]
+    log: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 /// The members that only some problems have.
@@ -108,13 +98,13 @@ impl Problem {
 
     /// Attaches what the log gets. `write` is called when the problem is rendered.
     pub fn logging(self, write: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { log: Some(Log(Arc::new(write))), ..self }
+        Self { log: Some(Arc::new(write)), ..self }
     }
 
     /// Logs the problem now, and not again. Problems are logged where they are rendered. One that may not be rendered,
     /// because its client may have disconnected, is logged where it is made.
     pub fn logged(mut self) -> Self {
-        if let Some(Log(write)) = self.log.take() {
+        if let Some(write) = self.log.take() {
             write();
         }
         self

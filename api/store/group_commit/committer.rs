@@ -163,6 +163,8 @@ impl<M: Messages> Clone for Handle<M> {
 }
 
 /// The committers of one kind.
+#[derive(derive_more::Debug)]
+#[debug("Committers")]
 pub(in crate::store) struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
 
 impl<M: Messages> Committers<M> {
@@ -178,12 +180,6 @@ impl<M: Messages> Committers<M> {
     /// The committer of keys with this hash, always the same one.
     pub(in crate::store) fn by_hash(&self, hash: u64) -> &Handle<M> {
         &self.0[hash as usize % COMMITTERS]
-    }
-}
-
-impl<M: Messages> std::fmt::Debug for Committers<M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Committers")
     }
 }
 
