@@ -209,20 +209,15 @@ impl std::str::FromStr for CorsOrigin {
         match text.trim() {
             "*" => Ok(Self::Any),
             "localhost" => Ok(Self::Localhost),
-            origin => {
-                let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
-                match host {
-                    Some(host)
-                        if !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b'/') =>
-                    {
-                        Ok(Self::Exactly(origin.to_owned()))
-                    }
-                    _ => {
-                        Err("must be *, localhost, or an origin such as https://app.example, without a path"
-                            .to_owned())
-                    }
-                }
-            }
+            origin => origin
+                .strip_prefix("https://")
+                .or_else(|| origin.strip_prefix("http://"))
+                .filter(|host| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b'/'))
+                .map(|_host| Self::Exactly(origin.to_owned()))
+                .ok_or_else(|| {
+                    "must be *, localhost, or an origin such as https://app.example, without a path"
+                        .to_owned()
+                }),
         }
     }
 }

@@ -57,7 +57,7 @@ use self::layout::Layout;
 use self::process::Mongod;
 use self::replica::{POLL, Replica};
 use self::secret::{Secret, Secrets};
-use self::supervisor::Supervisor;
+use self::supervisor::{Supervisor, Watch};
 
 /// Maximum time until mongod is primary. An ordinary start takes one second. In the worst case mongod waits 30 s for an
 /// answer from another process on its former port, which still fits.
@@ -179,10 +179,10 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
             ready => break (port, ready?),
         }
     };
-    claim.announce(port)?;
+    claim.announce(Some(port))?;
     let password = layout.password.clone();
     info!(port, password_file = %password.display(), mongod = %binary.display(), "the private mongod is primary");
-    let supervisor = Supervisor::watch(binary.to_owned(), layout, claim, mongod, replica);
+    let supervisor = Watch { mongod, replica, binary: binary.to_owned(), layout, claim }.start();
     Ok(Embedded { uri: uri(port, &secrets.password), supervisor: Some(supervisor) })
 }
 

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::exit::Failure;
@@ -51,12 +51,8 @@ async fn ask(address: SocketAddr) -> std::io::Result<u16> {
     // A host that every server answers for, whatever its address and its `--allowed-hosts`.
     let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.take(64 * 1024).read_to_end(&mut answer).await?;
-    let line = answer.split(|&byte| byte == b'\r').next().unwrap_or_default();
-    let status = str::from_utf8(line)
-        .ok()
-        .and_then(|line| line.split(' ').nth(1))
-        .and_then(|status| status.parse().ok());
+    let mut line = String::new();
+    BufReader::new(stream.take(64 * 1024)).read_line(&mut line).await?;
+    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
     status.ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidData, "no HTTP answer"))
 }

@@ -40,11 +40,6 @@ impl Minute {
         Instant::from_millis(later.0 * Self::MILLIS).map(|_| later)
     }
 
-    /// Whole minutes since 1970, negative before.
-    pub fn get(self) -> i64 {
-        self.0
-    }
-
     /// The second of the minute that contains a moment, 0 to 59.
     pub fn second_of(instant: Instant) -> u8 {
         instant.seconds().rem_euclid(60) as u8
@@ -70,7 +65,7 @@ mod tests {
             ("1969-12-31T23:58:59.999Z", -2, 59),
         ] {
             assert_eq!(
-                (Minute::of(at(moment)).get(), Minute::second_of(at(moment))),
+                (Minute::of(at(moment)).0, Minute::second_of(at(moment))),
                 (minute, second),
                 "{moment}"
             );
@@ -80,7 +75,7 @@ mod tests {
             assert!(start <= edge && edge.millis() - start.millis() < 60_000, "{edge}");
         }
         assert!(Minute::of(Instant::MAX).plus(1).is_err());
-        assert_eq!(Minute::of(at("1969-12-31T23:59:59Z")).plus(1).unwrap().get(), 0);
+        assert_eq!(Minute::of(at("1969-12-31T23:59:59Z")).plus(1).unwrap().0, 0);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::Invalid;
 
 /// Identifies a page of a web site by the path of its URL: 1 to 512 bytes of UTF-8 that begin with `/`, without
 /// control characters, query or fragment. Paths are equal if their bytes are equal: nothing is decoded or
 /// normalised. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
+#[serde(transparent)]
 pub struct PagePath(Arc<str>);
 
 impl PagePath {
@@ -37,12 +38,6 @@ impl PagePath {
     /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl Serialize for PagePath {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::error::Error;
@@ -87,18 +88,18 @@ pub(super) enum Claimed {
 pub(super) struct Claim {
     file: File,
     role: Role,
-    layout: Layout,
+    path: PathBuf,
 }
 
 pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, Error> {
     let path = &layout.lock;
-    let failed = |source| Error::io("lock", &path, &source);
+    let failed = |source| Error::io("lock", path, &source);
     let file =
-        layout::file().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        layout::file().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {
-            let claim = Claim { file, role, layout: layout.clone() };
-            claim.say(None)?;
+            let claim = Claim { file, role, path: path.clone() };
+            claim.announce(None)?;
             Ok(Claimed::Mine(claim))
         }
         Err(TryLockError::WouldBlock) => {
@@ -110,17 +111,13 @@ pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, Error> {
 }
 
 impl Claim {
-    /// Tells tools that the mongod behind `port` can be joined.
-    pub(super) fn announce(&self, port: u16) -> Result<(), Error> {
-        self.say(Some(port))
-    }
-
-    fn say(&self, port: Option<u16>) -> Result<(), Error> {
+    /// Writes the holder's line. A port tells tools that the mongod behind it can be joined.
+    pub(super) fn announce(&self, port: Option<u16>) -> Result<(), Error> {
         let line = Holder { pid: std::process::id(), role: self.role, port }.to_string();
         self.file
             .set_len(0)
             .and_then(|()| self.file.write_all_at(line.as_bytes(), 0))
-            .map_err(|source| Error::io("write", &self.layout.lock, &source))
+            .map_err(|source| Error::io("write", &self.path, &source))
     }
 }
 

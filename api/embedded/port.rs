@@ -49,8 +49,8 @@ pub(super) fn kept(layout: &Layout) -> Result<Option<u16>, Error> {
 
 pub(super) fn keep(layout: &Layout, port: u16) -> Result<(), Error> {
     let path = &layout.port;
-    let file = layout::file().write(true).create(true).truncate(true).open(&path);
-    file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", &path, &error))
+    let file = layout::file().write(true).create(true).truncate(true).open(path);
+    file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", path, &error))
 }
 
 /// A free port.

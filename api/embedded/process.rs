@@ -119,11 +119,11 @@ impl Mongod {
 /// Opens the log for appending, and returns its length.
 fn open_log(layout: &Layout) -> Result<(File, u64), Error> {
     let path = &layout.log;
-    let failed = |error| Error::io("write", &path, &error);
-    if fs::symlink_metadata(&path).is_ok_and(|log| log.len() > LOG_LIMIT) {
-        fs::rename(&path, &layout.former_log).map_err(failed)?;
+    let failed = |error| Error::io("write", path, &error);
+    if fs::symlink_metadata(path).is_ok_and(|log| log.len() > LOG_LIMIT) {
+        fs::rename(path, &layout.former_log).map_err(failed)?;
     }
-    let log = layout::file().append(true).create(true).open(&path).map_err(failed)?;
+    let log = layout::file().append(true).create(true).open(path).map_err(failed)?;
     let length = log.metadata().map_err(failed)?.len();
     Ok((log, length))
 }

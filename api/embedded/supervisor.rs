@@ -32,19 +32,6 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(super) fn watch(
-        binary: PathBuf,
-        layout: Layout,
-        claim: Claim,
-        mongod: Mongod,
-        replica: Replica,
-    ) -> Self {
-        let stop = CancellationToken::new();
-        let watch = Watch { mongod, replica, binary, layout, _claim: claim };
-        let task = AbortOnDropHandle::new(tokio::spawn(watch.run(stop.clone())));
-        Self { stop, task }
-    }
-
     pub(super) async fn stop(self) {
         self.stop.cancel();
         if let Err(error) = self.task.await {
@@ -53,16 +40,23 @@ impl Supervisor {
     }
 }
 
-/// The fields are dropped in this order: the claim ends after the child.
-struct Watch {
-    mongod: Mongod,
-    replica: Replica,
-    binary: PathBuf,
-    layout: Layout,
-    _claim: Claim,
+/// What the supervisor owns. The fields are dropped in this order: the claim ends after the child.
+pub(super) struct Watch {
+    pub(super) mongod: Mongod,
+    pub(super) replica: Replica,
+    pub(super) binary: PathBuf,
+    pub(super) layout: Layout,
+    #[expect(dead_code, reason = "it is held")]
+    pub(super) claim: Claim,
 }
 
 impl Watch {
+    pub(super) fn start(self) -> Supervisor {
+        let stop = CancellationToken::new();
+        let task = AbortOnDropHandle::new(tokio::spawn(self.run(stop.clone())));
+        Supervisor { stop, task }
+    }
+
     async fn run(mut self, stop: CancellationToken) {
         let mut pause = FIRST_PAUSE;
         let mut is_primary = true;

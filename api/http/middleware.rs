@@ -12,6 +12,7 @@ mod outer;
 pub mod request_id;
 
 use axum::Router;
+use tower_http::validate_request::ValidateRequestHeaderLayer;
 
 use super::api::Limits;
 use super::problem::Render;
@@ -35,6 +36,6 @@ pub fn surround<S: Clone + Send + Sync + 'static>(
         compression::layer(),
         // Problems and panics become bodies.
         AroundLayer(Render),
-        hosts::layer(hosts),
+        ValidateRequestHeaderLayer::custom(hosts),
     ))
 }

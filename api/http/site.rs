@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::Router;
@@ -12,8 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
+use flate2::read::{GzDecoder, GzEncoder};
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
@@ -134,23 +133,18 @@ impl File {
         if compressed == self.embedded_is_gzip {
             return self.embedded.clone();
         }
-        let recoded = || if compressed { gzipped(&self.embedded) } else { gunzipped(&self.embedded) };
-        self.other
-            .get_or_init(|| recoded().expect("bytes in memory, compressed by us or by the build"))
-            .clone()
+        let whole = |mut bytes: Box<dyn Read + '_>| {
+            let mut all = Vec::new();
+            bytes.read_to_end(&mut all).expect("bytes in memory, compressed by us or by the build");
+            Bytes::from(all)
+        };
+        let embedded = &self.embedded[..];
+        let recoded = || match compressed {
+            true => whole(Box::new(GzEncoder::new(embedded, Compression::best()))),
+            false => whole(Box::new(GzDecoder::new(embedded))),
+        };
+        self.other.get_or_init(recoded).clone()
     }
-}
-
-fn gzipped(bytes: &[u8]) -> std::io::Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes)?;
-    Ok(encoder.finish()?.into())
-}
-
-fn gunzipped(bytes: &[u8]) -> std::io::Result<Bytes> {
-    let mut plain = Vec::new();
-    GzDecoder::new(bytes).read_to_end(&mut plain)?;
-    Ok(plain.into())
 }
 
 /// The answer at every other address.

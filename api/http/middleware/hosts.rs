@@ -13,10 +13,11 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Version, header};
 use axum::response::{IntoResponse, Response};
-use tower_http::validate_request::ValidateRequestHeaderLayer;
+use tower_http::validate_request::ValidateRequest;
 
 use crate::http::problem::{Kind, Problem};
 
@@ -71,23 +72,20 @@ fn host(authority: &[u8]) -> Option<&[u8]> {
     Some(host.strip_suffix(b".").unwrap_or(host))
 }
 
-/// The layer that refuses requests for other hosts.
-pub fn layer(
-    hosts: Hosts,
-) -> ValidateRequestHeaderLayer<impl Fn(&mut Request) -> Result<(), Response> + Clone> {
-    ValidateRequestHeaderLayer::custom(move |request: &mut Request| {
-        if hosts.allow(request) {
+impl ValidateRequest<Body> for Hosts {
+    type ResponseBody = Body;
+
+    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
+        if self.allow(request) {
             return Ok(());
         }
         let why = "This server does not answer for the host of the request. `--allowed-hosts` adds hosts.";
         Err(Problem::new(Kind::MisdirectedRequest, why).into_response())
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-
     use super::*;
 
     fn asked(target: &str, version: Version, hosts: &[&str]) -> Request {

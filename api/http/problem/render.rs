@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -101,8 +101,5 @@ fn panicked(panic: &(dyn Any + Send)) -> Response {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = words.unwrap_or("without a message"), "a handler panicked");
-    let problem = Problem::new(Kind::Internal, "The server's log has the details under this request id.");
-    let mut response = problem.into_response();
-    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-    response
+    Problem::new(Kind::Internal, "The server's log has the details under this request id.").into_response()
 }

@@ -1,7 +1,7 @@
 //! Counting views, from a request to its answer.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use futures_util::future::join_all;
 
@@ -82,9 +82,7 @@ impl PageViews {
 }
 
 fn hash(name: &Name) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(name)
 }
 
 /// Merges views by page and minute.

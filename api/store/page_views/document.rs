@@ -88,13 +88,9 @@ pub(super) fn count(value: RawBsonRef<'_>) -> Option<u64> {
 }
 
 fn second(name: &str) -> Option<u8> {
-    let second = name.parse().ok().filter(|second| *second < 60)?;
+    let second: u8 = name.parse().ok().filter(|second| *second < 60)?;
     // Only the canonical spelling: not `02`.
-    (second_name(second) == name).then_some(second)
-}
-
-fn second_name(second: u8) -> String {
-    second.to_string()
+    (second.to_string() == name).then_some(second)
 }
 
 /// A date as the database stores and compares it.
@@ -111,7 +107,7 @@ pub(super) fn named(path: &PagePath, minute: Minute) -> Document {
 pub(super) fn increment(seconds: &BTreeMap<u8, u64>) -> Document {
     let mut amounts = doc! { "totalViews": amount(seconds.values().sum()) };
     for (second, views) in seconds {
-        amounts.insert(format!("seconds.{}", second_name(*second)), amount(*views));
+        amounts.insert(format!("seconds.{}", second), amount(*views));
     }
     doc! { "$inc": amounts }
 }
@@ -126,7 +122,7 @@ pub(super) fn zeros(path: &PagePath, minute: Minute) -> Document {
     let mut document = named(path, minute);
     document.insert("totalViews", 0_i32);
     document
-        .insert("seconds", (0..60).map(|second| (second_name(second), Bson::Int32(0))).collect::<Document>());
+        .insert("seconds", (0..60).map(|second| (second.to_string(), Bson::Int32(0))).collect::<Document>());
     document
 }
 
@@ -149,7 +145,7 @@ mod tests {
     #[test]
     fn a_bucket_is_read_as_it_is() {
         let read = with("totalViews", 17).unwrap();
-        assert_eq!((read.minute.get(), read.total), (-1, 17));
+        assert_eq!((read.minute.start().millis(), read.total), (-60_000, 17));
         assert_eq!(read.seconds, BTreeMap::from([(2, 3), (14, 14)]));
         let zeros = zeros(&read.path, read.minute);
         assert_eq!(MinuteBucket::read(&RawDocumentBuf::try_from(&zeros).unwrap()).unwrap().seconds.len(), 60);

@@ -11,7 +11,6 @@ use crate::store::{Capacity, ReadPreference};
 /// The views of all pages. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct PageViews {
-    pub(super) reads: MonotonicReads,
     pub(super) preference: ReadPreference,
     pub(super) counting: Arc<Counting>,
 }
@@ -37,9 +36,8 @@ impl Counting {
 impl PageViews {
     pub(in crate::store) fn new(database: Database, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
         let reads = MonotonicReads::of(database.clone());
-        let connection = Connection { database, reads: reads.clone(), sessions, concern: durable };
-        let counting = Counting::start(connection, capacity);
-        Self { reads, preference: ReadPreference::Primary, counting }
+        let connection = Connection { database, reads, sessions, concern: durable };
+        Self { preference: ReadPreference::Primary, counting: Counting::start(connection, capacity) }
     }
 
     /// The same views, counted as soon as one server has them in memory: what a failover or a crash takes

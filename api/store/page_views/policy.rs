@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
@@ -22,10 +21,6 @@ use crate::store::{Corruption, Deadline, Error};
 /// After this many refusals a request fails. If two upserts insert one bucket at once, one of them is refused
 /// and finds the bucket at its next attempt. More than a few refusals have another cause.
 const MOST_ATTEMPTS: u32 = 10;
-
-/// The most statements in one command. A statement has at most 512 bytes of path and 60 seconds of some 30
-/// bytes.
-const MOST_STATEMENTS: usize = 1_000;
 
 /// The page and minute that identify a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -102,14 +97,7 @@ impl BatchPolicy<Self> for Counters {
         committer: Handle<Self>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let connection = Arc::clone(&self.0);
-        async move {
-            let mut batches = batches.into_iter().peekable();
-            let mut commands = Vec::new();
-            while batches.peek().is_some() {
-                commands.push(batches.by_ref().take(MOST_STATEMENTS).collect());
-            }
-            join_all(commands.into_iter().map(|batches| send(&connection, batches, &committer))).await;
-        }
+        async move { send(&connection, batches, &committer).await }
     }
 
     fn settle(&mut self, settled: (Name, Vec<Request>)) -> (Name, Vec<Request>) {
@@ -117,7 +105,8 @@ impl BatchPolicy<Self> for Counters {
     }
 }
 
-/// Sends one unordered command: each bucket succeeds or fails independently of the others.
+/// Sends one unordered command: each bucket succeeds or fails independently of the others. It has at most as many
+/// statements as a commit has keys, each with at most 512 bytes of path and 60 seconds of some 30 bytes.
 async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<Counters>) {
     let requests = || batches.iter().flat_map(|batch| &batch.requests);
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));

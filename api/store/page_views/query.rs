@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::SelectionCriteria;
 
@@ -13,7 +14,6 @@ use super::document::{self, COLLECTION, MinuteBucket};
 use super::engine::PageViews;
 use crate::domain::{Minute, PagePath};
 use crate::metric::PREFERRED_READS;
-use crate::store::majority::MonotonicReads;
 use crate::store::read_preference::SOON;
 use crate::store::{COMMAND, Deadline, Error};
 
@@ -53,34 +53,22 @@ impl PageViews {
         deadline: Deadline,
     ) -> Result<Vec<RawDocumentBuf>, Error> {
         let deadline = deadline.or_within(COMMAND);
-        if let Some(found) = self.preferred(&command, deadline.or_within(patience)).await {
-            return Ok(found);
+        let read = |server: Option<SelectionCriteria>, command: Document, deadline: Deadline| {
+            let reads = self.counting.connection.reads.clone();
+            let own = |found: &RawDocument| Ok(found.to_owned());
+            deadline.read(async move { reads.find(server.as_ref(), &command, None, deadline, own).await })
+        };
+        if let Some(preferred) = self.preference.criteria() {
+            let found = read(Some(preferred), command.clone(), deadline.or_within(patience)).await;
+            let result = if found.is_ok() { "views" } else { "failed" };
+            metrics::counter!(PREFERRED_READS, "result" => result).increment(1);
+            match found {
+                Ok(found) => return Ok(found),
+                Err(error) => {
+                    tracing::debug!(%error, "the preferred member did not return page views; the primary is read");
+                }
+            }
         }
-        let reads = self.reads.clone();
-        deadline.read(async move { run(&reads, None, &command, deadline).await }).await
+        read(None, command, deadline).await
     }
-
-    /// The documents from the preferred member. `None` only means that the primary must be read: no other
-    /// member is preferred, or it failed.
-    async fn preferred(&self, command: &Document, deadline: Deadline) -> Option<Vec<RawDocumentBuf>> {
-        let criteria = self.preference.criteria()?;
-        let (reads, command) = (self.reads.clone(), command.clone());
-        let read = async move { run(&reads, Some(&criteria), &command, deadline).await };
-        let found = deadline.read(read).await;
-        let found = found.inspect_err(|error| {
-            tracing::debug!(%error, "the preferred member did not return page views; the primary is read");
-        });
-        let result = if found.is_ok() { "views" } else { "failed" };
-        metrics::counter!(PREFERRED_READS, "result" => result).increment(1);
-        found.ok()
-    }
-}
-
-async fn run(
-    reads: &MonotonicReads,
-    server: Option<&SelectionCriteria>,
-    command: &Document,
-    deadline: Deadline,
-) -> Result<Vec<RawDocumentBuf>, Error> {
-    reads.find(server, command, None, deadline, |found| Ok(found.to_owned())).await
 }
