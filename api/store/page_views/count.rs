@@ -46,14 +46,17 @@ impl PageViews {
             let views: u64 = seconds.values().sum();
             requests.push((Request::new(name, seconds, ticket), pending, views, items));
         }
-        let send = async |(request, pending, views, items): (Request, Pending<Counted>, _, _)| {
+        // Sends at once, so that all parts are sent before the first answer is awaited, even if the caller stops waiting.
+        let send = |(request, pending, views, items): (Request, Pending<Counted>, u64, Vec<usize>)| {
             // A committer that has panicked drops the request; its answer is then an unknown outcome.
             let _ = self.counting.committers.by_hash(hash(&request.name)).request(request);
-            let answer = pending.answer().await.unwrap_or_else(|no_answer| match no_answer {
-                NoAnswer::Withdrawn => Err(CountCause::Overloaded),
-                NoAnswer::Lost => Err(CountCause::OutcomeUnknown),
-            });
-            (views, items, answer)
+            async move {
+                let answer = pending.answer().await.unwrap_or_else(|no_answer| match no_answer {
+                    NoAnswer::Withdrawn => Err(CountCause::Overloaded),
+                    NoAnswer::Lost => Err(CountCause::OutcomeUnknown),
+                });
+                (views, items, answer)
+            }
         };
         let answers = join_all(requests.into_iter().map(send)).await;
         let (mut counted, mut unknown, mut not_counted, mut failed) = (0, 0, Vec::new(), None);
