@@ -16,6 +16,7 @@ RUN mkdir api \
 
 # cargo compares times, and the real sources may be older than the build from the empty ones.
 COPY api api
+COPY histories histories
 COPY migrations migrations
 COPY openapi openapi
 COPY web web

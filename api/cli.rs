@@ -12,6 +12,8 @@ mod database;
 mod exit;
 mod export;
 mod healthcheck;
+mod histories;
+mod history;
 mod import;
 mod migrate;
 mod preallocate;
@@ -25,10 +27,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use self::exit::Failure;
-use crate::config::LogArgs;
+use crate::config::{HistoriesArgs, LogArgs};
 use crate::{http, telemetry};
 
-/// Append-only histories in MongoDB, in buckets of ten, served as pages: a page is a bucket.
+/// Append-only histories in MongoDB, in buckets, served as pages: a page is a bucket.
 #[derive(Parser, Debug)]
 #[command(name = "pagebucket", version, max_term_width = 100)]
 pub struct Cli {
@@ -44,14 +46,16 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Bring the database up to date.
     Migrate(migrate::MigrateArgs),
-    /// Store the trades of a CSV or NDJSON file.
+    /// Store the items of a CSV or NDJSON file.
     Import(import::ImportArgs),
-    /// Write the trades of one customer, or of all customers, to a file.
+    /// Write the items of one owner, or of all owners, to a file.
     Export(export::ExportArgs),
     /// Create the counters of some hours of a page before its views are counted.
     Preallocate(preallocate::PreallocateArgs),
     /// Print the OpenAPI document.
-    Openapi,
+    Openapi(HistoriesArgs),
+    /// List the histories of the database, check a definition, or show one.
+    Histories(histories::HistoriesCommandArgs),
     /// Ask a running server whether it is ready. For container images without curl.
     Healthcheck(healthcheck::HealthcheckArgs),
 }
@@ -68,15 +72,17 @@ impl Cli {
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
-            Command::Openapi => print_openapi(),
+            Command::Openapi(args) => print_openapi(&args),
+            Command::Histories(args) => histories::run(args).await,
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };
         result.unwrap_or_else(|failure| failure.report())
     }
 }
 
-fn print_openapi() -> Result<ExitCode, Failure> {
-    let written = std::io::stdout().lock().write_all(http::document().as_bytes());
+fn print_openapi(args: &HistoriesArgs) -> Result<ExitCode, Failure> {
+    let document = http::document(&database::definitions(args)?);
+    let written = std::io::stdout().lock().write_all(document.as_bytes());
     written.map_err(|error| Failure::Usage(format!("cannot write to standard output: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,9 +8,21 @@ use std::time::Duration;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 
-/// Where the database is.
+/// Which histories there are.
+#[derive(Args, Debug, Clone)]
+pub struct HistoriesArgs {
+    /// Directory with a definition (`*.json`) of each history. Without it there is one history: trades.
+    #[arg(long, env = "PAGEBUCKET_HISTORIES", value_name = "DIR")]
+    pub histories: Option<PathBuf>,
+}
+
+/// Where the database is, and which histories it has.
 #[derive(Args, Debug, Clone)]
 pub struct DatabaseArgs {
+    /// Which histories it has.
+    #[command(flatten)]
+    pub histories: HistoriesArgs,
+
     /// Connection string of a MongoDB server, version 6.0 or later. Without it, or if it is empty, pagebucket starts a
     /// private mongod with its data under --data-dir.
     #[arg(long, env = "MONGODB_URI", value_name = "URI", hide_env_values = true)]
@@ -24,14 +36,15 @@ pub struct DatabaseArgs {
     #[arg(long, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool_size: u32,
 
-    /// Maximum number of trades that wait to be committed, and, counted separately, of page-view counters. Requests
-    /// beyond it get 503 at once. One customer may use a quarter of it, unless a single request needs more. Uploads wait
-    /// instead of failing, and use at most half of it. A request with page views for more counters gets 413.
-    #[arg(long, env = "PAGEBUCKET_MAX_QUEUE", value_name = "TRADES", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
-    pub max_queue: u32,
+    /// Maximum memory of items that wait to be committed, in MiB, and, counted separately, of page-view counters.
+    /// Requests beyond it get 503 at once. One owner may use a quarter of it, unless a single request needs more.
+    /// Uploads wait instead of failing, and use at most half of it. A request with page views for more counters gets
+    /// 413.
+    #[arg(long, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub max_queue_mib: u32,
 
-    /// Number of customers whose last page is remembered, at less than 256 bytes each. Only a cache.
-    #[arg(long, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "CUSTOMERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    /// Number of owners whose last page is remembered, for each history, at less than 256 bytes each. Only a cache.
+    #[arg(long, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "OWNERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub catalog_size: u32,
 
     /// Directory of the private mongod's data and password. pagebucket refuses a directory that another user owns or can

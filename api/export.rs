@@ -1,88 +1,99 @@
-//! Trades as rows of a file: CSV with a header row, or NDJSON, as [`import`](crate::import) reads them.
+//! Stored items as rows of a file: CSV with a header row, or NDJSON, as [`import`](crate::import) reads them.
 //!
-//! Each row has its `seq`, so that an interrupted export can continue after its last row.
-//! No value contains a comma, a quote or a line break, so no CSV field needs quotes.
+//! Each row has its owner and its `seq`, so that an interrupted export can continue after its last row.
 
 use std::io::Write;
-
-use serde::Serialize;
+use std::sync::Arc;
 
 pub use crate::format::Format;
 
-use crate::domain::{CustomerId, Instant, Price, Quantity, Seq, Side, Ticker, Trade};
+use crate::definition::Definition;
+use crate::domain::OwnerId;
+use crate::item::write_cell;
+use crate::store::history::Stored;
+use crate::store::{Corruption, Error};
 
-impl Format {
+/// Writes the items of one history as rows.
+#[derive(Debug)]
+pub struct Writer {
+    definition: Arc<Definition>,
+    /// The properties in the order of the columns; `None` for NDJSON.
+    columns: Option<Vec<String>>,
+}
+
+impl Writer {
+    /// `None` for CSV of items that are no rows of a table.
+    pub fn new(definition: &Arc<Definition>, format: Format) -> Option<Self> {
+        let columns = match format {
+            Format::Ndjson => None,
+            Format::Csv => Some(columns(definition)?),
+        };
+        Some(Self { definition: Arc::clone(definition), columns })
+    }
+
+    /// The definition of the items.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
     /// What comes before the first row.
-    pub fn header(self) -> &'static str {
-        match self {
-            Self::Csv => "customerId,seq,type,ticker,qty,price,date\r\n",
-            Self::Ndjson => "",
-        }
+    pub fn header(&self) -> String {
+        let columns =
+            |columns: &Vec<String>| format!("{},seq,{}\r\n", self.definition.owner.field, columns.join(","));
+        self.columns.as_ref().map(columns).unwrap_or_default()
     }
 
     /// Adds a row, its line break included.
-    pub fn write(self, customer: CustomerId, seq: Seq, trade: &Trade, rows: &mut Vec<u8>) {
-        let Trade { side, ticker, qty, price, date } = *trade;
-        // Writing to memory does not fail, and JSON can hold every value.
-        let _ = match self {
-            Self::Csv => {
-                let (side, ticker, qty) = (side.name(), ticker.as_str(), qty.get());
-                let row = write!(rows, "{customer},{seq},{side},{ticker},{qty},");
-                let row = row.and_then(|()| price.map_or(Ok(()), |price| write!(rows, "{price}")));
-                row.and_then(|()| write!(rows, ",{date}\r\n"))
+    ///
+    /// # Errors
+    /// The item has a member that is no column: an earlier or another definition of the history allowed it.
+    pub fn write(&self, owner: &OwnerId, item: &Stored<'_>, rows: &mut Vec<u8>) -> Result<(), Error> {
+        // Writing to memory does not fail.
+        match &self.columns {
+            None => {
+                let field = &self.definition.owner.field;
+                let _ = match owner {
+                    OwnerId::Integer(id) => write!(rows, "{{\"{field}\":{id},\"seq\":{}", item.seq),
+                    OwnerId::Text(id) => write!(rows, "{{\"{field}\":\"{id}\",\"seq\":{}", item.seq),
+                };
+                item.write_members(rows);
+                rows.extend_from_slice(b"}\n");
             }
-            Self::Ndjson => {
-                let row = Row { customer_id: customer, seq, side, ticker, qty, price, date };
-                serde_json::to_writer(&mut *rows, &row).map(|()| rows.push(b'\n')).map_err(Into::into)
+            Some(columns) => {
+                let _ = write!(rows, "{owner},{}", item.seq);
+                let mut members = 0;
+                for name in columns {
+                    rows.push(b',');
+                    if let Ok(Some(value)) = item.document().get(name) {
+                        members += 1;
+                        write_cell(value, rows)
+                            .map_err(|corrupt| not_a_cell(owner, item, name, corrupt.detail))?;
+                    }
+                }
+                rows.extend_from_slice(b"\r\n");
+                let key = self.definition.key_field();
+                let names = || item.document().iter().filter_map(Result::ok).map(|(name, _)| name.as_str());
+                if names().filter(|name| *name != key).count() != members
+                    && let Some(name) =
+                        names().find(|name| *name != key && !columns.iter().any(|own| own == name))
+                {
+                    return Err(not_a_cell(owner, item, name, "is no column of the definition"));
+                }
             }
-        };
+        }
+        Ok(())
     }
 }
 
-/// A trade as the API shows it, with its customer.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    customer_id: CustomerId,
-    seq: Seq,
-    #[serde(rename = "type")]
-    side: Side,
-    ticker: Ticker,
-    qty: Quantity,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    price: Option<Price>,
-    date: Instant,
+fn not_a_cell(owner: &OwnerId, item: &Stored<'_>, name: &str, detail: &str) -> Error {
+    let (field, detail) = (format!("{name} of item {}", item.seq), detail.to_owned());
+    Error::from(Corruption { id: format!("of {owner}"), field, detail })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_lines() {
-        let customer = CustomerId::new(7).unwrap();
-        let mut trade = Trade {
-            side: Side::Sell,
-            ticker: Ticker::parse("BRK.B").unwrap(),
-            qty: Quantity::new(419).unwrap(),
-            price: Some(Price::parse("15.50").unwrap()),
-            date: Instant::from_millis(1_073_606_400_500).unwrap(),
-        };
-        let row = |format: Format, trade: &Trade| {
-            let mut rows = Vec::new();
-            format.write(customer, Seq::new(11).unwrap(), trade, &mut rows);
-            String::from_utf8(rows).unwrap()
-        };
-        assert_eq!(row(Format::Csv, &trade), "7,11,sell,BRK.B,419,15.50,2004-01-09T00:00:00.500Z\r\n");
-        assert_eq!(
-            row(Format::Ndjson, &trade),
-            "{\"customerId\":7,\"seq\":11,\"type\":\"sell\",\"ticker\":\"BRK.B\",\"qty\":419,\"price\":\"15.50\",\
-             \"date\":\"2004-01-09T00:00:00.500Z\"}\n"
-        );
-        trade.price = None;
-        assert_eq!(row(Format::Csv, &trade), "7,11,sell,BRK.B,419,,2004-01-09T00:00:00.500Z\r\n");
-        assert!(!row(Format::Ndjson, &trade).contains("price"));
-        let columns = |line: &str| line.split(',').count();
-        assert_eq!(columns(Format::Csv.header()), columns(&row(Format::Csv, &trade)));
-    }
+/// The properties of an item as columns, the date last, if every item is a row of a table.
+pub fn columns(definition: &Definition) -> Option<Vec<String>> {
+    let columns = definition.item.columns()?;
+    let (date, others): (Vec<_>, Vec<_>) =
+        columns.iter().map(|column| column.name.to_owned()).partition(|name| *name == definition.date.name);
+    Some([others, date].concat())
 }

@@ -7,13 +7,14 @@
 mod api;
 mod body;
 mod cache;
-mod customers;
 mod deadline;
 mod history;
 mod idempotency;
 mod links;
 mod middleware;
+mod names;
 mod openapi;
+mod owners;
 mod page_views;
 mod params;
 mod places;
@@ -35,9 +36,9 @@ pub use deadline::REQUEST;
 pub use history::upload::quota::Uploads;
 pub use middleware::cors::Origins;
 pub use middleware::hosts::Hosts;
+pub use openapi::document;
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
-pub use routes::document;
 
 use middleware::admission::{self, Admission};
 
@@ -46,11 +47,13 @@ pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
     let (ready, uploads) = (api.ready.clone(), api.uploads.places().clone());
     let admission = Admission { ready, requests: requests.clone(), uploads };
-    let (v1, _) = routes::v1(|routes, policy| admission.around(routes, policy)).split_for_parts();
+    let v1 = routes::v1(&api.store, &admission);
     let (probes, _) = routes::probes().split_for_parts();
     let all = v1
         .merge(probes)
-        .merge(site::router().layer(from_fn_with_state(requests, admission::under_way)))
+        .merge(
+            site::router(api.store.definitions()).layer(from_fn_with_state(requests, admission::under_way)),
+        )
         .fallback(site::nothing_here);
     middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }

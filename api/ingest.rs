@@ -1,13 +1,13 @@
-//! Streams of trades: rows in, an outcome for each row out, in bounded memory.
+//! Streams of items: rows in, an outcome for each row out, in bounded memory.
 //!
 //! [`run()`] stores the rows of uploads over HTTP (`http` reads the body) and of imports of files (`import` reads the
 //! file). The reader sends chunks of rows; a [`Watch`] hears of every [`Event`]. [`Intake`] is the part that an import to
 //! a server shares: it reads rows, counts them and heeds signals, and its [`Phase`] is the state of the stream.
 //!
-//! - The rows of a customer are stored in their order, up to [`BATCH`] at a time, one batch after the other. Batches of
-//!   different customers are sent at once, so that the committers merge them.
-//! - With many customers of few rows each, a batch ends at the end of a page: most pages are then written once, and the
-//!   batches of hundreds of customers share a command.
+//! - The rows of an owner are stored in their order, up to [`BATCH`] at a time, one batch after the other. Batches of
+//!   different owners are sent at once, so that the committers merge them.
+//! - With many owners of few rows each, a batch ends at the end of a page: most pages are then written once, and the
+//!   batches of hundreds of owners share a command.
 //! - There is no timer. Waiting rows are sent as soon as no batch is under way, and rows that come meanwhile are the next
 //!   batch: the slower the database, the larger the batches.
 //! - Reading stops while [`Options::waiting`] rows wait, while the streams of this process hold as many bytes as their
@@ -30,7 +30,7 @@ mod watch;
 pub use budget::Budget;
 pub use intake::{Intake, Phase};
 pub use pending::BATCH;
-pub use report::{Customers, End, Lines, Ranges, Report, Unknown};
+pub use report::{End, Lines, Owners, Ranges, Report, Unknown};
 pub use run::run;
 pub use send::{Destination, Refusal, RowEnd, Sent};
 pub use splitter::{Line, Splitter};

@@ -1,4 +1,4 @@
-//! Append-only histories in MongoDB buckets of ten, served as pages: a page is a bucket.
+//! Append-only histories in MongoDB, in buckets, served as pages: a page is a bucket.
 //!
 //! The map of the crate, outermost first:
 //!
@@ -10,18 +10,21 @@
 //! | [`telemetry`] | the log |
 //! | [`http`] | routes, extractors, problems, links, OpenAPI; never the mongodb crate |
 //! | [`format`](mod@format) | CSV or NDJSON |
-//! | [`import`] | files of trades, row by row |
-//! | [`export`](mod@export) | trades as rows of a file |
-//! | [`ingest`] | trades by the stream: rows in, an outcome for each out |
+//! | [`import`] | files of items, row by row |
+//! | [`export`](mod@export) | items as rows of a file |
+//! | [`ingest`] | items by the stream: rows in, an outcome for each out |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //! | [`store`] | MongoDB: documents, statements, appends, reads, migrations; never axum or utoipa |
+//! | [`definition`] | what a history is: its owners, its pages, its items |
+//! | [`item`] | items: JSON to BSON by a schema, and back by the stored types |
 //! | [`metric`] | what is measured: names, kinds, meanings |
-//! | [`domain`] | what a trade, a customer, a page and a sequence number are; no HTTP, no MongoDB |
+//! | [`domain`] | what an owner, a page, a sequence number and an instant are; no HTTP, no MongoDB |
 //!
 //! Each knows only modules below it; a test reads the sources and holds this.
 
 pub mod cli;
 pub mod config;
+pub mod definition;
 pub mod domain;
 pub mod embedded;
 pub mod export;
@@ -29,6 +32,7 @@ pub mod format;
 pub mod http;
 pub mod import;
 pub mod ingest;
+pub mod item;
 pub mod metric;
 pub mod server;
 pub mod store;

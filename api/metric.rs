@@ -48,26 +48,26 @@ metrics! {
         "answered requests. `route` is the path with its parameters' names, or `none` where nothing is served";
     REQUEST_SECONDS: Histogram "pagebucket_http_request_duration_seconds" ["method", "route"]
         "time until the head of the answer";
-    QUEUED_TRADES: Gauge "pagebucket_append_queue_trades" []
-        "trades that wait to be committed, or are being committed; bounded by `--max-queue`";
+    QUEUED_BYTES: Gauge "pagebucket_append_queue_bytes" []
+        "memory of items that wait to be committed, or are being committed; bounded by `--max-queue-mib`";
     RETRIES: Counter "pagebucket_commit_retries_total" ["collection", "cause"]
         "`stale_tail`: requests placed again, because another instance had appended; `refused`: page views sent again, because another writer had created their minute at the same time; `unknown_outcome`: commands replayed under their number, because no trustworthy answer came";
     COMMIT_SECONDS: Histogram "pagebucket_commit_duration_seconds" ["collection"]
         "time of one `update` command, replays included";
     COMMIT_STATEMENTS: Histogram "pagebucket_commit_statements" ["collection"]
         "documents that one command is to write";
-    COMMIT_TRADES: Histogram "pagebucket_commit_trades" []
-        "trades in one command, stored or refused. They share one journal flush";
+    COMMIT_ITEMS: Histogram "pagebucket_commit_items" ["collection"]
+        "items in one command, stored or refused. They share one journal flush";
     COMMIT_VIEWS: Histogram "pagebucket_commit_views" []
         "page views in one command. They share one journal flush";
     QUEUED_COUNTERS: Gauge "pagebucket_page_view_queue" []
-        "counters that wait for their commit, or are being committed, as clients sent them. Each counter is for one page and second; bounded by `--max-queue`, apart from trades";
+        "counters that wait for their commit, or are being committed, as clients sent them. Each counter is for one page and second; bounded by `--max-queue-mib`, apart from items";
     KEYED_APPENDS: Counter "pagebucket_keyed_appends_total" ["result"]
         "requests with an `Idempotency-Key`, not counting uploads. `stored`; `replayed`: an earlier request had stored all of it; `reused`: another request has the key; `failed`: to be sent again";
     CATALOG_LOOKUPS: Counter "pagebucket_catalog_lookups_total" ["result"]
-        "`hit`: the customer's tail was remembered; `miss`: it was read first";
-    CATALOG_CUSTOMERS: Gauge "pagebucket_catalog_customers" ["committer"]
-        "customers whose tails are remembered; `--catalog-size` bounds their sum";
+        "`hit`: the owner's tail was remembered; `miss`: it was read first";
+    CATALOG_OWNERS: Gauge "pagebucket_catalog_owners" ["collection", "committer"]
+        "owners whose tails are remembered; `--catalog-size` bounds their sum for each history";
     PAGE_LOOKUPS: Counter "pagebucket_page_cache_lookups_total" ["result"]
         "lookups of full pages in the page cache. `hit`: the page was there; `miss`: it was read from the database, perhaps together with other requests that missed it at the same time. A page that is found not to be full is also a miss";
     PAGE_BYTES: Gauge "pagebucket_page_cache_bytes" []
@@ -76,8 +76,8 @@ metrics! {
         "number of remembered pages";
     EXPORTS: Counter "pagebucket_exports_total" ["result"]
         "ended exports over HTTP. `finished`; `failed`: the database did not come back in time, and the client saw an error; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
-    EXPORTED_TRADES: Counter "pagebucket_exported_trades_total" []
-        "trades in these exports";
+    EXPORTED_ITEMS: Counter "pagebucket_exported_items_total" ["collection"]
+        "items in these exports";
     UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []
         "uploads that have begun and not ended";
     UPLOAD_BYTES: Gauge "pagebucket_upload_held_bytes" []

@@ -64,7 +64,7 @@ impl Server {
         let ready = Ready::default();
         let api = Api {
             store: store.clone(),
-            pages: Pages::new(store.clone(), args.page_cache),
+            pages: Pages::new(args.page_cache),
             exports: Places::new(args.max_exports as usize, "exports"),
             scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
             uploads: Uploads::new(args.max_uploads as usize),
@@ -109,8 +109,8 @@ impl Server {
         self.ready.end();
         let ended = async {
             early.shutdown().await;
-            // The queues may hold trades of clients that have disconnected: these are stored, too.
-            tokio::join!(self.store.trades().drain(), self.store.page_views().drain());
+            // The queues may hold items of clients that have disconnected: these are stored, too.
+            tokio::join!(self.store.drain_appends(), self.store.page_views().drain());
         };
         let drain = futures_util::future::join(ended, tokio::time::sleep(self.drain_delay));
         let drained = tokio::select! {

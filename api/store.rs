@@ -33,12 +33,15 @@ pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
 pub use epoch::Epoch;
 pub use error::{Corruption, Error};
+pub use migrations::histories::KnownHistory;
 pub use migrations::{Migration, MigrationError};
 pub use read_preference::ReadPreference;
 
+use crate::definition::{Definition, Definitions};
 use crate::domain::Clock;
 use group_commit::Sessions;
-use history::Trades;
+use history::{AppendQueue, Engine};
+use migrations::histories;
 use page_views::PageViews;
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
@@ -49,7 +52,9 @@ pub struct Store {
     client: Client,
     database: Database,
     topology: Topology,
-    trades: Trades,
+    definitions: Definitions,
+    histories: Vec<Engine>,
+    appends: AppendQueue,
     page_views: PageViews,
     epoch: Arc<OnceCell<Epoch>>,
 }
@@ -61,20 +66,52 @@ impl Store {
     /// No server answers in time, the server is too old, or the connection string is invalid.
     pub async fn connect(
         connection: Connection,
+        definitions: Definitions,
         capacity: Capacity,
         clock: Clock,
     ) -> Result<Self, ConnectError> {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
         let sessions = Arc::new(Sessions::new(client.clone(), topology));
-        let trades = Trades::new(database.clone(), Arc::clone(&sessions), clock, capacity);
+        let appends = AppendQueue::new(capacity);
+        let engine = |definition: &Arc<Definition>| {
+            let (definition, database, sessions) =
+                (Arc::clone(definition), database.clone(), Arc::clone(&sessions));
+            Engine::new(definition, database, sessions, clock.clone(), &appends, capacity.catalog_owners)
+        };
+        let histories = definitions.iter().map(engine).collect();
         let page_views = PageViews::new(database.clone(), sessions, capacity);
-        Ok(Self { client, database, topology, trades, page_views, epoch: Arc::default() })
+        Ok(Self {
+            client,
+            database,
+            topology,
+            definitions,
+            histories,
+            appends,
+            page_views,
+            epoch: Arc::default(),
+        })
     }
 
-    /// The histories of trades.
-    pub fn trades(&self) -> &Trades {
-        &self.trades
+    /// The engines of all histories, in the order of their definitions.
+    pub fn histories(&self) -> &[Engine] {
+        &self.histories
+    }
+
+    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are refused
+    /// meanwhile.
+    pub async fn drain_appends(&self) {
+        self.appends.drain().await;
+    }
+
+    /// What the histories are.
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// The engine of the histories with this name.
+    pub fn history(&self, name: &str) -> Option<&Engine> {
+        self.histories.iter().find(|engine| &*engine.definition().name == name)
     }
 
     /// The views of pages.
@@ -85,8 +122,8 @@ impl Store {
     /// The same database, with full pages and page views read from the preferred members.
     #[must_use]
     pub fn preferring(self, preference: ReadPreference) -> Self {
-        let trades = self.trades.preferring(preference);
-        Self { trades, page_views: self.page_views.preferring(preference), ..self }
+        let histories = self.histories.iter().map(|engine| engine.preferring(preference)).collect();
+        Self { histories, page_views: self.page_views.preferring(preference), ..self }
     }
 
     /// The same database, with views acknowledged as soon as one server has them in memory. They may be lost:
@@ -113,12 +150,12 @@ impl Store {
         kept.await.map_err(|error| ConnectError::Unexpected(error.to_string()))
     }
 
-    /// Before migrations: refuses a `trades` collection that is not ours.
+    /// Before migrations: refuses a collection with the name of a history that is not ours.
     ///
     /// # Errors
-    /// The collection exists but is not clustered, or the database does not answer.
+    /// A collection belongs to another program, or the database does not answer.
     pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
-        collections::refuse_foreign(&self.database).await
+        collections::refuse_foreign(&self.database, &self.definitions).await
     }
 
     /// After migrations: refuses a collection that is missing or lacks one of its guards.
@@ -126,7 +163,7 @@ impl Store {
     /// # Errors
     /// A collection is missing, it differs from what migrations create, or the database does not answer.
     pub async fn check_collections(&self) -> Result<(), ConnectError> {
-        collections::check_guards(&self.database).await
+        collections::check_guards(&self.database, &self.definitions).await
     }
 
     /// Sets how long idempotency keys are kept after their last use, in whole seconds.
@@ -159,20 +196,36 @@ impl Store {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
 
+    /// The histories that the database has, by name, whether they are defined here or not.
+    ///
+    /// # Errors
+    /// The database does not answer, or another program has written what it remembers of a history.
+    pub async fn known_histories(&self) -> Result<Vec<KnownHistory>, Error> {
+        let documents = histories::all(&self.database).await?;
+        let known = documents.into_iter().map(|(name, document)| KnownHistory::read(name, &document));
+        let mut known = known.collect::<Result<Vec<_>, _>>()?;
+        known.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(known)
+    }
+
     /// The names of the pending migrations, in order.
     ///
     /// # Errors
-    /// The migrations of this binary do not fit those of the database.
-    pub async fn pending_migrations(&self) -> Result<Vec<&'static str>, MigrationError> {
+    /// The migrations or the histories of this binary do not fit those of the database.
+    pub async fn pending_migrations(&self) -> Result<Vec<String>, MigrationError> {
         let pending = migrations::pending(&self.database, migrations::embedded()?).await?;
-        Ok(pending.iter().map(|migration| migration.name).collect())
+        let histories = histories::pending(&self.database, &self.definitions).await?;
+        let names = pending.iter().map(|migration| migration.name.to_owned());
+        Ok(names
+            .chain(histories.iter().map(|definition| histories::pending_name(&definition.name)))
+            .collect())
     }
 
     /// Applies the pending migrations and returns their names.
     ///
     /// # Errors
     /// The migrations of this binary do not fit those of the database, or a command was refused.
-    pub async fn migrate(&self) -> Result<Vec<&'static str>, MigrationError> {
+    pub async fn migrate(&self) -> Result<Vec<String>, MigrationError> {
         self.apply(migrations::embedded()?).await
     }
 
@@ -180,7 +233,7 @@ impl Store {
     ///
     /// # Errors
     /// Same as [`Store::migrate`].
-    pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
-        migrations::apply(&self.database, files).await
+    pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<String>, MigrationError> {
+        migrations::apply(&self.database, files, &self.definitions).await
     }
 }

@@ -1,7 +1,8 @@
 //! The database of a command: the one that `--mongodb-uri` names, or the embedded one.
 
 use super::exit::Failure;
-use crate::config::{self, DatabaseArgs};
+use crate::config::{self, DatabaseArgs, HistoriesArgs};
+use crate::definition::Definitions;
 use crate::domain::Clock;
 use crate::embedded::{self, Embedded, Role};
 use crate::store::Capacity;
@@ -17,6 +18,8 @@ pub(super) struct Opened {
 ///
 /// `initiate` first makes a fresh replica-set member a set.
 pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Result<Opened, Failure> {
+    // First, so that a mistake is told before a server is waited for.
+    let definitions = definitions(&args.histories)?;
     let (uri, embedded) = match args.mongodb_uri.as_ref().filter(|uri| !uri.expose().is_empty()) {
         Some(uri) => (uri.expose().to_owned(), None),
         None => {
@@ -32,7 +35,7 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
     if embedded.is_none() {
         tracing::info!(server = connection.shown(), database = args.database, "using a MongoDB server");
     }
-    match connect(connection, capacity(args), initiate && embedded.is_none()).await {
+    match connect(connection, definitions, capacity(args), initiate && embedded.is_none()).await {
         Ok(store) => Ok(Opened { store, embedded }),
         Err(failure) => {
             stop(embedded).await;
@@ -43,17 +46,35 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
 
 fn capacity(args: &DatabaseArgs) -> Capacity {
     Capacity {
-        queued_trades: args.max_queue as usize,
-        catalog_customers: args.catalog_size as usize,
+        queued_bytes: (args.max_queue_mib as usize) << 20,
+        catalog_owners: args.catalog_size as usize,
         ..Capacity::default()
     }
 }
 
-async fn connect(connection: Connection, capacity: Capacity, initiate: bool) -> Result<Store, Failure> {
+/// The definitions of the histories.
+///
+/// # Errors
+/// One of the files has a mistake, or two of them do not agree.
+pub(super) fn definitions(args: &HistoriesArgs) -> Result<Definitions, Failure> {
+    match &args.histories {
+        None => Ok(Definitions::built_in()),
+        Some(directory) => {
+            Definitions::of_directory(directory).map_err(|error| Failure::Usage(error.to_string()))
+        }
+    }
+}
+
+async fn connect(
+    connection: Connection,
+    definitions: Definitions,
+    capacity: Capacity,
+    initiate: bool,
+) -> Result<Store, Failure> {
     if initiate {
         connection.initiate().await?;
     }
-    let store = Store::connect(connection, capacity, Clock::system()).await?;
+    let store = Store::connect(connection, definitions, capacity, Clock::system()).await?;
     if store.topology() == Topology::Standalone {
         tracing::warn!(
             "the server is not a member of a replica set: nothing is replicated, and a lost answer leaves the \

@@ -5,50 +5,56 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 
-use self::run::{Customers, End, Report, Wanted};
+use self::run::{End, Owners, Report, Wanted};
 use super::database;
 use super::exit::{Failure, INTERRUPTED};
+use super::history::{HistoryArgs, parse_owner};
 use super::signals::Signals;
 use super::terminal::{Progress, print, print_error};
 use crate::config::{DatabaseArgs, ReadArgs};
-use crate::domain::{CustomerId, DateRange, Instant, Invalid, Position};
+use crate::definition::Definition;
+use crate::domain::{DateRange, Instant, Invalid, Position};
 use crate::embedded::Role;
-use crate::export::Format;
+use crate::export::{Format, Writer};
 
 /// Flags of `export`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExportArgs {
-    /// Customer whose trades are exported.
-    #[arg(long, value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
-    customer: Option<CustomerId>,
+    #[command(flatten)]
+    history: HistoryArgs,
 
-    /// Export all customers, one history after the other, ascending by id.
-    #[arg(long)]
+    /// Owner whose items are exported. Without it: all owners, one after the other, ascending by id.
+    #[arg(long, visible_alias = "customer", value_name = "ID")]
+    owner: Option<String>,
+
+    /// Export all owners, as without --owner.
+    #[arg(long, conflicts_with = "owner", hide = true)]
     all: bool,
 
     /// Format of the file. Without it the extension decides: .csv, .ndjson or .jsonl; standard output gets NDJSON.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Only trades at this time or later: RFC 3339 with an offset.
+    /// Only items at this time or later: RFC 3339 with an offset.
     #[arg(long, value_name = "DATE", value_parser = instant)]
     from: Option<Instant>,
 
-    /// Only trades before this time.
+    /// Only items before this time.
     #[arg(long, value_name = "DATE", value_parser = instant)]
     to: Option<Instant>,
 
-    /// Only trades after this sequence number, to continue an export.
-    #[arg(long, value_name = "SEQ", conflicts_with = "all")]
+    /// Only items after this sequence number, to continue the export of an owner.
+    #[arg(long, value_name = "SEQ", requires = "owner")]
     after: Option<Position>,
 
-    /// With --all: only customers with an id greater than this.
-    #[arg(long, value_name = "ID", conflicts_with = "customer")]
-    after_customer: Option<CustomerId>,
+    /// Only owners with an id greater than this, to continue the export of all.
+    #[arg(long, visible_alias = "after-customer", value_name = "ID", conflicts_with = "owner")]
+    after_owner: Option<String>,
 
     /// The file to write, which must not exist. Without it, or with `-`: standard output.
     #[arg(long, short, value_name = "FILE")]
@@ -62,15 +68,16 @@ pub(super) struct ExportArgs {
 }
 
 const AFTER_HELP: &str = "\
-`pagebucket import` reads the file as it is. The export of a history starts with its state at that time, and leaves out \
-trades that are appended later. If the database does not answer, the export waits for up to a minute.
+`pagebucket import` reads the file as it is. The export of an owner starts with the state at that time, and leaves out \
+items that are appended later. CSV is for items whose properties are all scalars. If the database does not answer, the export waits for up to a minute.
 
 Exit status: 0 all exported, 2 usage or the file cannot be written, 3 the database, 130 interrupted. Unless it is 0, the \
 last lines say how to continue.";
 
 /// Opens the database, then the file, and exports.
 pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
-    let wanted = args.wanted().map_err(Failure::Usage)?;
+    let definitions = database::definitions(&args.database.histories)?;
+    let wanted = args.wanted(args.history.of(&definitions)?).map_err(Failure::Usage)?;
     // Signals come first, so that an early one also stops the private mongod.
     let mut signals = Signals::new()?;
     let opened = tokio::select! {
@@ -85,10 +92,11 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
                 () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
             }
             let store = opened.store.clone().preferring(args.reads.read_preference.into());
+            let engine = args.history.engine(&store)?;
             let file = args.open().map_err(Failure::Usage)?;
             let mut progress = Progress::start(None);
-            let report = run::run(&wanted, store.trades(), file, &mut signals, &mut progress).await;
-            let text = report.text(progress.finish());
+            let report = run::run(&wanted, engine, file, &mut signals, &mut progress).await;
+            let text = report.text(engine.definition(), progress.finish());
             match args.to_a_file() {
                 true => print(format_args!("{text}")),
                 false => print_error(format_args!("{text}")),
@@ -108,7 +116,7 @@ impl ExportArgs {
     ///
     /// # Errors
     /// A sentence for the user.
-    fn wanted(&self) -> Result<Wanted, String> {
+    fn wanted(&self, definition: &Arc<Definition>) -> Result<Wanted, String> {
         let dates = DateRange::new(self.from, self.to).map_err(|Invalid(rule)| format!("--to {rule}"))?;
         let dates = Some(dates).filter(|_| self.from.is_some() || self.to.is_some());
         let output = self.output.as_ref().filter(|_| self.to_a_file());
@@ -121,11 +129,18 @@ impl ExportArgs {
         if let Some(output) = output.filter(|output| output.exists()) {
             return Err(format!("{}: the file exists already", output.display()));
         }
-        let customers = match self.customer {
-            Some(customer) => Customers::One(customer, self.after.unwrap_or(Position::BEGINNING)),
-            None => Customers::After(self.after_customer),
+        let owner = |text: &Option<String>, flag| {
+            text.as_deref().map(|text| parse_owner(text, definition, flag)).transpose()
         };
-        Ok(Wanted { customers, dates, format })
+        let owners = match owner(&self.owner, "--owner")? {
+            Some(owner) => Owners::One(owner, self.after.unwrap_or(Position::BEGINNING)),
+            None => Owners::After(owner(&self.after_owner, "--after-owner")?),
+        };
+        let many = definition.item.noun().many();
+        let writer = Writer::new(definition, format).ok_or_else(|| {
+            format!("{many} have properties that no field of CSV can hold: export them with --format ndjson")
+        })?;
+        Ok(Wanted { owners, dates, writer })
     }
 
     /// Makes the file.
@@ -169,19 +184,23 @@ mod tests {
     }
 
     fn wanted(flags: &[&str]) -> Result<Wanted, String> {
-        let args = ["export"].iter().chain(flags);
-        Command::try_parse_from(args).map_err(|error| error.to_string())?.export.wanted()
+        let args =
+            Command::try_parse_from(["export"].iter().chain(flags)).map_err(|error| error.to_string())?;
+        args.export.wanted(&Arc::new(Definition::trades()))
     }
 
     #[test]
     fn usage_is_checked_without_a_database() {
-        assert!(matches!(wanted(&["--all", "-o", "nowhere/x.CSV"]).unwrap().format, Format::Csv));
-        assert!(matches!(wanted(&["--customer", "7", "-o", "-"]).unwrap().format, Format::Ndjson));
+        assert!(
+            wanted(&["--all", "-o", "nowhere/x.CSV"]).unwrap().writer.header().starts_with("customerId,seq")
+        );
+        assert_eq!(wanted(&["--customer", "7", "-o", "-"]).unwrap().writer.header(), "");
+        assert!(matches!(wanted(&["--after-owner", "7"]).unwrap().owners, Owners::After(Some(_))));
         for (flags, part) in [
-            (&[][..], "--customer"),
-            (&["--all", "--customer", "7"], "cannot be used with"),
-            (&["--customer", "0"], "whole number"),
-            (&["--all", "--after", "5"], "cannot be used with"),
+            (&["--all", "--customer", "7"][..], "cannot be used with"),
+            (&["--customer", "0"], "--owner must be a whole number"),
+            (&["--after-customer", "0"], "--after-owner must be a whole number"),
+            (&["--after", "5"], "--owner"),
             (&["--customer", "7", "--after-customer", "5"], "cannot be used with"),
             (&["--all", "--from", "2004-01-09"], "RFC 3339"),
             (&["--all", "--from", "2004-01-09T00:00:00Z", "--to", "2004-01-08T00:00:00Z"], "--to must not"),

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,12 +15,14 @@ use self::progress::Progress;
 use self::remote::MOST_WAITING;
 use super::database;
 use super::exit::{Failure, INTERRUPTED};
+use super::history::{HistoryArgs, parse_owner};
 use super::signals::Signals;
 use crate::config::DatabaseArgs;
-use crate::domain::{Clock, CustomerId, IdempotencyKey};
+use crate::definition::Definition;
+use crate::domain::{Clock, IdempotencyKey};
 use crate::embedded::Role;
-use crate::import::{self, Columns, Format, Rows};
-use crate::ingest::{self, Budget, Customers, Destination, End, Options, Report};
+use crate::import::{self, ColumnName, Format, OpenError, Rows};
+use crate::ingest::{self, Budget, Destination, End, Options, Owners, Report};
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
@@ -34,35 +37,17 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Customer of all rows. A column with the customer is then ignored.
-    #[arg(long, value_name = "ID", conflicts_with = "customer_column")]
-    customer: Option<CustomerId>,
+    #[command(flatten)]
+    history: HistoryArgs,
 
-    /// Column with the customer [default: customerId, else customer_id].
-    #[arg(long, value_name = "NAME")]
-    customer_column: Option<String>,
+    /// Owner of all rows. A column with the owner is then ignored.
+    #[arg(long, visible_alias = "customer", value_name = "ID")]
+    owner: Option<String>,
 
-    /// Column with `buy` or `sell` [default: type]. Without one, a positive quantity is a buy and a negative one a
-    /// sell.
-    #[arg(long, value_name = "NAME")]
-    type_column: Option<String>,
-
-    /// Column with the ticker [default: ticker, else symbol].
-    #[arg(long, value_name = "NAME")]
-    ticker_column: Option<String>,
-
-    /// Column with the quantity, a whole number [default: qty, else amount, else quantity].
-    #[arg(long, value_name = "NAME")]
-    qty_column: Option<String>,
-
-    /// Column with the price per unit [default: price]. If it is absent or empty, the trade has no price.
-    #[arg(long, value_name = "NAME")]
-    price_column: Option<String>,
-
-    /// Column with the date [default: date, else timestamp, else the column with an empty name]: RFC 3339, with a T or a
-    /// space, a day, or milliseconds since 1970.
-    #[arg(long, value_name = "NAME")]
-    date_column: Option<String>,
+    /// Column with a property of the item, or with the owner. May be given more than once. The default is the property's
+    /// name; of trades also `customer_id`, `symbol`, `amount` or `quantity`, and `timestamp` or the empty name.
+    #[arg(long = "column", value_name = "PROPERTY=NAME")]
+    columns: Vec<ColumnName>,
 
     /// Stop at the first bad row. The rows before it are stored.
     #[arg(long)]
@@ -91,9 +76,13 @@ fn key(text: &str) -> Result<IdempotencyKey, String> {
 }
 
 const AFTER_HELP: &str = "\
-A column name may be empty: --date-column ''. In NDJSON columns are fields, whose values may be MongoDB Extended JSON \
-as mongoexport writes it. A bad row is reported with its line, and the other rows are stored. Rows have no identity: a \
-file imported twice is stored twice, unless both imports have the same --key.
+The definition of the history says which columns there are. A column name may be empty: --column date=. In NDJSON columns \
+are fields, whose values may be MongoDB Extended JSON as mongoexport writes it. Every row needs its date: RFC 3339, with a T \
+or a space, a day, or milliseconds since 1970. An empty field of CSV is an absent property. A trade without a type is a buy, or \
+a sell if its quantity is negative. CSV is for items whose properties are all scalars.
+
+A bad row is reported with its line, and the other rows are stored. Rows have no identity: a file imported twice is stored \
+twice, unless both imports have the same --key.
 
 Ctrl-C ends reading and stores what was read; a second Ctrl-C only finishes the appends that are running.
 
@@ -101,16 +90,17 @@ Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be re
 
 /// Opens the file, then the database or the server, and imports.
 pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
-    let file = args.open().map_err(Failure::Usage)?;
+    let definitions = database::definitions(&args.database.histories)?;
+    let definition = args.history.of(&definitions)?;
+    let file = args.open(definition).map_err(Failure::Usage)?;
     // Signals come first, so that an early one also stops the private mongod.
     let mut interrupts = Signals::new()?.channel();
     if let Some(server) = &args.url {
         let mut progress = Progress::start(file.size);
         let rows = import::read_ahead(file.rows, args.strict);
-        let report =
-            remote::run(rows, server, args.key.as_ref(), args.strict, &mut interrupts, &mut progress);
-        let report = report.await;
-        return Ok(args.tell(&report, progress));
+        let to = remote::Uploads { server, definition, key: args.key.as_ref() };
+        let report = remote::run(rows, to, args.strict, &mut interrupts, &mut progress).await;
+        return Ok(args.tell(&report, definition, progress));
     }
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Tool, false) => opened?,
@@ -123,13 +113,13 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
                 _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
             }
             let mut progress = Progress::start(file.size);
-            let (trades, key) = (opened.store.trades().clone(), args.key.clone());
-            let to = Destination { trades, key, began: Clock::system().now() };
+            let (engine, key) = (args.history.engine(&opened.store)?.clone(), args.key.clone());
+            let to = Destination { engine, key, began: Clock::system().now() };
             let rows = import::read_ahead(file.rows, args.strict);
             let report =
                 ingest::run(rows, &to, args.options(), &Budget::of(BUDGET), &mut interrupts, &mut progress)
                     .await;
-            Ok(args.tell(&report, progress))
+            Ok(args.tell(&report, definition, progress))
         })
         .await
 }
@@ -140,30 +130,31 @@ struct Opened {
     size: Option<u64>,
 }
 
-/// Bytes of rows that wait: enough for [`MOST_WAITING`] rows of as many customers.
+/// Bytes of rows that wait: enough for [`MOST_WAITING`] trades of as many owners.
 const BUDGET: usize = 64 * 1024 * 1024;
 
 /// How long an import waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl ImportArgs {
-    fn tell(&self, report: &Report, progress: Progress) -> ExitCode {
+    fn tell(&self, report: &Report, definition: &Definition, progress: Progress) -> ExitCode {
         let took = progress.finish();
-        summary::print(report, took, self.key.is_some());
+        summary::print(report, definition, took, self.key.is_some());
         ExitCode::from(status(report))
     }
 
     fn options(&self) -> Options {
-        let (waiting, patience, customers) = (MOST_WAITING, PATIENCE, Customers::MOST);
-        Options { strict: self.strict, many: false, waiting, patience, customers }
+        let (waiting, patience, owners) = (MOST_WAITING, PATIENCE, Owners::MOST);
+        Options { strict: self.strict, many: false, waiting, patience, owners }
     }
 
     /// Does everything that needs no database.
     ///
     /// # Errors
     /// A sentence for the user: the file, its format or its columns are missing.
-    fn open(&self) -> Result<Opened, String> {
+    fn open(&self, definition: &Arc<Definition>) -> Result<Opened, String> {
         let name = self.file.display();
+        let owner = self.owner.as_deref().map(|text| parse_owner(text, definition, "--owner")).transpose()?;
         let standard_input = self.file == Path::new("-");
         let by_name = || Format::of_extension(self.file.extension()?.to_str()?);
         let format = self.format.or_else(by_name).ok_or_else(|| match standard_input {
@@ -179,16 +170,13 @@ impl ImportArgs {
             let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
             (Box::new(file), size)
         };
-        let columns = Columns {
-            customer: self.customer_column.clone(),
-            side: self.type_column.clone(),
-            ticker: self.ticker_column.clone(),
-            qty: self.qty_column.clone(),
-            price: self.price_column.clone(),
-            date: self.date_column.clone(),
-        };
-        let rows = Rows::open(input, format, &columns, self.customer, self.from_line)
-            .map_err(|error| format!("{name}: {error}"))?;
+        let rows =
+            Rows::open(input, format, definition, &self.columns, owner, self.from_line).map_err(|error| {
+                match error {
+                    OpenError::Column { .. } => error.to_string(),
+                    _ => format!("{name}: {error}"),
+                }
+            })?;
         Ok(Opened { rows, size })
     }
 }
@@ -215,8 +203,9 @@ mod tests {
     }
 
     fn open(flags: &[&str]) -> Result<Opened, String> {
-        let args = ["import"].iter().chain(flags);
-        Command::try_parse_from(args).map_err(|error| error.to_string())?.import.open()
+        let args =
+            Command::try_parse_from(["import"].iter().chain(flags)).map_err(|error| error.to_string())?;
+        args.import.open(&Arc::new(Definition::trades()))
     }
 
     #[test]
@@ -224,11 +213,12 @@ mod tests {
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
         assert!(open(&[example, "--customer", "7"]).unwrap().size.is_some_and(|size| size > 100));
         for (flags, part) in [
-            (&[example][..], "--customer 7"),
+            (&[example][..], "--owner ID"),
             (&[example, "--customer", "0"], "whole number"),
-            (&[example, "--customer", "7", "--customer-column", "c"], "cannot be used with"),
-            (&[example, "--customer", "7", "--date-column", ""], "no column \"\""),
-            (&[example, "--customer", "7", "--date-column="], "no column \"\""),
+            (&[example, "--owner", "7", "--column", "customerId=c"], "--owner"),
+            (&[example, "--owner", "7", "--column", "side=c"], "no property of a trade"),
+            (&[example, "--owner", "7", "--column", "price"], "PROPERTY=NAME"),
+            (&[example, "--customer", "7", "--column", "date="], "no column \"\""),
             (&["-"], "--format csv"),
             (&["trades.parquet"], "--format csv"),
             (&["nowhere.csv", "--customer", "7"], "nowhere.csv: No such file"),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
+use crate::item::Noun;
+
 /// Pause between two lines of progress, where standard error is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(2);
 
@@ -26,7 +28,8 @@ pub(super) fn print_error(line: fmt::Arguments<'_>) {
 
 /// A number with its noun: "1 trade", "2,000 trades".
 pub(super) fn count(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", HumanCount(number), if number == 1 { "" } else { "s" })
+    let noun = Noun::of_name(noun);
+    format!("{} {}", HumanCount(number), if number == 1 { noun.one() } else { noun.many() })
 }
 
 /// Seconds with three decimals below one second, else with one.
@@ -35,9 +38,9 @@ pub(super) fn seconds(took: Duration) -> String {
     if seconds < 1.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
 }
 
-/// Trades per second, rounded down.
-pub(super) fn per_second(trades: u64, elapsed: Duration) -> u64 {
-    (trades as f64 / elapsed.as_secs_f64().max(0.001)) as u64
+/// Items per second, rounded down.
+pub(super) fn per_second(items: u64, elapsed: Duration) -> u64 {
+    (items as f64 / elapsed.as_secs_f64().max(0.001)) as u64
 }
 
 /// How far a command is, on standard error: a bar on a terminal, a line every two seconds elsewhere.
@@ -65,10 +68,10 @@ impl Progress {
         self.bar.set_style(style("{wide_bar} {percent:>3} %  {msg}, {eta} left"));
     }
 
-    /// Shows that `trades` trades are `done`, such as "stored", at this position.
-    pub(super) fn show(&mut self, trades: u64, done: &str, position: u64) {
+    /// Shows that `items` items are `done`, such as "stored", at this position.
+    pub(super) fn show(&mut self, items: u64, done: &str, position: u64) {
         let elapsed = self.bar.elapsed();
-        let message = format!("{} {done}, {}/s", HumanCount(trades), HumanCount(per_second(trades, elapsed)));
+        let message = format!("{} {done}, {}/s", HumanCount(items), HumanCount(per_second(items, elapsed)));
         if !self.bar.is_hidden() {
             self.bar.set_message(message);
             self.bar.set_position(position);

@@ -5,10 +5,61 @@ use serde::Serialize;
 use super::Invalid;
 use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 
-/// The number of trades on a full page. A page is a bucket.
-pub const PAGE_SIZE: usize = 10;
+/// The number of items on a full page: 2 to 200. A page is a bucket.
+///
+/// It relates the two permanent addresses (invariant 5): `seq = (page - 1) * size + place`, place 1 to `size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
+pub struct PageSize(u16);
 
-const SIZE: u64 = PAGE_SIZE as u64;
+impl PageSize {
+    /// The page size of a history whose definition gives none.
+    pub const DEFAULT: Self = Self(10);
+    /// The least page size.
+    pub const MIN: u64 = 2;
+    /// The greatest page size. An append costs the server what its bucket is long.
+    pub const MAX: u64 = 200;
+
+    /// # Errors
+    /// The number is outside 2 to 200.
+    pub fn new(size: u64) -> Result<Self, Invalid> {
+        match size {
+            Self::MIN..=Self::MAX => Ok(Self(size as u16)),
+            _ => Err(Invalid::new("must be a whole number from 2 to 200")),
+        }
+    }
+
+    /// The number itself.
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The page of an item.
+    pub fn page_of(self, seq: Seq) -> PageNumber {
+        PageNumber::after(self.full_pages(seq.get() - 1))
+    }
+
+    /// The place of an item on its page, counted from 0.
+    pub fn place_of(self, seq: Seq) -> usize {
+        ((seq.get() - 1) % u64::from(self.0)) as usize
+    }
+
+    /// The sequence number of a page's first item. It saturates at the greatest sequence number; no page exists
+    /// there.
+    pub fn first_seq(self, page: PageNumber) -> Seq {
+        let before = (page.get() - 1).saturating_mul(self.0.into());
+        Seq::after(before.min(MAX_SAFE_INTEGER - 1))
+    }
+
+    /// The sequence number of the last item of a page that is full.
+    pub fn last_seq(self, page: PageNumber) -> Seq {
+        self.first_seq(page).plus(self.get() - 1)
+    }
+
+    /// How many pages `items` items fill.
+    pub fn full_pages(self, items: u64) -> u64 {
+        items / u64::from(self.0)
+    }
+}
 
 /// The permanent number of a page in its history, from 1, without gaps (invariant 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
@@ -46,21 +97,20 @@ impl PageNumber {
         (self.0 > 1).then(|| Self(self.0 - 1))
     }
 
-    /// The sequence number of this page's first trade: `(page - 1) * 10 + 1`. It saturates at the greatest
-    /// sequence number; no page exists there.
-    pub fn first_seq(self) -> Seq {
-        Seq(((self.0 - 1).saturating_mul(SIZE) + 1).min(MAX_SAFE_INTEGER))
+    /// The page after `before` others.
+    fn after(before: u64) -> Self {
+        Self(before + 1)
     }
 }
 
-/// The permanent address of a trade in its history, from 1, without gaps (invariant 5):
-/// `seq = (page - 1) * 10 + place`, place 1 to 10.
+/// The permanent address of an item in its history, from 1, without gaps (invariant 5). [`PageSize`] relates it to
+/// pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
 #[serde(transparent)]
 pub struct Seq(u64);
 
 impl Seq {
-    /// The first trade of every history.
+    /// The first item of every history.
     pub const FIRST: Self = Self(1);
 
     /// # Errors
@@ -74,39 +124,34 @@ impl Seq {
         self.0
     }
 
-    /// The trade's page.
-    pub fn page(self) -> PageNumber {
-        PageNumber((self.0 - 1) / SIZE + 1)
+    /// The item after `before` others.
+    fn after(before: u64) -> Self {
+        Self(before + 1)
     }
 
-    /// The trade's place on its page, counted from 0.
-    pub fn offset(self) -> usize {
-        ((self.0 - 1) % SIZE) as usize
-    }
-
-    /// The address of the trade that is `count` places later.
+    /// The address of the item that is `count` places later.
     #[must_use]
     pub fn plus(self, count: usize) -> Self {
         Self(self.0 + count as u64)
     }
 }
 
-/// Adjacent trades, from `first` to `last`, both included.
+/// Adjacent items, from `first` to `last`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeqRange {
-    /// The first trade.
+    /// The first item.
     pub first: Seq,
-    /// The last trade; equal to `first` if there is only one.
+    /// The last item; equal to `first` if there is only one.
     pub last: Seq,
 }
 
 impl SeqRange {
-    /// Whether this trade is in the range.
+    /// Whether this item is in the range.
     pub fn contains(&self, seq: Seq) -> bool {
         (self.first..=self.last).contains(&seq)
     }
 
-    /// The number of trades in the range.
+    /// The number of items in the range.
     pub fn count(&self) -> u64 {
         self.last.0 - self.first.0 + 1
     }
@@ -118,45 +163,51 @@ impl SeqRange {
 }
 
 /// The size of a history. It follows from the last page; nothing is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
+    page_size: PageSize,
     last: Option<Seq>,
 }
 
 impl Totals {
     /// The totals of a history that ends with `last`, or of an empty one.
-    pub fn ending_with(last: Option<Seq>) -> Self {
-        Self { last }
+    pub fn ending_with(page_size: PageSize, last: Option<Seq>) -> Self {
+        Self { page_size, last }
     }
 
-    /// The total of trades, which is the last sequence number.
-    pub fn trades(self) -> u64 {
+    /// The number of items on a full page.
+    pub fn page_size(self) -> PageSize {
+        self.page_size
+    }
+
+    /// The total of items, which is the last sequence number.
+    pub fn items(self) -> u64 {
         self.last.map_or(0, Seq::get)
     }
 
     /// The total of pages, full or not.
     pub fn pages(self) -> u64 {
-        self.trades().div_ceil(SIZE)
+        self.last_page().map_or(0, PageNumber::get)
     }
 
     /// The last page, if there is one.
     pub fn last_page(self) -> Option<PageNumber> {
-        self.last.map(Seq::page)
+        self.last.map(|last| self.page_size.page_of(last))
     }
 
     /// The last page that is full, if there is one.
     pub fn last_full_page(self) -> Option<PageNumber> {
-        PageNumber::new(self.trades() / SIZE).ok()
+        PageNumber::new(self.page_size.full_pages(self.items())).ok()
     }
 
-    /// The trades on a page, if there are any.
+    /// The items on a page, if there are any.
     pub fn on_page(self, page: PageNumber) -> Option<SeqRange> {
-        let first = page.first_seq();
+        let first = self.page_size.first_seq(page);
         let last = self.last.filter(|last| first <= *last)?;
-        Some(SeqRange { first, last: last.min(first.plus(PAGE_SIZE - 1)) })
+        Some(SeqRange { first, last: last.min(self.page_size.last_seq(page)) })
     }
 
-    /// The last trade's address, if there is one.
+    /// The last item's address, if there is one.
     pub fn last_seq(self) -> Option<Seq> {
         self.last
     }
@@ -182,22 +233,31 @@ impl FromStr for Seq {
 mod tests {
     use super::*;
 
-    fn seq(n: u64) -> Seq {
-        Seq::new(n).unwrap()
+    #[test]
+    fn a_sequence_number_is_an_address() {
+        let size = PageSize::new(10).unwrap();
+        for (n, page, place) in [(1, 1, 0), (10, 1, 9), (11, 2, 0), (9367, 937, 6)] {
+            let seq = Seq::new(n).unwrap();
+            assert_eq!((size.page_of(seq).get(), size.place_of(seq)), (page, place), "{n}");
+            assert_eq!(size.first_seq(size.page_of(seq)).plus(place), seq);
+        }
     }
 
     #[test]
-    fn a_sequence_number_is_an_address() {
-        for (n, page, offset) in [(1, 1, 0), (10, 1, 9), (11, 2, 0), (9367, 937, 6)] {
-            assert_eq!((seq(n).page().get(), seq(n).offset()), (page, offset), "{n}");
-            assert_eq!(seq(n).page().first_seq().plus(offset), seq(n));
+    fn totals_follow_from_the_last_item() {
+        for (size, items, pages, full) in
+            [(10, 0, 0, 0), (10, 10, 1, 1), (10, 11, 2, 1), (2, 3, 2, 1), (137, 136, 1, 0)]
+        {
+            let totals = Totals::ending_with(PageSize::new(size).unwrap(), Seq::new(items).ok());
+            assert_eq!((totals.items(), totals.pages()), (items, pages));
+            assert_eq!(totals.last_full_page().map_or(0, PageNumber::get), full);
         }
     }
 
     #[test]
     fn the_greatest_page_number_does_not_overflow() {
         let last = PageNumber::new(MAX_SAFE_INTEGER).unwrap();
-        assert_eq!(last.first_seq().get(), MAX_SAFE_INTEGER);
+        assert_eq!(PageSize::new(200).unwrap().first_seq(last).get(), MAX_SAFE_INTEGER);
         assert!("9007199254740992".parse::<PageNumber>().is_err());
     }
 }

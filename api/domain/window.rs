@@ -1,9 +1,9 @@
-//! Windows: the trades nearest to a cursor, on whatever pages they are.
+//! Windows: the items nearest to a cursor, on whatever pages they are.
 
 use std::str::FromStr;
 
 use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
-use super::{Invalid, PAGE_SIZE, Seq, SeqRange, Totals};
+use super::{Invalid, PageSize, Seq, SeqRange, Totals};
 
 /// The order in which a history is paged through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,48 +14,48 @@ pub enum Order {
     Descending,
 }
 
-/// A place between two trades, identified by the number of trades before it: 0 is the beginning. Appends do not
+/// A place between two items, identified by the number of items before it: 0 is the beginning. Appends do not
 /// move a position. It may be beyond the end of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(u64);
 
 impl Position {
-    /// Before the first trade.
+    /// Before the first item.
     pub const BEGINNING: Self = Self(0);
 
-    /// Right after this trade.
+    /// Right after this item.
     pub fn behind(seq: Seq) -> Self {
         Self(seq.get())
     }
 
-    /// Right before this trade.
+    /// Right before this item.
     pub fn before(seq: Seq) -> Self {
         Self(seq.get() - 1)
     }
 
-    /// After the last trade of a history.
+    /// After the last item of a history.
     pub fn end_of(totals: Totals) -> Self {
-        Self(totals.trades())
+        Self(totals.items())
     }
 
-    /// The address of the trade after the position, if there can be one.
+    /// The address of the item after the position, if there can be one.
     pub fn next_seq(self) -> Option<Seq> {
         Seq::new(self.0 + 1).ok()
     }
 
-    /// The address of the trade before the position; `None` at the beginning.
+    /// The address of the item before the position; `None` at the beginning.
     pub fn last_seq(self) -> Option<Seq> {
         Seq::new(self.0).ok()
     }
 
-    /// The number of trades before the position, which is the sequence number of the last of them.
+    /// The number of items before the position, which is the sequence number of the last of them.
     pub fn get(self) -> u64 {
         self.0
     }
 }
 
 impl Seq {
-    /// Whether the trade is between two positions.
+    /// Whether the item is between two positions.
     pub fn within(self, start: Position, end: Position) -> bool {
         start.0 < self.get() && self.get() <= end.0
     }
@@ -64,7 +64,7 @@ impl Seq {
 impl FromStr for Position {
     type Err = Invalid;
 
-    /// Parses the sequence number of the trade before the position, 0 to 2^53 - 1.
+    /// Parses the sequence number of the item before the position, 0 to 2^53 - 1.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         whole(parse_digits(text), 0..=MAX_SAFE_INTEGER).map(Self)
     }
@@ -81,19 +81,20 @@ impl Limit {
     /// The greatest limit.
     pub const MOST: Self = Self(Self::MAX);
 
-    /// How many customers are listed if the client gives no limit.
-    pub const CUSTOMERS: Self = Self(25);
+    /// How many owners are listed if the client gives no limit.
+    pub const OWNERS: Self = Self(25);
+
+    /// As many items as a full page has, but at most [`Limit::MAX`].
+    pub fn of_page(size: PageSize) -> Self {
+        Self(size.get().min(Self::MAX.into()) as u8)
+    }
+
+    /// How many pages a list of the most viewed has if the client gives no limit.
+    pub const TOP: Self = Self(10);
 
     /// The number itself.
     pub fn get(self) -> usize {
         usize::from(self.0)
-    }
-}
-
-impl Default for Limit {
-    /// As many trades as on a full page.
-    fn default() -> Self {
-        Self(PAGE_SIZE as u8)
     }
 }
 
@@ -108,30 +109,30 @@ impl FromStr for Limit {
 /// Where a window is, and in which direction it extends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cursor {
-    /// The nearest trades after a position.
+    /// The nearest items after a position.
     After(Position),
-    /// The nearest trades before a position.
+    /// The nearest items before a position.
     Before(Position),
-    /// The newest trades of the history.
+    /// The newest items of the history.
     End,
 }
 
-/// A request for the trades nearest to a cursor, at most `limit`.
+/// A request for the items nearest to a cursor, at most `limit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// Where the window is.
     pub cursor: Cursor,
-    /// The most trades that it shows.
+    /// The most items that it shows.
     pub limit: Limit,
 }
 
 impl Window {
-    /// The trades that the window shows of a history with `totals`.
+    /// The items that the window shows of a history with `totals`.
     pub fn span(self, totals: Totals) -> Span {
-        let (total, limit) = (totals.trades(), self.limit.get() as u64);
+        let (total, limit) = (totals.items(), self.limit.get() as u64);
         let up_to = |end: u64| (end.saturating_sub(limit), end);
         let (start, end) = match self.cursor {
-            // There is no trade beyond the end yet: the cursor stays where it is.
+            // There is no item beyond the end yet: the cursor stays where it is.
             Cursor::After(Position(start)) if start >= total => (start, start),
             Cursor::After(Position(start)) => (start, total.min(start + limit)),
             Cursor::Before(Position(end)) => up_to(end.min(total)),
@@ -140,10 +141,10 @@ impl Window {
         Span { start: Position(start), end: Position(end) }
     }
 
-    /// Whether all trades of the window are on full pages of a history with `totals`. Then the window shows the
-    /// same trades however the history grows.
+    /// Whether all items of the window are on full pages of a history with `totals`. Then the window shows the
+    /// same items however the history grows.
     pub fn lies_in_full_pages(self, totals: Totals) -> bool {
-        let full = totals.trades() / PAGE_SIZE as u64 * PAGE_SIZE as u64;
+        let full = totals.last_full_page().map_or(0, |last| totals.page_size().last_seq(last).get());
         match self.cursor {
             Cursor::After(Position(start)) => start + self.limit.get() as u64 <= full,
             Cursor::Before(Position(end)) => end <= full,
@@ -152,7 +153,7 @@ impl Window {
     }
 
     /// The span that a filtering search of a history with `totals` has examined. It extends to `filled_by`, the
-    /// trade that filled the window while others were left. Without `filled_by` it extends as far as the history
+    /// item that filled the window while others were left. Without `filled_by` it extends as far as the history
     /// does.
     pub fn searched(self, totals: Totals, filled_by: Option<Seq>) -> Span {
         let end = Position::end_of(totals);
@@ -165,28 +166,28 @@ impl Window {
     }
 }
 
-/// The trades between two positions.
+/// The items between two positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The position before the first trade.
+    /// The position before the first item.
     pub start: Position,
-    /// The position after the last trade. All trades after it are newer than those shown.
+    /// The position after the last item. All items after it are newer than those shown.
     pub end: Position,
 }
 
 impl Span {
-    /// The addresses of the trades; `None` if there are none.
+    /// The addresses of the items; `None` if there are none.
     pub fn seqs(self) -> Option<SeqRange> {
         let (first, last) = (self.start.next_seq()?, self.end.last_seq()?);
         (first <= last).then_some(SeqRange { first, last })
     }
 
-    /// The position where the earlier trades end, if there are any.
+    /// The position where the earlier items end, if there are any.
     pub fn older(self, totals: Totals) -> Option<Position> {
         Some(self.start.min(Position::end_of(totals))).filter(|&start| start > Position::BEGINNING)
     }
 
-    /// The position where the later trades begin, if there are any.
+    /// The position where the later items begin, if there are any.
     pub fn newer(self, totals: Totals) -> Option<Position> {
         Some(self.end).filter(|&end| end < Position::end_of(totals))
     }
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     fn totals(trades: u64) -> Totals {
-        Totals::ending_with(Seq::new(trades).ok())
+        Totals::ending_with(PageSize::new(10).unwrap(), Seq::new(trades).ok())
     }
 
     fn span(cursor: Cursor, limit: u8, trades: u64) -> Span {

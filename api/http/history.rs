@@ -1,10 +1,10 @@
-//! Histories of trades: appending, and reading by window, by page, by trade, and as a file.
+//! Histories: appending, and reading by window, by page, by item, and as a file.
 
 pub mod append;
 pub mod export;
 pub mod item;
+pub mod item_schemas;
+pub mod item_view;
 pub mod list;
-pub mod new_trade;
 pub mod page;
-pub mod trade;
 pub mod upload;

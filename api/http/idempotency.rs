@@ -9,7 +9,7 @@ use crate::http::problem::{ParameterFault, Problem};
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Set on an answer whose trades were stored by an earlier request with the key.
+/// Set on an answer whose items were stored by an earlier request with the key.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The header `Idempotency-Key`, if there is one.

@@ -4,12 +4,13 @@ use axum::http::{HeaderValue, Uri};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::definition::Definition;
 use crate::domain::{
-    Cursor, CustomerId, DateRange, Instant, Limit, Order, PageNumber, Position, Seq, Span, Totals,
+    Cursor, DateRange, Instant, Limit, Order, OwnerId, PageNumber, Position, Seq, Span, Totals,
 };
 
 /// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time, only
-/// the link in the direction of the search is certain to lead to a trade.
+/// the link in the direction of the search is certain to lead to an item.
 #[derive(Debug, Serialize, ToSchema, PartialEq, Eq)]
 pub struct Links {
     /// This listing, as it was requested.
@@ -31,7 +32,7 @@ pub struct Links {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last: Option<String>,
-    /// Only for a window: trades that are newer than all in it, now or later. Request it again to learn of new trades.
+    /// Only for a window: items that are newer than all in it, now or later. Request it again to learn of new items.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     newer: Option<String>,
@@ -41,8 +42,10 @@ pub struct Links {
 pub struct Addresses<'a> {
     /// The address that was requested.
     pub own: &'a Uri,
-    /// The customer of the history.
-    pub customer: CustomerId,
+    /// The definition of the history.
+    pub definition: &'a Definition,
+    /// Whose history it is.
+    pub owner: &'a OwnerId,
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
     /// The span of time that all windows are limited to.
@@ -60,14 +63,15 @@ impl Addresses<'_> {
             date.map(|date| format!("&{name}={date}")).unwrap_or_default()
         };
         let dates = self.dates.map(|dates| date("from", dates.from()) + &date("to", dates.to()));
-        format!("/v1/customers/{}/trades?{query}{order}{}", self.customer, dates.unwrap_or_default())
+        let (owners, owner, items) = (&self.definition.owner.collection, self.owner, &self.definition.name);
+        format!("/v1/{owners}/{owner}/{items}?{query}{order}{}", dates.unwrap_or_default())
     }
 
     fn page(&self, page: PageNumber) -> String {
         self.with(&format!("page={page}"))
     }
 
-    /// `as_of` is the last trade of a moment of the history.
+    /// `as_of` is the last item of a moment of the history.
     fn window(&self, cursor: Cursor, limit: Limit, as_of: Option<Seq>) -> String {
         let limit = limit.get();
         let as_of = as_of.map(|last| format!("&asOf={last}")).unwrap_or_default();
@@ -92,7 +96,7 @@ impl Addresses<'_> {
     }
 
     /// The links of a window that shows `span` of a history with these totals. The links to the next and previous
-    /// windows stay with that moment, as far as its pages were full; those to the ends, and to newer trades, do not.
+    /// windows stay with that moment, as far as its pages were full; those to the ends, and to newer items, do not.
     pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
         let some = end > Position::BEGINNING;
@@ -124,10 +128,10 @@ impl Addresses<'_> {
 }
 
 impl Links {
-    /// The links of a listing of customers that was requested as `own`. The next one begins after `next`, if there are
-    /// more customers.
-    pub fn to_customers(own: &Uri, next: Option<CustomerId>, limit: Limit) -> Self {
-        let next = next.map(|id| format!("/v1/customers?after={id}&limit={}", limit.get()));
+    /// The links of a listing of owners that was requested as `own`. The next one begins after `next`, if there are more
+    /// of them.
+    pub fn to_owners(own: &Uri, next: Option<&OwnerId>, limit: Limit) -> Self {
+        let next = next.map(|id| format!("{}?after={id}&limit={}", own.path(), limit.get()));
         Self { own: requested(own), first: None, prev: None, next, last: None, newer: None }
     }
 
@@ -151,19 +155,20 @@ fn requested(address: &Uri) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Window;
+    use crate::domain::{PageSize, Window};
 
     fn with<T>(order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
         let own = "/v1/customers/7/trades".parse().unwrap();
-        work(Addresses { own: &own, customer: CustomerId::new(7).unwrap(), order, dates: None })
+        let (definition, owner) = (&Definition::trades(), &OwnerId::Integer(7));
+        work(Addresses { own: &own, definition, owner, order, dates: None })
     }
 
-    fn totals(trades: u64) -> Totals {
-        Totals::ending_with(Seq::new(trades).ok())
+    fn totals(items: u64) -> Totals {
+        Totals::ending_with(PageSize::DEFAULT, Seq::new(items).ok())
     }
 
-    fn links(page: u64, trades: u64, order: Option<Order>) -> Links {
-        with(order, |to| to.around_page(PageNumber::new(page).unwrap(), totals(trades)))
+    fn links(page: u64, items: u64, order: Option<Order>) -> Links {
+        with(order, |to| to.around_page(PageNumber::new(page).unwrap(), totals(items)))
     }
 
     fn page(link: &Option<String>) -> Option<&str> {
@@ -189,7 +194,7 @@ mod tests {
     }
 
     /// Queries of first, prev, next, last and newer.
-    fn around(cursor: &str, limit: &str, trades: u64, order: Option<Order>) -> [Option<String>; 5] {
+    fn around(cursor: &str, limit: &str, items: u64, order: Option<Order>) -> [Option<String>; 5] {
         let position = || cursor[1..].parse().unwrap();
         let cursor = match &cursor[..1] {
             ">" => Cursor::After(position()),
@@ -197,14 +202,14 @@ mod tests {
             _ => Cursor::End,
         };
         let limit = limit.parse().unwrap();
-        let span = Window { cursor, limit }.span(totals(trades));
-        let links = with(order, |to| to.around_window(span, limit, totals(trades)));
+        let span = Window { cursor, limit }.span(totals(items));
+        let links = with(order, |to| to.around_window(span, limit, totals(items)));
         [links.first, links.prev, links.next, links.last, links.newer]
             .map(|link| link.map(|link| link.split_once('?').unwrap().1.replace("&limit", "").to_owned()))
     }
 
     #[test]
-    fn of_a_window_name_the_trades_at_its_ends() {
+    fn of_a_window_name_the_items_at_its_ends() {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
             around(">10", "10", 25, None),

@@ -2,9 +2,11 @@
 //! is parsed. This file has what routes share.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, MatchedPath, Query};
+use axum::http::Extensions;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use utoipa::IntoParams;
@@ -12,22 +14,75 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::problem::{ParameterFault, Problem};
-use super::schemas::ordinal;
-use crate::domain::{CustomerId, DateRange, Instant, Invalid};
+use super::schemas::{ordinal, owner_id};
+use crate::definition::Owner;
+use crate::domain::{DateRange, Instant, Invalid, OwnerId};
+use crate::store::history::Engine;
 
-/// `/customers/{customerId}`
-pub struct CustomerParams {
-    pub customer: CustomerId,
+/// The engine of the history that the route serves.
+#[derive(Clone)]
+pub struct HistoryOf(pub Engine);
+
+impl HistoryOf {
+    /// The engine of the history that a request is for.
+    pub fn given(extensions: &Extensions) -> Self {
+        extensions.get().cloned().expect("each route of a history is mounted with its engine")
+    }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for CustomerParams {
+impl<S: Send + Sync> FromRequestParts<S> for HistoryOf {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::given(&parts.extensions))
+    }
+}
+
+/// The parameters of an address under `/{owners}/{ownerId}/{items}`: a history, and what `P` reads.
+pub struct InHistory<P> {
+    /// The engine of the history.
+    pub engine: Engine,
+    /// Whose history it is.
+    pub owner: OwnerId,
+    /// The parameters besides the owner.
+    pub params: P,
+}
+
+/// What an address has besides its owner.
+pub trait Params: Sized {
+    /// Reads the parameters of one address. `None` only if one of them has a fault.
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self>;
+
+    /// Documents them.
+    fn documented() -> Vec<Parameter>;
+}
+
+impl Params for () {
+    fn read(_: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+        Some(())
+    }
+
+    fn documented() -> Vec<Parameter> {
+        Vec::new()
+    }
+}
+
+impl<P: Params, S: Send + Sync> FromRequestParts<S> for InHistory<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let HistoryOf(engine) = HistoryOf::given(&parts.extensions);
         let mut reader = Reader::of(parts);
-        let customer = reader.path("customerId");
+        let owner = reader.owner(&engine.definition().owner);
+        let params = P::read(&mut reader, &engine);
         reader.finish()?;
-        Ok(Self { customer: given(customer) })
+        Ok(Self { owner: given(owner), params: given(params), engine })
+    }
+}
+
+impl<P: Params> IntoParams for InHistory<P> {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        std::iter::once(owner_parameter()).chain(P::documented()).collect()
     }
 }
 
@@ -57,13 +112,22 @@ impl<'a> Reader<'a> {
         Self { path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
     }
 
+    /// Reads the id of an owner in the path. `None` if it has a fault.
+    pub fn owner(&mut self, owner: &Owner) -> Option<OwnerId> {
+        self.path_as(&owner.field, |text| owner.kind.parse(text))
+    }
+
     /// Reads a parameter of the path. `None` if it has a fault.
-    pub fn path<T: FromStr<Err = Invalid>>(&mut self, name: &'static str) -> Option<T> {
+    pub fn path<T: FromStr<Err = Invalid>>(&mut self, name: &str) -> Option<T> {
+        self.path_as(name, str::parse)
+    }
+
+    fn path_as<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
         let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
         let value = percent_decode_str(value).decode_utf8();
         let invalid = |_| Invalid("must be UTF-8 after percent-decoding".to_owned());
-        self.keep(name, value.map_err(invalid).and_then(|value| value.parse()))
+        self.keep(name, value.map_err(invalid).and_then(|value| parse(&value)))
     }
 
     /// Whether the query has the parameter, well-formed or not.
@@ -98,8 +162,10 @@ impl<'a> Reader<'a> {
         self.query(name, parse)
     }
 
-    fn keep<T>(&mut self, name: &'static str, result: Result<T, Invalid>) -> Option<T> {
-        let refuse = |Invalid(detail)| self.faults.push(ParameterFault { parameter: name.into(), detail });
+    fn keep<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
+        let refuse = |Invalid(detail)| {
+            self.faults.push(ParameterFault { parameter: name.to_owned().into(), detail });
+        };
         result.map_err(refuse).ok()
     }
 
@@ -157,13 +223,14 @@ pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>)
         .build()
 }
 
-/// The documentation of `customerId` in a path.
-pub fn customer_parameter() -> Parameter {
-    in_path("customerId", "The customer's id: decimal digits, without a sign or a leading zero.", 7)
-}
-
-impl IntoParams for CustomerParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![customer_parameter()]
-    }
+/// The documentation of the owner in a path.
+pub fn owner_parameter() -> Parameter {
+    ParameterBuilder::new()
+        .name("{ownerField}")
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some("The {owner}'s id{ownerIdRule}."))
+        .schema(Some(owner_id()))
+        .example(Some("{ownerExample}".into()))
+        .build()
 }

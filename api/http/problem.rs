@@ -15,8 +15,8 @@ mod render;
 pub use append::{Repeat, log_cause, why};
 pub use content::{ParameterFault, Problem};
 pub use documented::{
-    AppendProblems, BucketProblems, CountProblems, ExportProblems, ManyProblems, PageProblems,
-    PreallocationProblems, ProbeProblems, ProblemSchema, ReadProblems, ReadyProblems, TradeProblems,
+    AppendProblems, BucketProblems, CountProblems, ExportProblems, ItemProblems, ManyProblems, PageProblems,
+    PreallocationProblems, ProbeProblems, ProblemSchema, ReadProblems, ReadyProblems,
 };
 pub use kind::Kind;
 pub use render::{MEDIA_TYPE, Render};

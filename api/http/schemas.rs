@@ -1,10 +1,11 @@
 //! The schemas of single values, in requests and answers alike.
 
 use serde_json::json;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
-use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, Ref, RefOr, SchemaFormat};
 
-use crate::domain::{MAX_SAFE_INTEGER, PagePath, Price, Resolution, Ticker};
+use crate::definition::openapi;
+use crate::domain::{MAX_SAFE_INTEGER, PagePath, Resolution};
 
 /// A schema that is written in JSON Schema itself. Its properties keep their order.
 pub fn schema(json: &str) -> RefOr<Schema> {
@@ -21,6 +22,14 @@ pub fn ordinal() -> RefOr<Schema> {
         .into()
 }
 
+/// The schema that a definition gives for the ids of its owners.
+pub const OWNER_ID: &str = "OwnerId";
+
+/// The id of an owner.
+pub fn owner_id() -> RefOr<Schema> {
+    Ref::from_schema_name(OWNER_ID).into()
+}
+
 /// A whole number of this range.
 pub fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
     ObjectBuilder::new()
@@ -33,33 +42,9 @@ fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
 }
 
-/// `buy` or `sell`.
-pub fn side() -> RefOr<Schema> {
-    text().enum_values(Some(["buy", "sell"])).into()
-}
-
 /// `asc` or `desc`.
 pub fn order() -> RefOr<Schema> {
     text().enum_values(Some(["asc", "desc"])).into()
-}
-
-/// Exactly what `domain::Ticker` parses.
-pub fn ticker() -> RefOr<Schema> {
-    text().min_length(Some(1)).max_length(Some(Ticker::MAX_LEN)).pattern(Some("^[A-Z0-9.-]{1,12}$")).into()
-}
-
-/// Exactly what `domain::Price` parses, in three shapes: 34 significant digits cannot be counted
-/// across a point by a regular expression, but a length beside it can.
-pub fn price() -> RefOr<Schema> {
-    let shape = |pattern: String, longest: usize| text().pattern(Some(pattern)).max_length(Some(longest));
-    let (digits, scale) = (Price::MAX_DIGITS, usize::from(Price::MAX_SCALE));
-    OneOfBuilder::new()
-        .description(Some("A positive decimal number in plain notation, with at most 34 significant digits: a string, so that no digit is lost."))
-        .item(shape("^[1-9][0-9]*$".to_owned(), digits))
-        .item(shape(r"^[1-9][0-9]*\.[0-9]+$".to_owned(), digits + ".".len()))
-        .item(shape(format!(r"^0\.0*[1-9][0-9]{{0,{}}}$", digits - 1), scale + "0.".len()))
-        .examples([json!("15.54")])
-        .into()
 }
 
 /// An instant in an answer.
@@ -67,11 +52,11 @@ pub fn instant() -> RefOr<Schema> {
     text()
         .description(Some("RFC 3339 in UTC, with exactly three fraction digits."))
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-        .pattern(Some(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"))
+        .pattern(Some(openapi::INSTANT))
         .into()
 }
 
-/// The optional date of a new item.
+/// The optional moment of a page view.
 pub fn new_date() -> RefOr<Schema> {
     new_instant("RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.")
         .examples([json!("2004-01-09T00:00:00.000Z")])
@@ -85,13 +70,7 @@ pub fn date_time() -> RefOr<Schema> {
 
 /// A pattern and not the format `date-time`, which says nothing of fraction digits or leap seconds.
 fn new_instant(description: &str) -> ObjectBuilder {
-    let day = "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])";
-    let time = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,3})?";
-    let leap = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29";
-    let offset = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
-    text()
-        .description(Some(description))
-        .pattern(Some(format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")))
+    text().description(Some(description)).pattern(Some(openapi::new_instant()))
 }
 
 /// JSON Schema counts characters, not bytes, so only the description states the limit in bytes.

@@ -20,8 +20,9 @@ use super::api::Api;
 use super::cache::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
+use super::openapi;
 use super::problem::{Kind, Problem};
-use super::routes;
+use crate::definition::{Definition, Definitions};
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -59,21 +60,28 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
 ];
 
 /// A route for each file.
-pub fn router() -> Router<Arc<Api>> {
+pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
     let to_docs = get(async || Redirect::to("/docs/"));
-    FILES.iter().fold(Router::new().route("/docs", to_docs), |router, file| {
+    let router = Router::new().route("/docs", to_docs);
+    let router = FILES.iter().fold(router, |router, file| {
         router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
+    });
+    let of_histories = [
+        ("/", HTML, home_page(definitions)),
+        ("/openapi.json", "application/json", openapi::document(definitions)),
+    ];
+    of_histories.into_iter().fold(router, |router, (path, media_type, text)| {
+        let file = Arc::new(File::new(path, media_type, text.into(), false));
+        router.route(path, get(async move |headers: HeaderMap| file.answer(&headers)))
     })
 }
 
-/// All files. They do not change while the process lives.
+/// The files that are the same on every server.
 static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
     let own = [
-        ("/", HTML, include_str!("../../web/index.html").into()),
         ("/site.css", CSS, include_str!("../../web/site.css").into()),
         ("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into()),
         ("/problems", HTML, problem_page().into()),
-        ("/openapi.json", "application/json", routes::document().into()),
     ];
     let own = own.into_iter().map(|(path, media_type, bytes)| File::new(path, media_type, bytes, false));
     // The validator would be an external service.
@@ -153,6 +161,17 @@ pub async fn nothing_here() -> impl IntoResponse {
         Kind::NotFound,
         "Nothing is served at this address. The API begins at /v1, its documentation at /docs/.",
     )
+}
+
+/// Shows how to append to each history.
+fn home_page(definitions: &Definitions) -> String {
+    let how = |definition: &Arc<Definition>| {
+        let example = openapi::new_item(definition).unwrap_or_default().to_string().replace('\'', "'\\''");
+        let example = example.replace('&', "&amp;").replace('<', "&lt;");
+        openapi::names(definition).with([("newItem", example)]).fill(include_str!("../../web/history.html"))
+    };
+    let histories: String = definitions.iter().map(how).collect();
+    include_str!("../../web/index.html").replace("<!-- histories -->\n", &histories)
 }
 
 fn problem_page() -> String {

@@ -21,6 +21,8 @@ pub(super) struct Record {
     text: Vec<u8>,
     /// Where in `text` each field ends.
     ends: Vec<usize>,
+    /// Which fields have quotes.
+    quoted: Vec<bool>,
 }
 
 impl Record {
@@ -33,6 +35,11 @@ impl Record {
     pub fn field(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(index).map_or(&[], |&end| &self.text[start..end])
+    }
+
+    /// Whether a field has quotes.
+    pub fn quoted(&self, index: usize) -> bool {
+        self.quoted.get(index).is_some_and(|quoted| *quoted)
     }
 }
 
@@ -92,7 +99,7 @@ impl Records {
         let mut record = Record { line: first.number, size: first.size, ..Record::default() };
         let mut state = State::FieldStart;
         loop {
-            state = match record.split(state, &further.last().unwrap_or(first).bytes) {
+            state = match record.split(state, further.last().unwrap_or(first)) {
                 Ok(State::Quoted) => State::Quoted,
                 Ok(_) => break,
                 Err(reason) => return Ok(Err(reason.to_owned())),
@@ -126,13 +133,13 @@ enum State {
 
 impl Record {
     /// Adds one line. The state after it is `Quoted` when the record continues on the next line.
-    fn split(&mut self, mut state: State, line: &[u8]) -> Result<State, &'static str> {
-        for &byte in line {
+    fn split(&mut self, mut state: State, line: &Line) -> Result<State, &'static str> {
+        for &byte in &line.bytes {
             state = match (state, byte) {
                 (State::FieldStart, b'"') => State::Quoted,
                 (State::Quoted, b'"') => State::Closed,
                 (State::FieldStart | State::Bare | State::Closed, b',') => {
-                    self.ends.push(self.text.len());
+                    self.end_field(state);
                     State::FieldStart
                 }
                 (State::Closed, b'"') | (State::Quoted, _) => {
@@ -147,11 +154,16 @@ impl Record {
             };
         }
         if state == State::Quoted {
-            self.text.push(b'\n');
+            self.text.extend_from_slice(line.line_break());
         } else {
-            self.ends.push(self.text.len());
+            self.end_field(state);
         }
         Ok(state)
+    }
+
+    fn end_field(&mut self, state: State) {
+        self.ends.push(self.text.len());
+        self.quoted.push(state == State::Closed);
     }
 }
 

@@ -16,23 +16,45 @@ pub enum OpenError {
     /// Its first line that is not blank is no CSV record.
     #[error("it has no header row: {0}")]
     NoHeader(String),
-    /// The column that the user named, or one that every trade needs, is missing.
-    #[error("it has no column {}; name one with {flag} (there {})", quoted(tried, " or "), listing(there))]
+    /// CSV, of items that are no rows of a table.
+    #[error("it is CSV, and {many} have properties that no field of CSV can hold: give them as NDJSON")]
+    NotFlat {
+        /// What the items are called.
+        many: String,
+    },
+    /// A name that the user gives for a column makes no sense.
+    #[error("--column {property}=… {rule}")]
+    Column {
+        /// The property.
+        property: String,
+        /// What is wrong with it.
+        rule: String,
+    },
+    /// The column that the user named, or one that every item needs, is missing.
+    #[error(
+        "it has no column {}; name one with --column {property}=NAME (there {})",
+        quoted(tried, " or "),
+        listing(there)
+    )]
     NoColumn {
-        /// The flag that names it.
-        flag: &'static str,
+        /// The property that it holds.
+        property: String,
         /// The names looked for.
         tried: Vec<String>,
         /// The columns there are.
         there: Vec<String>,
     },
-    /// The customer is unknown.
+    /// The owner is unknown.
     #[error(
-        "it has no column {}, so the customer is unknown; give --customer 7 for all rows, or name a column with --customer-column (there {})",
+        "it has no column {}, so the {owner} is unknown; give --owner ID for all rows, or name a column with --column {property}=NAME (there {})",
         quoted(tried, " or "),
         listing(there)
     )]
-    NoCustomer {
+    NoOwner {
+        /// What an owner is called.
+        owner: String,
+        /// The field of the owner.
+        property: String,
         /// The names looked for.
         tried: Vec<String>,
         /// The columns there are.
@@ -51,7 +73,7 @@ pub enum OpenError {
     Array,
 }
 
-/// A row that is no trade.
+/// A row that is no item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct BadRow {

@@ -1,46 +1,52 @@
 //! A file as rows, whatever its format.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::{str, thread};
 
 use tokio::sync::mpsc;
 
-use super::columns::{Columns, PerRole, Role};
+use super::columns::{Column, ColumnName, Columns, Located, Owner};
 use super::csv::{Record, Records};
 use super::error::{BadRow, OpenError};
 use super::lines::Lines;
-use super::ndjson::Fields;
-use super::trade::{Cell, Value, trade};
-use crate::domain::{CustomerId, Trade};
+use super::row::{Cell, Cells};
+use super::value::Value;
+use crate::definition::Definition;
+use crate::domain::OwnerId;
 use crate::format::Format;
 use crate::ingest::{BATCH, Chunk, Incoming, LONGEST_ROW, Line, Row};
+use crate::item::Draft;
 
 /// The rows of a file, read one by one in constant memory.
 pub struct Rows {
     source: Source,
-    /// The customer of all rows; `None` where each row names its own.
-    customer: Option<CustomerId>,
+    columns: Columns,
     /// Rows that begin before this line are skipped.
     from_line: u64,
 }
 
 enum Source {
-    Csv { records: Records, header: Vec<String>, columns: PerRole<Option<usize>> },
-    Ndjson { lines: Lines, fields: Fields },
+    Csv { records: Records, header: Vec<String>, located: Located },
+    Ndjson(Lines),
 }
 
 impl Rows {
     /// Reads the beginning of a file, and waits for it if it must; for CSV that is the header.
+    ///
+    /// `names`: the columns that have names of the user's. `owner`: the owner of all rows, unless each names its own.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub fn open(
         input: Box<dyn Read + Send>,
         format: Format,
-        columns: &Columns,
-        customer: Option<CustomerId>,
+        definition: &Arc<Definition>,
+        names: &[ColumnName],
+        owner: Option<OwnerId>,
         from_line: u64,
     ) -> Result<Self, OpenError> {
+        let columns = Columns::new(definition, names, owner)?;
         let mut lines = Lines::new(input);
         let beginning = lines.peek()?;
         if beginning.starts_with(b"\xFF\xFE") || beginning.starts_with(b"\xFE\xFF") {
@@ -50,21 +56,21 @@ impl Rows {
             Format::Csv => {
                 let mut records = Records::new(lines);
                 let header = match records.read(None)? {
-                    Some(Ok(record)) => names(&record),
+                    Some(Ok(record)) => names_of(&record),
                     Some(Err(bad)) => return Err(OpenError::NoHeader(bad.to_string())),
                     None => return Err(OpenError::NoHeader("it is empty".to_owned())),
                 };
-                let columns = columns.locate(&header, customer.is_some())?;
-                Source::Csv { records, header, columns }
+                let located = columns.locate(&header)?;
+                Source::Csv { records, header, located }
             }
             Format::Ndjson => {
                 if beginning.trim_ascii_start().starts_with(b"[") {
                     return Err(OpenError::Array);
                 }
-                Source::Ndjson { lines, fields: Fields::new(columns) }
+                Source::Ndjson(lines)
             }
         };
-        Ok(Self { source, customer, from_line })
+        Ok(Self { source, columns, from_line })
     }
 
     /// The next row, or what is wrong with it; `None` at the end of the file.
@@ -72,26 +78,26 @@ impl Rows {
     /// # Errors
     /// The file cannot be read any further.
     pub fn read(&mut self) -> io::Result<Option<Result<Row, BadRow>>> {
+        let columns = &self.columns;
         loop {
             let read = match &mut self.source {
-                Source::Csv { records, header, columns } => records.read(Some(header.len()))?.map(|read| {
+                Source::Csv { records, header, located } => records.read(Some(header.len()))?.map(|read| {
                     read.and_then(|record| {
-                        let trade = of_record(&record, header, columns, self.customer);
-                        row(record.line, record.size, trade)
+                        row(record.line, record.size, columns.of_record(&record, header, located))
                     })
                 }),
-                Source::Ndjson { lines, fields } => {
+                Source::Ndjson(lines) => {
                     let line = lines.read()?;
                     if line.as_ref().is_some_and(Line::is_blank) {
                         continue;
                     }
                     line.map(|line| {
-                        let trade = if line.cut {
+                        let item = if line.cut {
                             Err(format!("is longer than {LONGEST_ROW} bytes"))
                         } else {
-                            fields.trade(&line.bytes, self.customer)
+                            columns.of_line(&line.bytes)
                         };
-                        row(line.number, line.size, trade)
+                        row(line.number, line.size, item)
                     })
                 }
             };
@@ -106,7 +112,7 @@ impl Rows {
     pub fn ready(&self) -> bool {
         match &self.source {
             Source::Csv { records, .. } => records.ready(),
-            Source::Ndjson { lines, .. } => lines.ready(),
+            Source::Ndjson(lines) => lines.ready(),
         }
     }
 }
@@ -145,34 +151,45 @@ pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<BadRow> {
     receive
 }
 
-fn row(line: u64, size: u64, trade: Result<(CustomerId, Trade), String>) -> Result<Row, BadRow> {
-    match trade {
-        Ok((customer, trade)) => Ok(Row { line, size, customer, draft: trade.into() }),
+fn row(line: u64, size: u64, item: Result<(OwnerId, Draft), String>) -> Result<Row, BadRow> {
+    match item {
+        Ok((owner, draft)) => Ok(Row { line, size, owner, draft }),
         Err(reason) => Err(BadRow { line, size, reason }),
     }
 }
 
 /// Names that are not UTF-8 can be shown, but not given.
-fn names(record: &Record) -> Vec<String> {
+fn names_of(record: &Record) -> Vec<String> {
     (0..record.width()).map(|index| String::from_utf8_lossy(record.field(index)).into_owned()).collect()
 }
 
-fn of_record(
-    record: &Record,
-    header: &[String],
-    columns: &PerRole<Option<usize>>,
-    customer: Option<CustomerId>,
-) -> Result<(CustomerId, Trade), String> {
-    let cells = columns.map(|column| {
-        column.map(|index| {
-            let text = str::from_utf8(record.field(index));
-            let value =
-                text.map_or(Value::Other("bytes that are no UTF-8 text"), |text| Value::Text(text.into()));
-            Cell { name: &header[index], value }
-        })
-    });
-    // `Columns::locate` has seen to it that no column is missing.
-    trade(&cells, customer, false, |role: Role| format!("has no column for {}", role.flag()))
+impl Columns {
+    /// The item of a record, and its owner.
+    fn of_record(
+        &self,
+        record: &Record,
+        header: &[String],
+        located: &Located,
+    ) -> Result<(OwnerId, Draft), String> {
+        let cell = |column: &Column, place: Option<usize>| {
+            let place = place?;
+            let value = match str::from_utf8(record.field(place)) {
+                Ok("") if !record.quoted(place) => Value::Empty,
+                Ok(text) => Value::Text(text.into()),
+                Err(_) => Value::NotText("bytes that are no UTF-8 text"),
+            };
+            // An empty field says that there is no such property.
+            let absent = matches!(value, Value::Empty) && !column.required;
+            (!absent).then(|| Cell { name: &header[place], value })
+        };
+        let owner = match &self.owner {
+            Owner::Of(_) => None,
+            Owner::In(column) => cell(column, located.owner),
+        };
+        let places = self.properties.iter().zip(&located.properties);
+        let properties = places.map(|(column, place)| cell(column, *place)).collect();
+        self.item(&Cells { owner, properties, others: Vec::new() })
+    }
 }
 
 #[cfg(test)]
@@ -180,8 +197,8 @@ mod tests {
     use super::*;
 
     fn open(text: &[u8], format: Format, customer: Option<u64>, from_line: u64) -> Result<Rows, OpenError> {
-        let customer = customer.map(|id| CustomerId::new(id).unwrap());
-        Rows::open(Box::new(io::Cursor::new(text.to_vec())), format, &Columns::default(), customer, from_line)
+        let (input, trades) = (Box::new(io::Cursor::new(text.to_vec())), Arc::new(Definition::trades()));
+        Rows::open(input, format, &trades, &[], customer.map(OwnerId::Integer), from_line)
     }
 
     fn lines(mut rows: Rows) -> Vec<Result<u64, u64>> {
@@ -216,7 +233,7 @@ mod tests {
         assert!(refusal(b"\xFF\xFEa\0", Format::Csv).contains("UTF-16"));
         assert!(refusal(b"\n [{}]", Format::Ndjson).contains("jq"));
         assert!(refusal(b"a;b;c\n", Format::Csv).contains("there is \"a;b;c\""));
-        assert!(refusal(b"ticker,qty,date\n", Format::Csv).contains("--customer 7"));
+        assert!(refusal(b"ticker,qty,date\n", Format::Csv).contains("--owner ID"));
         assert!(open(b"", Format::Ndjson, None, 1).is_ok());
     }
 

@@ -45,7 +45,7 @@ pub struct Intake<'a, B, W> {
 }
 
 impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
-    /// Of a stream that stops at the first bad row if `strict`, and tells `customers` customers apart.
+    /// Of a stream that stops at the first bad row if `strict`, and tells `owners` owners apart.
     ///
     /// The first message from `interrupts` ends reading; the second also ends sending.
     pub fn new(
@@ -53,12 +53,12 @@ impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
         interrupts: &'a mut mpsc::Receiver<()>,
         watch: &'a mut W,
         strict: bool,
-        customers: usize,
+        owners: usize,
     ) -> Self {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            tally: Tally::counting(customers),
+            tally: Tally::counting(owners),
             watch,
             incoming,
             interrupts,
@@ -84,7 +84,7 @@ impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
         self.last_read
     }
 
-    /// Waits for the next rows, where there is `room` for them, or for anything else that happens; returns the trades
+    /// Waits for the next rows, where there is `room` for them, or for anything else that happens; returns the items
     /// that came. Nothing is lost when this is dropped early.
     pub async fn next(&mut self, room: bool) -> Vec<Row> {
         tokio::select! {

@@ -3,26 +3,26 @@
 use std::collections::HashSet;
 use std::io;
 
-use crate::domain::{CustomerId, Seq, SeqRange, Totals};
+use crate::domain::{OwnerId, Seq, SeqRange};
 use crate::store::history::Cause;
 
 /// The counts of a stream, so far or at its end.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Rows that were trades, and were not refused later.
+    /// Rows that were items, and were not refused later.
     pub read: u64,
     /// Rows that are stored.
     pub stored: u64,
-    /// Rows that were no trades, or were refused as such.
+    /// Rows that were no items, or were refused as such.
     pub refused: u64,
-    /// Sequence numbers of the stored rows. Only meaningful if all are of one customer.
+    /// Sequence numbers of the stored rows. Only meaningful if all are of one owner.
     pub ranges: Ranges,
     /// Rows that may or may not be stored, batch by batch.
     pub unknown: Vec<Unknown>,
-    /// Customers that have any of the stored rows.
-    pub customers: Customers,
-    /// The last customer with a stored row, and the size of its history.
-    pub last: Option<(CustomerId, Totals)>,
+    /// Owners that have any of the stored rows.
+    pub owners: Owners,
+    /// The last owner with a stored row, and the last sequence number of its history.
+    pub last: Option<(OwnerId, Seq)>,
     /// Bytes of the file that are stored or refused.
     pub bytes: u64,
     /// Why it ended early; `None` while it runs, and if every row has an outcome.
@@ -60,11 +60,11 @@ pub enum End {
     Server(String),
 }
 
-/// Rows of one customer that may or may not be stored.
+/// Rows of one owner that may or may not be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// The customer.
-    pub customer: CustomerId,
+    /// The owner.
+    pub owner: OwnerId,
     /// Number of rows.
     pub rows: u64,
     /// The lines of the first and the last.
@@ -106,30 +106,30 @@ impl Ranges {
     }
 }
 
-/// Number of different customers, in bounded memory.
+/// Number of different owners, in bounded memory.
 #[derive(Debug)]
-pub struct Customers {
-    seen: HashSet<CustomerId>,
+pub struct Owners {
+    seen: HashSet<OwnerId>,
     most: usize,
     more: bool,
 }
 
-impl Default for Customers {
+impl Default for Owners {
     fn default() -> Self {
         Self::up_to(Self::MOST)
     }
 }
 
-impl Customers {
-    /// Maximum number of customers that an import tells apart.
+impl Owners {
+    /// Maximum number of owners that an import tells apart.
     pub const MOST: usize = 1_000_000;
 
-    /// Tells at most `most` customers apart.
+    /// Tells at most `most` owners apart.
     pub fn up_to(most: usize) -> Self {
         Self { seen: HashSet::new(), most, more: false }
     }
 
-    /// Their number, or the least possible number if there are [`Customers::more`].
+    /// Their number, or the least possible number if there are [`Owners::more`].
     pub fn count(&self) -> usize {
         self.seen.len()
     }
@@ -139,11 +139,11 @@ impl Customers {
         self.more
     }
 
-    pub(super) fn add(&mut self, customer: CustomerId) {
+    pub(super) fn add(&mut self, owner: &OwnerId) {
         if self.seen.len() < self.most {
-            self.seen.insert(customer);
+            self.seen.insert(owner.clone());
         } else {
-            self.more |= !self.seen.contains(&customer);
+            self.more |= !self.seen.contains(owner);
         }
     }
 }

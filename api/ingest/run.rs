@@ -15,10 +15,10 @@ use super::report::{End, Report};
 use super::send::{Destination, bytes_under_way, send};
 use super::stream::{Bad, Incoming, Options};
 use super::watch::{Event, Watch};
-use crate::domain::CustomerId;
+use crate::domain::OwnerId;
 use crate::store::history::UploadedSoFar;
 
-/// Maximum number of concurrent appends, each of another customer.
+/// Maximum number of concurrent appends, each of another owner.
 const MOST_UNDER_WAY: usize = 512;
 
 /// Maximum number of concurrent appends that fill no page, while rows keep coming: these may fill it.
@@ -27,12 +27,12 @@ const FEW_UNDER_WAY: usize = 16;
 /// Maximum number of rows under way, not counting the last batch: a part of the queues of the committers.
 const MOST_ROWS_UNDER_WAY: usize = 16_000;
 
-/// Maximum number of customers whose progress a keyed upload remembers, and the number when the budget has no room.
+/// Maximum number of owners whose progress a keyed upload remembers, and the number when the budget has no room.
 const MOST_KEYED: usize = 10_000;
 const FEW_KEYED: usize = 100;
 
 // What a stream never forgets takes only a small part of its own share.
-const _: () = assert!(8 * FEW_KEYED * size_of::<(CustomerId, UploadedSoFar)>() / 7 < OWN / 4);
+const _: () = assert!(8 * FEW_KEYED * size_of::<(OwnerId, UploadedSoFar)>() / 7 < OWN / 4);
 
 /// After this time without a row, as from a pipe, waiting rows are sent.
 const IDLE: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ const IDLE: Duration = Duration::from_millis(200);
 /// After this time without a row, rows no longer keep coming.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Stores all rows, those of each customer in their order, and reports their outcomes.
+/// Stores all rows, those of each owner in their order, and reports their outcomes.
 ///
 /// The first message from `interrupts` ends reading: what was read is stored. The second also ends sending: only batches
 /// under way are finished. So does a failure of the database that is permanent or lasts longer than the patience.
@@ -53,11 +53,11 @@ pub async fn run<B: Bad>(
     watch: &mut impl Watch<B>,
 ) -> Report {
     let mut account = budget.open();
-    let mut intake = Intake::new(incoming, interrupts, watch, options.strict, options.customers);
-    let mut pending = Pending::default();
+    let mut intake = Intake::new(incoming, interrupts, watch, options.strict, options.owners);
+    let mut pending = Pending::of(to.engine.definition().page_size);
     let mut under_way = FuturesUnordered::new();
     let (mut rows_under_way, mut under_way_bytes) = (0, 0);
-    let mut keyed: HashMap<CustomerId, UploadedSoFar> = HashMap::new();
+    let mut keyed: HashMap<OwnerId, UploadedSoFar> = HashMap::new();
     let (tell, mut told) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
 
@@ -97,9 +97,9 @@ pub async fn run<B: Bad>(
             };
             let Some(batch) = pending.take(least) else { break };
             rows_under_way += batch.rows.len();
-            under_way_bytes += bytes_under_way(batch.rows.capacity(), to.key.is_some());
+            under_way_bytes += bytes_under_way(&batch.rows, to.key.is_some());
             account.hold(held(&pending, under_way_bytes, &keyed, intake.watch));
-            let so_far = keyed.remove(&batch.customer);
+            let so_far = keyed.remove(&batch.owner);
             under_way.push(send(to.clone(), batch, so_far, options, stop.clone(), tell.clone()));
         }
         if intake.phase() > Phase::Reading && under_way.is_empty() {
@@ -111,15 +111,15 @@ pub async fn run<B: Bad>(
                 if let Some(so_far) = sent.so_far.take() {
                     // Without it the search begins where the upload did, which only takes longer.
                     if keyed.len() >= MOST_KEYED
-                        && let Some(other) = keyed.keys().next().copied()
+                        && let Some(other) = keyed.keys().next().cloned()
                     {
                         keyed.remove(&other);
                     }
-                    keyed.insert(sent.customer, so_far);
+                    keyed.insert(sent.owner.clone(), so_far);
                 }
                 rows_under_way -= sent.rows.len();
-                under_way_bytes -= bytes_under_way(sent.rows.capacity(), to.key.is_some());
-                pending.done(sent.customer, sent.totals.map(|totals| totals.trades()));
+                under_way_bytes -= bytes_under_way(&sent.rows, to.key.is_some());
+                pending.done(&sent.owner, sent.last);
                 intake.tally.sent(&sent);
                 intake.watch.hear(Event::Sent(&sent));
                 if let Some(cause) = sent.failed {
@@ -151,7 +151,7 @@ pub async fn run<B: Bad>(
 fn held<B>(
     pending: &Pending,
     under_way: usize,
-    keyed: &HashMap<CustomerId, UploadedSoFar>,
+    keyed: &HashMap<OwnerId, UploadedSoFar>,
     watch: &impl Watch<B>,
 ) -> usize {
     pending.bytes() + under_way + table(keyed) + watch.held()
@@ -162,8 +162,8 @@ fn has_room<B>(pending: &Pending, options: &Options, account: &Account, watch: &
     pending.len() < options.waiting && !watch.full() && account.has_room()
 }
 
-/// Searches for forgotten customers begin where the upload did, which only takes longer.
-fn forget_most(keyed: &mut HashMap<CustomerId, UploadedSoFar>) {
+/// Searches for forgotten owners begin where the upload did, which only takes longer.
+fn forget_most(keyed: &mut HashMap<OwnerId, UploadedSoFar>) {
     let mut kept = 0;
     keyed.retain(|_, _| {
         kept += 1;

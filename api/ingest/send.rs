@@ -9,15 +9,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::pending::Batch;
 use super::stream::{Options, Row};
-use crate::domain::{CustomerId, IdempotencyKey, Seq, Totals, Trade};
+use crate::domain::{IdempotencyKey, OwnerId, Seq};
+use crate::item::Item;
 use crate::store::Error;
-use crate::store::history::{AppendError, Cause, LineRefusal, Progress, Trades, UploadedSoFar, Waiting};
+use crate::store::history::{
+    AppendError, Cause, Engine, LineRefusal, Progress, UploadedSoFar, Waiting, weight,
+};
 
 /// The destination of rows.
 #[derive(Debug, Clone)]
 pub struct Destination {
     /// The histories.
-    pub trades: Trades,
+    pub engine: Engine,
     /// The key under which the stream may be sent again: stored rows are found, and the rest continues.
     pub key: Option<IdempotencyKey>,
     /// When the stream began: the date of rows without one, unless the same key was used earlier.
@@ -29,16 +32,16 @@ pub struct Destination {
 pub enum RowEnd {
     /// It is stored at this address.
     Stored(Seq),
-    /// It is a trade, and is not stored.
+    /// It is an item, and is not stored.
     Refused(Refusal),
 }
 
-/// Why a trade is not stored, though the next one may be.
+/// Why an item is not stored, though the next one may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its customer's history can take no more buckets.
+    /// Its owner's history can take no more buckets.
     HistoryExhausted,
-    /// Its customer has had another request with the same key.
+    /// Its owner has had another request with the same key.
     KeyReused,
     /// See [`LineRefusal`].
     Line(LineRefusal),
@@ -48,8 +51,8 @@ impl fmt::Display for Refusal {
     /// A sentence without a full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::HistoryExhausted => "its customer's history can take no more pages",
-            Self::KeyReused => "its customer has had another request with the same `Idempotency-Key`",
+            Self::HistoryExhausted => "its owner's history can take no more pages",
+            Self::KeyReused => "its owner has had another request with the same `Idempotency-Key`",
             Self::Line(LineRefusal::Differs) => {
                 "it differs from the line that an earlier upload with the same `Idempotency-Key` has stored"
             }
@@ -68,27 +71,38 @@ impl fmt::Display for Refusal {
 /// others are not stored.
 #[derive(Debug)]
 pub struct Sent {
-    /// The customer.
-    pub customer: CustomerId,
+    /// The owner.
+    pub owner: OwnerId,
     /// The rows in their order.
     pub rows: Vec<Row>,
     /// The outcomes of the first rows.
     pub ends: Vec<RowEnd>,
     /// Number of the next rows, which may or may not be stored.
     pub unknown: usize,
-    /// The size of the customer's history, if all rows are stored.
-    pub totals: Option<Totals>,
+    /// The last sequence number of the owner's history, if all rows are stored.
+    pub last: Option<Seq>,
     /// Why some rows have no outcome.
     pub failed: Option<Cause>,
     /// The progress of a keyed upload.
     pub(super) so_far: Option<UploadedSoFar>,
 }
 
-/// Memory of a batch under way, in bytes: its rows, with memory for `capacity` of them, their copies on the way to the
-/// database, and a constant part.
-pub(super) fn bytes_under_way(capacity: usize, keyed: bool) -> usize {
+/// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on the way to
+/// the database, and a constant part.
+pub(super) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
     let (batch, copies) = if keyed { (KEYED, 3) } else { (UNKEYED, 1) };
-    batch + capacity * (size_of::<Row>() + copies * size_of::<Trade>())
+    let heap: usize = rows.iter().map(Row::heap).sum();
+    batch + rows.capacity() * (size_of::<Row>() + copies * size_of::<Item>()) + heap * (1 + copies)
+}
+
+/// How many of the rows one append may have, at least one: their memory in its queue is bounded by `most` bytes.
+fn part(rows: &[Row], most: usize) -> usize {
+    let mut bytes = 0;
+    let fits = rows.iter().take_while(|row| {
+        bytes += weight(std::iter::once(row.draft.size()));
+        bytes <= most
+    });
+    fits.count().max(1)
 }
 
 /// The constant part: the future that sends the batch, and its request in a queue. A test compares it.
@@ -99,26 +113,26 @@ const KEYED: usize = 10 * 1024;
 /// [`Options::patience`] or until `stop`, and tells `waiting` why it waits.
 pub(super) async fn send(
     to: Destination,
-    Batch { customer, rows }: Batch,
+    Batch { owner, rows }: Batch,
     so_far: Option<UploadedSoFar>,
     options: Options,
     stop: CancellationToken,
     waiting: UnboundedSender<&'static str>,
 ) -> Sent {
-    let so_far = so_far.or_else(|| Some(UploadedSoFar::nothing(customer, to.key.clone()?)));
-    let mut sent = Sent { customer, rows, ends: Vec::new(), unknown: 0, totals: None, failed: None, so_far };
+    let so_far = so_far.or_else(|| Some(UploadedSoFar::nothing(owner.clone(), to.key.clone()?)));
+    let mut sent = Sent { owner, rows, ends: Vec::new(), unknown: 0, last: None, failed: None, so_far };
     let mut give_up = Instant::now() + options.patience;
     let mut pause = Duration::from_millis(250);
     let mut looked_for = false;
     let mut room = Waiting { stop: stop.clone(), waited: Duration::ZERO };
-    let most = to.trades.most_of_an_upload();
+    let most = to.engine.most_of_an_upload();
     loop {
         let rest = &sent.rows[sent.ends.len()..];
-        let part = &rest[..rest.len().min(most)];
+        let part = &rest[..part(rest, most)];
         let appended = match &mut sent.so_far {
             // In a box, because it would be most of the memory of a batch without a key.
             Some(so_far) => Box::pin(to.append_lines(so_far, part, &mut room)).await,
-            None => to.append(customer, part, &mut room).await,
+            None => to.append(&sent.owner, part, &mut room).await,
         };
         let (progress, failed) = match appended {
             Ok(progress) => (progress, None),
@@ -133,7 +147,7 @@ pub(super) async fn send(
         }
         let Some((unknown, cause)) = failed else {
             if !progress.is_replayed() {
-                sent.totals = Some(progress.totals());
+                sent.last = progress.last_seq();
             }
             if sent.ends.len() < sent.rows.len() {
                 continue;
@@ -173,12 +187,12 @@ pub(super) async fn send(
 impl Destination {
     async fn append(
         &self,
-        customer: CustomerId,
+        owner: &OwnerId,
         rows: &[Row],
         room: &mut Waiting,
     ) -> Result<Progress, AppendError> {
-        let trades = rows.iter().map(|row| row.draft.clone().dated(self.began)).collect();
-        self.trades.append_part(customer, trades, room).await
+        let items = rows.iter().map(|row| row.draft.dated(self.began)).collect();
+        self.engine.append_part(owner.clone(), items, room).await
     }
 
     async fn append_lines(
@@ -188,7 +202,7 @@ impl Destination {
         room: &mut Waiting,
     ) -> Result<Progress, AppendError> {
         let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
-        self.trades.append_lines(so_far, lines, self.began, room).await
+        self.engine.append_lines(so_far, lines, self.began, room).await
     }
 }
 
@@ -198,7 +212,7 @@ impl RowEnd {
     }
 }
 
-/// A cause that concerns one customer only.
+/// A cause that concerns one owner only.
 fn refusal(cause: &Cause) -> Option<Refusal> {
     match cause {
         Cause::SecondsExhausted(_) => Some(Refusal::HistoryExhausted),

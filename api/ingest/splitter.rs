@@ -16,12 +16,19 @@ pub struct Line {
     pub size: u64,
     /// Whether it was longer than [`LONGEST_ROW`], so that `bytes` is only its beginning.
     pub cut: bool,
+    /// Whether its line break is CRLF.
+    crlf: bool,
 }
 
 impl Line {
     /// Whether there is nothing in it but white space.
     pub fn is_blank(&self) -> bool {
         !self.cut && self.bytes.trim_ascii().is_empty()
+    }
+
+    /// Its line break: LF or CRLF.
+    pub fn line_break(&self) -> &'static [u8] {
+        if self.crlf { b"\r\n" } else { b"\n" }
     }
 }
 
@@ -60,9 +67,7 @@ impl Splitter {
         self.read += 1;
         let mut line = std::mem::take(&mut self.current);
         line.number = self.read;
-        if line.bytes.last() == Some(&b'\r') {
-            line.bytes.pop();
-        }
+        line.crlf = line.bytes.pop_if(|last| *last == b'\r').is_some();
         if line.number == 1 && line.bytes.starts_with(BYTE_ORDER_MARK) {
             line.bytes.drain(..BYTE_ORDER_MARK.len());
         }

@@ -5,22 +5,34 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::domain::{CustomerId, TradeDraft};
+use crate::domain::OwnerId;
+use crate::item::Draft;
 
 /// The longest row, in bytes, its line breaks included.
 pub const LONGEST_ROW: usize = 64 * 1024;
 
-/// A trade with its customer and its line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An item with its owner and its line.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The line on which it began, from 1.
     pub line: u64,
     /// Its size in the file, in bytes, with line breaks.
     pub size: u64,
-    /// The customer.
-    pub customer: CustomerId,
-    /// The trade. It may lack a date only if the record of a key gives one.
-    pub draft: TradeDraft,
+    /// The owner.
+    pub owner: OwnerId,
+    /// The item. It may lack a date only if the record of a key gives one.
+    pub draft: Draft,
+}
+
+impl Row {
+    /// Memory on the heap, in bytes.
+    pub fn heap(&self) -> usize {
+        let owner = match &self.owner {
+            OwnerId::Integer(_) => 0,
+            OwnerId::Text(id) => 2 * size_of::<usize>() + id.len(),
+        };
+        self.draft.size() + owner
+    }
 }
 
 /// Options of a stream.
@@ -28,18 +40,18 @@ pub struct Row {
 pub struct Options {
     /// Stop at the first bad row. The rows before it are stored.
     pub strict: bool,
-    /// Whether it has many customers: a history that takes no more trades does not end it.
+    /// Whether it has many owners: a history that takes no more items does not end it.
     pub many: bool,
-    /// Maximum number of waiting rows: then reading stops. The more wait, the more rows of a rare customer go in one
+    /// Maximum number of waiting rows: then reading stops. The more wait, the more rows of a rare owner go in one
     /// append. [`Budget`](super::Budget) bounds their bytes.
     pub waiting: usize,
     /// How long the database may fail without storing anything of a batch.
     pub patience: Duration,
-    /// Maximum number of customers that the report tells apart, at about 20 bytes each.
-    pub customers: usize,
+    /// Maximum number of owners that the report tells apart, at about 20 bytes each.
+    pub owners: usize,
 }
 
-/// A row that is no trade.
+/// A row that is no item.
 pub trait Bad {
     /// The line on which it began, from 1.
     fn line(&self) -> u64;

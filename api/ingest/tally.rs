@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::report::{Customers, End, Lines, Report, Unknown};
+use super::report::{End, Lines, Owners, Report, Unknown};
 use super::send::{RowEnd, Sent};
 use super::stream::Row;
-use crate::domain::{CustomerId, Seq};
+use crate::domain::{OwnerId, Seq};
 
 /// A report that is being made.
 #[derive(Debug, Default)]
@@ -20,34 +20,34 @@ pub struct Tally {
     unknown: BTreeSet<u64>,
     /// The line after the last row.
     next_line: u64,
-    customer: Customer,
+    owner: Owner,
 }
 
-/// The customers of all rows.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Customer {
+/// The owners of all rows.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Owner {
     #[default]
     None,
-    One(CustomerId),
+    One(OwnerId),
     Many,
 }
 
 impl Tally {
-    /// A tally that tells at most `customers` customers apart.
-    pub fn counting(customers: usize) -> Self {
-        let report = Report { customers: Customers::up_to(customers), ..Report::default() };
+    /// A tally that tells at most `owners` owners apart.
+    pub fn counting(owners: usize) -> Self {
+        let report = Report { owners: Owners::up_to(owners), ..Report::default() };
         Self { report, next_line: 1, ..Self::default() }
     }
 
-    /// A row that is a trade.
+    /// A row that is an item.
     pub fn came(&mut self, row: &Row) {
         self.report.read += 1;
         self.next_line = row.line + 1;
-        self.customer = match self.customer {
-            Customer::None => Customer::One(row.customer),
-            Customer::One(customer) if customer == row.customer => self.customer,
-            Customer::One(_) | Customer::Many => Customer::Many,
-        };
+        match &self.owner {
+            Owner::None => self.owner = Owner::One(row.owner.clone()),
+            Owner::One(owner) if *owner == row.owner => {}
+            Owner::One(_) | Owner::Many => self.owner = Owner::Many,
+        }
     }
 
     /// A row that is none.
@@ -66,10 +66,10 @@ impl Tally {
                 RowEnd::Refused(_) => self.refused(row),
             }
         }
-        if let Some(totals) = sent.totals {
-            self.report.last = Some((sent.customer, totals));
+        if let Some(last) = sent.last {
+            self.report.last = Some((sent.owner.clone(), last));
         }
-        self.unknown(sent.customer, rest[..sent.unknown].iter().map(|row| row.line));
+        self.unknown(&sent.owner, rest[..sent.unknown].iter().map(|row| row.line));
         self.left(rest.iter().map(|row| row.line));
     }
 
@@ -78,23 +78,23 @@ impl Tally {
         self.report.bytes += row.size;
         self.report.stored += 1;
         self.report.ranges.push(seq);
-        self.report.customers.add(row.customer);
+        self.report.owners.add(&row.owner);
         self.last_stored = self.last_stored.max(row.line);
     }
 
-    /// A row that is a trade is not stored, for a reason of its own.
+    /// A row that is an item is not stored, for a reason of its own.
     pub fn refused(&mut self, row: &Row) {
         self.report.bytes += row.size;
         self.report.read -= 1;
         self.report.refused += 1;
     }
 
-    /// Rows of a customer have an unknown outcome, by their lines.
-    pub fn unknown(&mut self, customer: CustomerId, lines: impl Iterator<Item = u64>) {
+    /// Rows of an owner have an unknown outcome, by their lines.
+    pub fn unknown(&mut self, owner: &OwnerId, lines: impl Iterator<Item = u64>) {
         let lines: Vec<_> = lines.collect();
         if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
             let (rows, ends) = (lines.len() as u64, (*first, *last));
-            self.report.unknown.push(Unknown { customer, rows, lines: ends });
+            self.report.unknown.push(Unknown { owner: owner.clone(), rows, lines: ends });
         }
         self.unknown.extend(&lines);
         self.left(lines.into_iter());
@@ -118,7 +118,7 @@ impl Tally {
         // After the last line that is or may be stored, nothing is stored, whether it was read or not.
         let last = self.last_stored.max(self.unknown.last().copied().unwrap_or(0));
         let behind = self.left.split_off(&(last + 1)).first().copied().unwrap_or(next.max(last + 1));
-        let all = self.customer != Customer::Many;
+        let all = self.owner != Owner::Many;
         self.report.left_lines = lines(self.left.difference(&self.unknown).copied(), all);
         self.report.left_lines.push(Lines { first: behind, last: None });
         self.report.unknown_lines = lines(self.unknown.iter().copied(), all);
@@ -126,7 +126,7 @@ impl Tally {
     }
 }
 
-/// Lines in order, as ranges; as one range if `all`, because lines between them are no trades.
+/// Lines in order, as ranges; as one range if `all`, because lines between them are no items.
 fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
     let mut ranges: Vec<Lines> = Vec::new();
     for line in lines {
@@ -141,28 +141,26 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::TradeDraft;
+    use crate::domain::Instant;
+    use crate::item::Item;
     use crate::store::history::Cause;
 
-    fn row(line: u64, customer: u64) -> Row {
-        Row { line, size: 10, customer: CustomerId::new(customer).unwrap(), draft: TradeDraft::example(1) }
+    fn row(line: u64, owner: u64) -> Row {
+        Row {
+            line,
+            size: 10,
+            owner: OwnerId::Integer(owner),
+            draft: Item::new(Default::default(), Instant::MIN).into(),
+        }
     }
 
-    /// A batch of one customer, of which the first are stored and the next are unknown.
-    fn sent(customer: u64, lines: &[u64], stored: usize, unknown: usize) -> Sent {
-        let rows: Vec<_> = lines.iter().map(|&line| row(line, customer)).collect();
+    /// A batch of one owner, of which the first are stored and the next are unknown.
+    fn sent(owner: u64, lines: &[u64], stored: usize, unknown: usize) -> Sent {
+        let rows: Vec<_> = lines.iter().map(|&line| row(line, owner)).collect();
         let failed = (stored < rows.len()).then_some(Cause::Contended);
         let seq = |index: usize| RowEnd::Stored(Seq::new(index as u64 + 1).unwrap());
         let ends = (0..stored).map(seq).collect();
-        Sent {
-            customer: CustomerId::new(customer).unwrap(),
-            rows,
-            ends,
-            unknown,
-            totals: None,
-            failed,
-            so_far: None,
-        }
+        Sent { owner: OwnerId::Integer(owner), rows, ends, unknown, last: None, failed, so_far: None }
     }
 
     fn closed(sent: &[Sent], end: Option<End>) -> Report {
@@ -178,7 +176,7 @@ mod tests {
     #[test]
     fn a_line_to_go_on_from_divides_stored_from_left() {
         let failed = || Some(End::Database(Cause::Contended));
-        // One customer: the first row that is not stored.
+        // One owner: the first row that is not stored.
         let report = closed(&[sent(1, &[2, 3, 4, 5], 2, 0)], failed());
         assert_eq!((report.stored, report.left(), report.bytes, report.resume), (2, 2, 20, Some(4)));
         // Two, by luck.
@@ -202,7 +200,7 @@ mod tests {
             let pairs = |lines: &[Lines]| lines.iter().map(|l| (l.first, l.last)).collect::<Vec<_>>();
             (pairs(&report.unknown_lines), pairs(&report.left_lines))
         };
-        // One customer: lines between are no trades.
+        // One owner: lines between are no items.
         assert_eq!(told(&[sent(1, &[2, 3, 5, 7, 9], 1, 3)]), (vec![(3, Some(7))], vec![(9, None)]));
         assert_eq!(told(&[sent(1, &[2, 3, 5], 3, 0)]), (vec![], vec![(6, None)]));
         assert_eq!(told(&[sent(1, &[2, 3, 5], 2, 1)]), (vec![(5, Some(5))], vec![(6, None)]));

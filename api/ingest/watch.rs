@@ -10,9 +10,9 @@ use super::stream::Row;
 /// What happens in a stream.
 #[derive(Debug)]
 pub enum Event<'a, B> {
-    /// A row is a trade; its outcome follows.
+    /// A row is an item; its outcome follows.
     Came(&'a Row),
-    /// A row is no trade.
+    /// A row is no item.
     Bad(B),
     /// The outcomes of a batch.
     Sent(&'a Sent),

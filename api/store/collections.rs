@@ -1,8 +1,8 @@
 //! Checks that the collections are those that this version relies on.
 //!
-//! A `trades` collection that is not clustered is refused first: pagebucket did not create it. After migrations
-//! every guard must exist too. If a collection is dropped, the next append creates it again without guards, and
-//! the error would stay hidden until two writers collide.
+//! A collection that has the name of a history and is not one of ours is refused first. After migrations every guard must
+//! exist too. If a collection is dropped, the next append creates it again without guards, and the error would stay hidden
+//! until two writers collide.
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
@@ -11,54 +11,54 @@ use mongodb::error::Error as DriverError;
 
 use super::connection::{ConnectError, describe};
 use super::error::code;
-use super::{history, indexes, page_views};
+use super::migrations::histories;
+use super::{indexes, page_views};
+use crate::definition::Definitions;
 
 /// `listIndexes` of a collection that does not exist.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// A collection and the unique index that is one of its guards.
-struct Guarded {
-    collection: &'static str,
-    /// The fields of the unique index, all ascending.
-    unique: [&'static str; 2],
-    /// The index in words, for messages.
-    words: &'static str,
-}
-
-const GUARDED: [Guarded; 2] = [
-    Guarded {
-        collection: history::COLLECTION,
-        unique: ["customerId", "page"],
-        words: "unique index on customerId and page",
-    },
-    Guarded {
-        collection: page_views::COLLECTION,
-        unique: ["page", "timestamp"],
-        words: "unique index on page and timestamp",
-    },
-];
-
-/// Refuses a `trades` collection that pagebucket did not create. A missing one is accepted.
-pub(super) async fn refuse_foreign(database: &Database) -> Result<(), ConnectError> {
-    match options(database, history::COLLECTION).await? {
-        Some(options) if !options.contains_key("clusteredIndex") => Err(ConnectError::NotClustered),
-        _ => Ok(()),
+/// Refuses collections that have the name of a history and that pagebucket did not create. Missing ones are accepted.
+pub(super) async fn refuse_foreign(
+    database: &Database,
+    definitions: &Definitions,
+) -> Result<(), ConnectError> {
+    let known =
+        histories::all(database).await.map_err(|error| ConnectError::Unexpected(error.to_string()))?;
+    for definition in definitions.iter().filter(|definition| !known.contains_key(&*definition.name)) {
+        let Some(options) = options(database, &definition.name).await? else { continue };
+        // Earlier versions had only trades, and remembered no definition.
+        if !(definition.is_trades() && options.contains_key("clusteredIndex")) {
+            return Err(ConnectError::Foreign(definition.name.to_string()));
+        }
     }
+    Ok(())
 }
 
-/// Refuses a collection that is missing or lacks a guard that a migration created.
-pub(super) async fn check_guards(database: &Database) -> Result<(), ConnectError> {
-    refuse_foreign(database).await?;
-    for guarded in &GUARDED {
-        let collection = guarded.collection;
-        let unguarded = |guard| Err(ConnectError::Unguarded { collection, guard });
-        let options = options(database, collection).await?.ok_or(ConnectError::Missing(collection))?;
-        if !has_validator(&options) {
-            return unguarded("validator");
+/// Refuses a collection that is missing or lacks a guard.
+pub(super) async fn check_guards(database: &Database, definitions: &Definitions) -> Result<(), ConnectError> {
+    for definition in definitions.iter() {
+        if options(database, &definition.name)
+            .await?
+            .is_some_and(|options| !options.contains_key("clusteredIndex"))
+        {
+            return Err(ConnectError::Foreign(definition.name.to_string()));
         }
-        if !indexes_of(database, collection).await?.iter().any(|index| is_unique(index, &guarded.unique)) {
-            return unguarded(guarded.words);
-        }
+        check(database, &definition.name, [&definition.owner.field, "page"]).await?;
+    }
+    check(database, page_views::COLLECTION, ["page", "timestamp"]).await
+}
+
+/// Refuses a collection that is missing, or has no validator or no unique index on these fields.
+async fn check(database: &Database, collection: &str, unique: [&str; 2]) -> Result<(), ConnectError> {
+    let unguarded = |guard| Err(ConnectError::Unguarded { collection: collection.to_owned(), guard });
+    let options = options(database, collection).await?;
+    let options = options.ok_or_else(|| ConnectError::Missing(collection.to_owned()))?;
+    if !has_validator(&options) {
+        return unguarded("validator".to_owned());
+    }
+    if !indexes_of(database, collection).await?.iter().any(|index| is_unique(index, &unique)) {
+        return unguarded(format!("unique index on {}", unique.join(" and ")));
     }
     Ok(())
 }
@@ -72,9 +72,9 @@ async fn options(database: &Database, collection: &str) -> Result<Option<Documen
     Ok(found.map(|collection| collection.get_document("options").cloned().unwrap_or_default()))
 }
 
-async fn indexes_of(database: &Database, collection: &'static str) -> Result<Vec<Document>, ConnectError> {
+async fn indexes_of(database: &Database, collection: &str) -> Result<Vec<Document>, ConnectError> {
     indexes::list(database, collection).await.map_err(|error| match code(&error) {
-        Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection),
+        Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection.to_owned()),
         _ => unexpected(&error),
     })
 }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn only_an_index_of_all_is_the_guard() {
-        let is_unique_page = |index: &Document| is_unique(index, &GUARDED[0].unique);
+        let is_unique_page = |index: &Document| is_unique(index, &["customerId", "page"]);
         let key = || doc! { "customerId": 1, "page": 1.0 };
         assert!(is_unique_page(&doc! { "key": key(), "unique": true }));
         for index in [

@@ -3,7 +3,7 @@
 //! A *committer* ([`committer`]) takes the requests that queued during its last commit, merges them by key, and
 //! sends a few commands of many statements. There is no timer and no added latency when idle; under load one
 //! journal flush serves many requests. A [`BatchPolicy`] decides what a key is, how requests merge and what is
-//! remembered between commits. Trades are kept in order by customer ([`super::history`]); page views are summed
+//! remembered between commits. Items are kept in order by owner ([`super::history`]); page views are summed
 //! by page and minute ([`super::page_views`]).
 //!
 //! Commands are numbered ([`session`]), so a command whose answer is lost is replayed and applied at most once.

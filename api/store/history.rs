@@ -1,16 +1,20 @@
-//! Histories of trades in buckets of ten. A page is a bucket.
+//! Histories of the items of one definition, in buckets. A page is a bucket.
+//!
+//! An item is a BSON document and a date ([`crate::item::Item`]); nothing here looks inside. An [`Engine`] has
+//! one [`Definition`](crate::definition::Definition), which names the collection, the field of the owner and
+//! the size of a page.
 //!
 //! # Identity
 //!
-//! A bucket's `_id` is `customerId_second`, with the second in ten digits, zero-padded ([`BucketId`]). The
+//! A bucket's `_id` is `owner_second`, with the second in ten digits, zero-padded ([`BucketId`]). The
 //! order of `_id` is the order of pages (invariant 3). The permanent name of a page is its number `page`; that
-//! of a trade is its sequence number, `(page - 1) * 10 + place` (invariant 5). Totals are read from the last
+//! of an item is its sequence number, `(page - 1) * pageSize + place` (invariant 5). Totals are read from the last
 //! bucket, the *tail*; nothing is ever counted.
 //!
 //! # Capacity
 //!
-//! A bucket holds at most ten trades, and every bucket except the tail holds exactly ten (invariant 2). A full
-//! bucket never changes (invariant 4).
+//! A bucket holds at most `pageSize` items, and every bucket except the tail holds exactly as many
+//! (invariant 2). A full bucket never changes (invariant 4).
 //!
 //! # Atomicity
 //!
@@ -19,34 +23,35 @@
 //!
 //! - the clustered `_id`: a statement that expects an old count finds no bucket, tries to insert an `_id` that
 //!   exists, and is refused (E11000);
-//! - the unique index on `{customerId, page}`: of two writers that open one page under different seconds, one
+//! - the unique index on owner and page: of two writers that open one page under different seconds, one
 //!   is refused (E11000);
-//! - the validator: a statement that expects trades in a bucket that does not exist would insert a bucket whose
+//! - the validator: a statement that expects items in a bucket that does not exist would insert a bucket whose
 //!   `count` is not the size of its `history`, and is refused (121).
 //!
 //! # Ordering
 //!
 //! Opening page P + 1 compares nothing about page P, so P must be known to be *permanently* full. A tail is
 //! therefore known only from an append acknowledged at majority ([`catalog`]), or from a read at majority
-//! ([`tails`], [`majority`](super::majority)). The statements of one customer go in one ordered command, so no
-//! page is opened after a failed one. Within one process a customer has at most one commit under way; between
+//! ([`tails`], [`majority`](super::majority)). The statements of one owner go in one ordered command, so no
+//! page is opened after a failed one. Within one process an owner has at most one commit under way; between
 //! processes the guards decide.
 //!
 //! # Group commit
 //!
-//! Appends queue at a few committers, by customer ([`group_commit`](super::group_commit), [`policy`]). The
+//! Appends queue at a few committers, by owner ([`group_commit`](super::group_commit), [`policy`]). The
 //! appends that queued during the last commit are merged ([`batch`]) and sent as one or a few commands
 //! ([`commit`]). A keyed request that must first search a long history leaves its commit ([`catch_up`]). The
-//! queue is bounded, in total and for each customer; uploads may use a part of it ([`upload_quota`]).
+//! queue is bounded in bytes, in total and for each owner; uploads may use a part of it ([`append_queue`]).
 //!
 //! # Reading
 //!
-//! Every page is one seek ([`find`]), whatever the length of the history. The pages before a tail never change,
-//! so pages read later still belong to the moment at which the tail was read ([`reads`]). A read shows at least
-//! what an earlier read showed and what was acknowledged before, whichever server is primary
-//! ([`majority`](super::majority)). The state up to a trade that was read before can be read without reading
-//! the tail again ([`high_water`]). Simultaneous readers of one history share commands ([`coalesce`]). Spans of
-//! time have their own index ([`date_scan`]).
+//! Every page is one seek ([`find`]), whatever the length of the history. A command asks for no more buckets
+//! than fit into one reply ([`source`]). The pages before a tail never change, so pages read later still
+//! belong to the moment at which the tail was read ([`reads`]). A read shows at least what an earlier read
+//! showed and what was acknowledged before, whichever server is primary ([`majority`](super::majority)). The
+//! state up to an item that was read before can be read without reading the tail again ([`high_water`]).
+//! Simultaneous readers of one history share commands ([`coalesce`]). Spans of time have their own index
+//! ([`date_scan`]).
 //!
 //! # Retry
 //!
@@ -59,6 +64,7 @@
 mod append;
 mod append_lines;
 mod append_once;
+mod append_queue;
 mod batch;
 mod bucket_id;
 mod catalog;
@@ -66,9 +72,7 @@ mod catch_up;
 mod coalesce;
 mod commit;
 mod connection;
-mod customers;
 mod date_scan;
-mod decimal;
 mod dedup;
 mod document;
 mod engine;
@@ -77,25 +81,28 @@ mod find;
 mod high_water;
 mod messages;
 mod outcome;
+mod owners;
 mod policy;
 mod reads;
 mod request;
 mod secondaries;
+mod source;
 mod statement;
 mod tail;
 mod tails;
-mod upload_quota;
 
 pub use append_lines::UploadedSoFar;
+pub(super) use append_queue::AppendQueue;
+pub use append_queue::Waiting;
 pub use bucket_id::BucketId;
-pub use customers::Customers;
 pub use dedup::LineRefusal;
 pub(super) use dedup::keep_for as keep_keys_for;
-pub use document::{Bucket, COLLECTION};
-pub use engine::Trades;
-pub use export::Export;
+pub use document::{Bucket, Stored};
+pub use engine::Engine;
+pub use export::{Batch, Export};
 pub use find::MOST_SKIPPED;
 pub use outcome::{AppendError, Cause, Progress};
+pub use owners::Owners;
 pub use reads::{FullPages, History};
+pub use request::weight;
 pub use statement::{SecondsExhausted, next_second};
-pub use upload_quota::Waiting;

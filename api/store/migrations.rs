@@ -6,6 +6,7 @@
 
 mod error;
 mod files;
+pub(super) mod histories;
 mod lock;
 
 use std::collections::BTreeMap;
@@ -17,10 +18,15 @@ use mongodb::options::{ReadConcern, WriteConcern};
 
 use super::error::code;
 use super::{Error, indexes};
+use crate::definition::Definitions;
 pub use error::MigrationError;
 pub use files::Migration;
 pub(super) use files::embedded;
 pub(super) use lock::COLLECTION;
+
+/// The migrations that made the collection of trades and its indexes before a database remembered definitions. They are
+/// recorded and not run: [`histories`] makes the same for every history.
+const OF_TRADES: [&str; 2] = ["0001_trades", "0004_dates"];
 
 /// `create` of a collection that an earlier attempt has created.
 const NAMESPACE_EXISTS: i32 = 48;
@@ -28,34 +34,46 @@ const NAMESPACE_EXISTS: i32 = 48;
 /// `createIndexes` of an index that exists with other options.
 const INDEX_OPTIONS_CONFLICT: i32 = 85;
 
-/// Applies the pending ones of these migrations and returns their names.
+/// Applies the pending ones of these migrations, creates the histories that are new, and returns the names of both.
 ///
 /// # Errors
 /// The files do not fit the migrations of the database, or a command was refused.
 pub(super) async fn apply(
     database: &Database,
     files: Vec<Migration>,
-) -> Result<Vec<&'static str>, MigrationError> {
-    if pending(database, files.clone()).await?.is_empty() {
+    definitions: &Definitions,
+) -> Result<Vec<String>, MigrationError> {
+    if pending(database, files.clone()).await?.is_empty()
+        && histories::pending(database, definitions).await?.is_empty()
+    {
+        histories::note(database, definitions).await?;
         return Ok(Vec::new());
     }
     let lock = lock::Lock::take(database).await?;
-    let applied = apply_all(database, files).await;
+    let applied = apply_all(database, files, definitions).await;
     lock.release().await;
+    histories::note(database, definitions).await?;
     applied
 }
 
-async fn apply_all(database: &Database, files: Vec<Migration>) -> Result<Vec<&'static str>, MigrationError> {
+async fn apply_all(
+    database: &Database,
+    files: Vec<Migration>,
+    definitions: &Definitions,
+) -> Result<Vec<String>, MigrationError> {
     let mut applied = Vec::new();
     // Planned again: the previous holder of the lock may have applied some.
     for migration in pending(database, files).await? {
-        for command in &migration.commands {
+        let commands = if OF_TRADES.contains(&migration.name) { &[][..] } else { &migration.commands };
+        for command in commands {
             run(database, &migration, command).await?;
         }
         record(database, &migration).await?;
         tracing::info!(migration = migration.name, why = migration.why, "applied a migration");
-        applied.push(migration.name);
+        applied.push(migration.name.to_owned());
     }
+    let histories = histories::create(database, definitions, !applied.is_empty()).await?;
+    applied.extend(histories.iter().map(|name| histories::pending_name(name)));
     Ok(applied)
 }
 

@@ -25,7 +25,7 @@
 //! # Counting once
 //!
 //! `$inc` compares nothing: sent twice, it counts twice, and that cannot be detected later. So it is sent by
-//! the same group commit as trades ([`super::group_commit`]). The queued views of one page and minute become
+//! the same group commit as items of histories ([`super::group_commit`]). The queued views of one page and minute become
 //! one statement ([`policy`]). A command whose answer is lost is replayed under its number, which the server
 //! applies at most once. The outcome of a view ([`count`]) is
 //!
@@ -33,7 +33,7 @@
 //! - *not counted*: refused or never sent;
 //! - *unknown*: no final answer came before the deadline. A command that was given up may still count once.
 //!
-//! A stored trade can carry a hash of its idempotency key. A counted view leaves no trace by which a repeat
+//! A stored item can carry a hash of its idempotency key. A counted view leaves no trace by which a repeat
 //! could be recognised, so there are no idempotency keys for views (`docs/page-views.md`).
 //!
 //! # Preallocation

@@ -9,6 +9,7 @@ use std::process::Stdio;
 
 use mongodb::bson::doc;
 use mongodb::{Client, Database};
+use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::store::Capacity;
 use pagebucket::store::{Connection, Store};
@@ -69,7 +70,13 @@ impl Mongod {
 
     /// Our store on a database, its collections made.
     pub async fn store(&self, database: &str) -> Result<Store> {
-        let store = Store::connect(self.connection(database), Capacity::default(), Clock::system()).await?;
+        let store = Store::connect(
+            self.connection(database),
+            Definitions::built_in(),
+            Capacity::default(),
+            Clock::system(),
+        )
+        .await?;
         store.migrate().await?;
         Ok(store)
     }

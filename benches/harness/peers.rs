@@ -4,6 +4,8 @@ mod append;
 mod list;
 mod minimal;
 
+use std::sync::LazyLock;
+
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -11,7 +13,9 @@ use axum::{Json, Router};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, Regex, doc};
 use mongodb::{Collection, Database};
-use pagebucket::domain::{self, CustomerId};
+use pagebucket::definition::Definition;
+use pagebucket::domain::{Instant, OwnerId};
+use pagebucket::item::Item;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
@@ -76,7 +80,7 @@ fn as_hex<S: Serializer>(id: &Option<ObjectId>, serializer: S) -> Result<S::Ok, 
 }
 
 fn as_text<S: Serializer>(date: &DateTime, serializer: S) -> Result<S::Ok, S::Error> {
-    let date = domain::Instant::from_millis(date.timestamp_millis());
+    let date = Instant::from_millis(date.timestamp_millis());
     date.map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
 
@@ -98,21 +102,27 @@ fn refused(error: mongodb::error::Error) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "title": "Refused" }))).into_response()
 }
 
+/// What a trade is: the peers check the same.
+pub static TRADES: LazyLock<Definition> = LazyLock::new(Definition::trades);
+
+/// The customer with this id, if it is one.
+fn customer_of(id: &str) -> Option<u64> {
+    match TRADES.owner.kind.parse(id) {
+        Ok(OwnerId::Integer(id)) => Some(id),
+        _ => None,
+    }
+}
+
 /// A trade as a document of its own.
-pub fn flat_document(customer: CustomerId, trade: &domain::Trade) -> Document {
-    let mut document = doc! { "customerId": customer.get() as i64 };
-    document.extend(trade_document(trade));
-    document
+pub fn flat_document(customer: u64, trade: &Item) -> mongodb::error::Result<Document> {
+    let mut document = doc! { "customerId": customer as i64 };
+    document.extend(trade_document(trade)?);
+    Ok(document)
 }
 
 /// A trade as all contenders keep it.
-fn trade_document(trade: &domain::Trade) -> Document {
-    doc! {
-        "type": trade.side.name(),
-        "ticker": trade.ticker.as_str(),
-        "qty": trade.qty.get() as i64,
-        "date": DateTime::from_millis(trade.date.millis()),
-    }
+fn trade_document(trade: &Item) -> mongodb::error::Result<Document> {
+    Ok(Document::try_from(trade.document())?)
 }
 
 /// The manual's `/^123_/`.

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use pagebucket::domain::{CustomerId, Instant};
-use pagebucket::import::{Columns, Format, Rows};
+use pagebucket::definition::Definition;
+use pagebucket::domain::{Instant, OwnerId};
+use pagebucket::import::{Format, Rows};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -56,9 +58,9 @@ impl Trades {
 
     /// Opens it as the program does.
     pub fn rows(&self) -> Result<Rows> {
-        let customer = self.customer.map(CustomerId::new).transpose()?;
+        let customer = self.customer.map(OwnerId::Integer);
         let file = Box::new(File::open(&self.path)?);
-        Ok(Rows::open(file, Format::Ndjson, &Columns::default(), customer, 1)?)
+        Ok(Rows::open(file, Format::Ndjson, &Arc::new(Definition::trades()), &[], customer, 1)?)
     }
 }
 

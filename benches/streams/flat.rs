@@ -12,7 +12,7 @@ use axum::routing::get;
 use futures_util::{StreamExt, TryStreamExt};
 use mongodb::bson::{Document, doc};
 use mongodb::{Collection, Database};
-use pagebucket::domain::Clock;
+use pagebucket::domain::{Clock, OwnerId};
 use pagebucket::import;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
@@ -49,7 +49,8 @@ pub async fn insert(database: &Database, trades: &Trades, workers: usize) -> Res
     while let Some(chunk) = rows.recv().await {
         for row in chunk? {
             let row = row?;
-            batch.push(flat_document(row.customer, &row.draft.dated(now)));
+            let OwnerId::Integer(customer) = row.owner else { continue };
+            batch.push(flat_document(customer, &row.draft.dated(now))?);
             if batch.len() == BATCH {
                 batches.send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH))).await?;
             }

@@ -6,31 +6,32 @@ use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{Client, Service, history, shared, tests, trade_at};
+use crate::harness::{ALL, Client, History, Service, TOTAL, shared, tests, tests_over};
 
-tests!["appends":
-    sixty_four_writers_to_one_customer,
+tests_over![ALL, "appends":
+    sixty_four_writers_to_one_owner,
     sixty_four_writers_through_two_instances,
-    the_manuals_statement_loses_trades,
     arrays_keep_their_order_among_racing_writers,
     bucket_order_is_page_order,
-    customers_do_not_see_each_other,
+    owners_do_not_see_each_other,
 ];
+
+tests!["appends": the_manuals_statement_loses_trades];
 
 const WRITERS: u64 = 64;
 const EACH: u64 = 20;
 
 /// Same second, back-dated, future-dated, in turns.
-fn mixed(number: u64) -> Value {
+fn mixed(history: &History, number: u64) -> Value {
     match number % 4 {
-        0 => trade_at(number, "2026-01-01T00:00:00Z"),
-        1 => trade_at(number, "1969-12-31T23:59:59.999Z"),
-        2 => trade_at(number, "9999-12-31T23:59:59.999Z"),
-        _ => json!({ "type": "buy", "ticker": "MDB", "qty": number }),
+        0 => history.item_at(number, "2026-01-01T00:00:00Z"),
+        1 => history.item_at(number, "1969-12-31T23:59:59.999Z"),
+        2 => history.item_at(number, "9999-12-31T23:59:59.999Z"),
+        _ => history.item(number),
     }
 }
 
-/// Appends 1,280 trades, told apart by their quantity, through these clients; returns each one's `seq`.
+/// Appends 1,280 items, told apart by their numbers, through these clients; returns each one's `seq`.
 async fn race(clients: &[Client]) -> Vec<(u64, u64)> {
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
@@ -39,7 +40,7 @@ async fn race(clients: &[Client]) -> Vec<(u64, u64)> {
             let mut acknowledged = Vec::new();
             for turn in 0..EACH {
                 let number = writer * EACH + turn + 1;
-                let body = client.append(7, &mixed(number)).await.expect(201);
+                let body = client.append(7, &mixed(client.history, number)).await.expect(201);
                 acknowledged.push((number, body["ranges"][0]["firstSeq"].as_u64().unwrap()));
             }
             acknowledged
@@ -51,23 +52,25 @@ async fn race(clients: &[Client]) -> Vec<(u64, u64)> {
 async fn check(service: &Service, acknowledged: &[(u64, u64)]) {
     let seqs: HashSet<_> = acknowledged.iter().map(|(_, seq)| *seq).collect();
     assert_eq!(seqs, (1..=WRITERS * EACH).collect(), "each seq acknowledged once");
-    let history = history(&service.database, 7).await;
-    history.holds_exactly(1..=(WRITERS * EACH) as i64);
+    let stored = service.stored(7).await;
+    stored.holds_exactly(1..=(WRITERS * EACH) as i64);
     for (number, seq) in acknowledged {
-        assert_eq!(history.quantities[*seq as usize - 1], *number as i64, "invariant 5: seq {seq}");
+        assert_eq!(stored.numbers[*seq as usize - 1], *number as i64, "invariant 5: seq {seq}");
     }
-    let body = service.client.get("/v1/customers/7").await.expect(200);
-    assert_eq!((&body["totalTrades"], &body["totalPages"]), (&json!(1280), &json!(128)));
+    let owner = service.client.get(&service.history.owner_path(7)).await.expect(200);
+    let totals = service.history.totals(&owner);
+    let pages = service.history.page_of(1280);
+    assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(1280), &json!(pages)));
 }
 
-async fn sixty_four_writers_to_one_customer() {
-    let service = Service::start().await;
+async fn sixty_four_writers_to_one_owner(history: &'static History) {
+    let service = Service::of(history).await;
     let acknowledged = race(std::slice::from_ref(&service.client)).await;
     check(&service, &acknowledged).await;
 }
 
-async fn sixty_four_writers_through_two_instances() {
-    let first = Service::start().await;
+async fn sixty_four_writers_through_two_instances(history: &'static History) {
+    let first = Service::of(history).await;
     let second = first.sibling(shared().await).await;
     let acknowledged = race(&[first.client.clone(), second.client.clone()]).await;
     check(&first, &acknowledged).await;
@@ -102,36 +105,36 @@ async fn the_manuals_statement_loses_trades() {
     assert!(lost > 1000, "the control shows what the pattern loses: {lost}");
 }
 
-async fn arrays_keep_their_order_among_racing_writers() {
-    let service = Service::start().await;
+async fn arrays_keep_their_order_among_racing_writers(history: &'static History) {
+    // Over three pages and more.
+    let each = history.pages(3.7);
+    let service = Service::of(history).await;
     let second = service.sibling(shared().await).await;
     let mut writers = JoinSet::new();
     for writer in 0..16_u64 {
         let client = [&service, &second][writer as usize % 2].client.clone();
         writers.spawn(async move {
-            let first = writer * 100 + 1;
-            let trades: Vec<Value> =
-                (first..first + 37).map(|n| json!({ "type": "buy", "ticker": "A", "qty": n })).collect();
-            let body = client.append(9, &json!(trades)).await.expect(201);
+            let first = writer * 1_000 + 1;
+            let body = client.append(9, &history.items(first..=first + each - 1)).await.expect(201);
             let ranges = body["ranges"].as_array().unwrap().clone();
             let seqs = ranges
                 .iter()
                 .flat_map(|range| range["firstSeq"].as_u64().unwrap()..=range["lastSeq"].as_u64().unwrap());
-            (first..first + 37).zip(seqs.collect::<Vec<_>>()).collect::<Vec<_>>()
+            (first..first + each).zip(seqs.collect::<Vec<_>>()).collect::<Vec<_>>()
         });
     }
     let acknowledged: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
-    assert_eq!(acknowledged.len(), 16 * 37);
-    let history = history(&service.database, 9).await;
-    assert_eq!(history.quantities.len(), 16 * 37);
+    assert_eq!(acknowledged.len() as u64, 16 * each);
+    let stored = service.stored(9).await;
+    assert_eq!(stored.numbers.len() as u64, 16 * each);
     for (number, seq) in acknowledged {
-        assert_eq!(history.quantities[seq as usize - 1], number as i64);
+        assert_eq!(stored.numbers[seq as usize - 1], number as i64);
     }
 }
 
-/// Across 9 and 10 digits, negative seconds, and 50 trades in one second.
-async fn bucket_order_is_page_order() {
-    let service = Service::start().await;
+/// Across 9 and 10 digits, negative seconds, and five pages in one second.
+async fn bucket_order_is_page_order(history: &'static History) {
+    let service = Service::of(history).await;
     let dates = [
         "1900-01-01T00:00:00Z",
         "1969-12-31T23:59:59Z",
@@ -142,52 +145,51 @@ async fn bucket_order_is_page_order() {
     ];
     let mut number = 0;
     for date in dates {
-        let page: Vec<Value> = (0..10)
-            .map(|_| {
-                number += 1;
-                trade_at(number, date)
-            })
-            .collect();
-        service.client.append(5, &json!(page)).await.expect(201);
+        let first = number + 1;
+        number += history.page_size;
+        let page: Value = (first..=number).map(|number| history.item_at(number, date)).collect();
+        service.client.append(5, &page).await.expect(201);
     }
-    for _ in 0..50 {
+    for _ in 0..history.pages(5.0) {
         number += 1;
-        service.client.append(5, &trade_at(number, "2001-09-09T01:46:41Z")).await.expect(201);
+        service.client.append(5, &history.item_at(number, "2001-09-09T01:46:41Z")).await.expect(201);
     }
-    let history = history(&service.database, 5).await;
-    assert_eq!(history.quantities, (1..=110).collect::<Vec<_>>());
-    let seconds: Vec<_> = history.ids.iter().map(|id| &id[2..]).collect();
+    let stored = service.stored(5).await;
+    assert_eq!(stored.numbers, (1..=number as i64).collect::<Vec<_>>());
+    let seconds: Vec<_> = stored.ids.iter().filter_map(|id| id.rsplit('_').next()).collect();
     assert_eq!(
         seconds[..6],
         ["0000000000", "0000000001", "0000000002", "0999999999", "1000000000", "1000000001"]
     );
     assert_eq!(seconds[10], "1000000006");
     for page in 1..=11 {
-        let body = service.client.get(&format!("/v1/customers/5/trades?page={page}")).await.expect(200);
-        assert_eq!(body["items"][0]["qty"], (page - 1) * 10 + 1);
+        let body = service.client.get(&history.at(5, &format!("?page={page}"))).await.expect(200);
+        assert_eq!(history.number(&body["items"][0]), (page - 1) * history.page_size + 1);
     }
 }
 
-async fn customers_do_not_see_each_other() {
-    let service = Service::start().await;
-    for customer in [1, 11, 12, 123] {
-        let trades: Vec<Value> =
-            (0..15).map(|_| json!({ "type": "buy", "ticker": "A", "qty": customer })).collect();
-        service.client.append(customer, &json!(trades)).await.expect(201);
+/// Owners whose ids begin alike, or differ in case.
+async fn owners_do_not_see_each_other(history: &'static History) {
+    const OWNERS: [u64; 5] = [1, 2, 11, 12, 123];
+    let service = Service::of(history).await;
+    let count = history.pages(1.5);
+    for owner in OWNERS {
+        let items: Value = (0..count).map(|_| history.item(owner)).collect();
+        service.client.append(owner, &items).await.expect(201);
     }
-    // By another hand: ids that begin with "1_", of which no customer of ours is the owner.
-    let foreign = doc! { "_id": "1_2_1698349623", "customerId": "1_2", "count": 1 };
-    let trades = service.database.collection::<Document>("trades");
-    trades.insert_one(foreign).bypass_document_validation(true).await.unwrap();
-    for customer in [1, 11, 12, 123] {
-        let body = service.client.get(&format!("/v1/customers/{customer}")).await.expect(200);
-        assert_eq!(body["totalTrades"], 15);
+    // By another hand: ids that begin as those of owner 1, of which no owner of ours is.
+    let foreign = format!("{}_2", history.id(1));
+    let foreign = doc! { "_id": format!("{foreign}_1698349623"), history.owner_field: foreign, "count": 1 };
+    let buckets = service.database.collection::<Document>(history.name);
+    buckets.insert_one(foreign).bypass_document_validation(true).await.unwrap();
+    for owner in OWNERS {
+        assert_eq!(service.client.total(owner).await, count);
         for page in [1, 2] {
-            let body =
-                service.client.get(&format!("/v1/customers/{customer}/trades?page={page}")).await.expect(200);
-            assert!(body["items"].as_array().unwrap().iter().all(|item| item["qty"] == customer), "{body}");
+            let body = service.client.get(&history.at(owner, &format!("?page={page}"))).await.expect(200);
+            let items = body["items"].as_array().unwrap();
+            assert!(items.iter().all(|item| history.number(item) == owner), "{body}");
         }
     }
-    let page = |order: &'static str| service.client.get(order);
-    assert_eq!(page("/v1/customers/1/trades?order=desc").await.expect(200)["page"], 2);
+    let newest = service.client.get(&history.at(1, "?order=desc")).await.expect(200);
+    assert_eq!(newest["page"], 2);
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 
-use crate::harness::{Service, skip, tests};
+use crate::harness::{Service, Setup, shared, skip, tests};
 
 tests!["browser":
     swagger_ui_shows_every_operation,
@@ -148,8 +148,20 @@ impl Drop for Browser {
     }
 }
 
+/// The usual service, and one of the histories of the examples.
+async fn services() -> [Service; 2] {
+    let mut setup = Setup::on(shared().await);
+    setup.definitions = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories").into());
+    [Service::start().await, setup.start().await]
+}
+
 async fn swagger_ui_shows_every_operation() {
-    let service = Service::start().await;
+    for service in services().await {
+        shows_every_operation(&service).await;
+    }
+}
+
+async fn shows_every_operation(service: &Service) {
     let Some(mut browser) = Browser::open(&service.client.url("/docs/")).await else { return };
     browser.until("document.querySelector('.opblock') != null").await;
     let page = browser.html().await;
@@ -189,7 +201,14 @@ async fn a_request_is_tried_out() {
 }
 
 async fn the_first_page_names_its_own_address() {
-    let service = Service::start().await;
+    let [service, examples] = services().await;
+    let Some(mut browser) = Browser::open(&examples.client.url("/")).await else { return };
+    let page = browser.html().await;
+    for path in ["/v1/accounts/7f3a2c/executions", "/v1/rooms/7f3a2c/messages"] {
+        assert!(page.contains(&format!(">{}</span>{path}", examples.client.url(""))), "{page}");
+    }
+    assert!(!page.contains("trades"), "{page}");
+    browser.expect_nothing_refused().await;
     let Some(mut browser) = Browser::open(&service.client.url("/")).await else { return };
     let page = browser.html().await;
     let address = service.client.url("");

@@ -69,7 +69,7 @@ async fn a_full_page_is_kept_for_ever() {
                 (control, tag.as_str()),
                 "{path}"
             );
-            let what = if path.contains("asOf") { ".2.1.a25\"" } else { ".2.1.p2\"" };
+            let what = if path.contains("asOf") { ".3.1.trades.a25\"" } else { ".3.1.trades.p2\"" };
             assert!(tag.starts_with('"') && tag.ends_with(what), "{tag}");
             assert!(answer.header("vary").contains("accept-encoding"), "{path}");
         }
@@ -305,7 +305,7 @@ async fn what_cannot_be_taken_is_not_sent() {
         });
         append.await.problem(406, "not-acceptable");
     }
-    assert_eq!(service.client.get("/v1/customers/1").await.expect(200)["totalTrades"], 25);
+    assert_eq!(service.client.total(1).await, 25);
 }
 
 async fn timings_are_told() {

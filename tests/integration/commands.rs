@@ -8,6 +8,7 @@ mod flags;
 mod migrate;
 pub mod program;
 mod retention;
+mod round_trip;
 mod secrets;
 mod serve;
 mod signals;

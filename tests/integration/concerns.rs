@@ -6,23 +6,26 @@ use std::sync::{Arc, Mutex};
 
 use mongodb::bson::Document;
 use pagebucket::store::ReadPreference;
-use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{Answer, Client, Service, Setup, shared, tests, trade};
-use crate::uploads::{lines, of, upload, upload_with};
+use crate::harness::{Client, History, SMALL, Service, Setup, shared, tests_over};
+use crate::uploads::{upload, upload_with};
 
-tests!["concerns": every_command_is_at_majority];
-
-const COLLECTIONS: [&str; 3] = ["trades", "idempotency_keys", "page_views"];
+tests_over![SMALL, "concerns": every_command_is_at_majority];
 
 type Seen = Arc<Mutex<Vec<(String, Document)>>>;
 
 /// An instance on a database, whose commands are written down.
-async fn instance(database: Option<&str>, preference: ReadPreference, seen: &Seen) -> Service {
+async fn instance(
+    history: &'static History,
+    database: Option<&str>,
+    preference: ReadPreference,
+    seen: &Seen,
+) -> Service {
     let watch = Arc::clone(seen);
-    let mut setup = Setup::on(shared().await).observed(move |name, command| {
-        if command.get_str(name).is_ok_and(|collection| COLLECTIONS.contains(&collection)) {
+    let mut setup = Setup::on(shared().await).of(history).observed(move |name, command| {
+        let ours = [history.name, "idempotency_keys", "page_views"];
+        if command.get_str(name).is_ok_and(|collection| ours.contains(&collection)) {
             watch.lock().expect("no test panics here").push((name.to_owned(), command.clone()));
         }
     });
@@ -34,22 +37,10 @@ async fn instance(database: Option<&str>, preference: ReadPreference, seen: &See
     setup.start().await
 }
 
-async fn once(client: &Client, customer: u64, key: &str, trades: &Value) -> Answer {
-    let body = trades.to_string();
-    let with = |request: reqwest::RequestBuilder| {
-        request.header("content-type", "application/json").header("idempotency-key", key).body(body)
-    };
-    client.send(Method::POST, &format!("/v1/customers/{customer}/trades"), with).await
-}
-
-fn many(count: u64) -> Value {
-    (1..=count).map(trade).collect()
-}
-
-async fn every_command_is_at_majority() {
+async fn every_command_is_at_majority(history: &'static History) {
     let seen = Seen::default();
-    let one = instance(None, ReadPreference::Primary, &seen).await;
-    let other = instance(Some(one.database.name()), ReadPreference::Nearest, &seen).await;
+    let one = instance(history, None, ReadPreference::Primary, &seen).await;
+    let other = instance(history, Some(one.database.name()), ReadPreference::Nearest, &seen).await;
     append(&one.client, &other.client).await;
     for service in [&one, &other] {
         read(&service.client).await;
@@ -79,14 +70,14 @@ async fn every_command_is_at_majority() {
             "create" | "collMod" | "createIndexes" | "listIndexes" => continue,
             other => panic!("{other}: {command}"),
         }
-        kinds.insert(kind(name, command));
+        kinds.insert(kind(history, name, command));
     }
     // All that there is was seen.
     let expected = BTreeSet::from([
         "a bucket",
         "a search for keys",
         "a search for lines",
-        "customers",
+        "owners",
         "insert idempotency_keys",
         "find idempotency_keys",
         "insert page_views",
@@ -98,13 +89,13 @@ async fn every_command_is_at_majority() {
         "update idempotency_keys: a key",
         "update idempotency_keys: an outcome",
         "update page_views",
-        "update trades",
+        "update items",
     ]);
     assert_eq!(kinds.iter().map(String::as_str).collect::<BTreeSet<_>>(), expected);
 }
 
 /// What a command is for.
-fn kind(name: &str, command: &Document) -> String {
+fn kind(history: &History, name: &str, command: &Document) -> String {
     let collection = command.get_str(name).expect("a collection");
     let projected =
         |field: &str| command.get_document("projection").is_ok_and(|fields| fields.contains_key(field));
@@ -113,13 +104,17 @@ fn kind(name: &str, command: &Document) -> String {
         let update = updates[0].as_document().and_then(|update| update.get_document("u").ok());
         update.is_some_and(|update| update.contains_key(operator))
     };
+    let of_items = collection == history.name;
     match (collection, name) {
-        ("trades", "find") if projected("history.key") => "a search for keys".to_owned(),
-        ("trades", "find") if projected("history") => "a search for lines".to_owned(),
-        ("trades", "find") if projected("customerId") => "customers".to_owned(),
-        ("trades", "find") if projected("page") => "pages of a span".to_owned(),
-        ("trades", "find") => "a bucket".to_owned(),
-        ("trades", "aggregate") => "tails".to_owned(),
+        (_, "find") if of_items && projected(&format!("history.{}", history.key)) => {
+            "a search for keys".to_owned()
+        }
+        (_, "find") if of_items && projected("history") => "a search for lines".to_owned(),
+        (_, "find") if of_items && projected(history.owner_field) => "owners".to_owned(),
+        (_, "find") if of_items && projected("page") => "pages of a span".to_owned(),
+        (_, "find") if of_items => "a bucket".to_owned(),
+        (_, "aggregate") if of_items => "tails".to_owned(),
+        (_, _) if of_items => format!("{name} items"),
         ("idempotency_keys", "update") if updates("$setOnInsert") => format!("{name} {collection}: a key"),
         ("idempotency_keys", "update") if updates("$max") => format!("{name} {collection}: a beginning"),
         ("idempotency_keys", "update") => format!("{name} {collection}: an outcome"),
@@ -129,51 +124,56 @@ fn kind(name: &str, command: &Document) -> String {
 
 /// With keys and without, cold and warm, first and again, alone and refused.
 async fn append(one: &Client, other: &Client) {
-    one.append(7, &trade(1)).await.expect(201);
-    one.append(7, &many(75)).await.expect(201);
+    let history = one.history;
+    let (path, of_many) = (history.path(7), history.of_many());
+    let (item, several) = (history.item(1), history.items(1..=history.pages(1.2)));
+    one.append(7, &item).await.expect(201);
+    one.append_all(7, 1..=history.pages(7.5)).await;
     // Behind a tail that has moved on since.
-    other.append(7, &trade(1)).await.expect(201);
-    one.append(7, &trade(1)).await.expect(201);
-    for (client, customer) in [(one, 7), (one, 8), (other, 8)] {
-        once(client, customer, "a-key", &many(12)).await.expect(201);
+    other.append(7, &item).await.expect(201);
+    one.append(7, &item).await.expect(201);
+    for (client, owner) in [(one, 7), (one, 8), (other, 8)] {
+        client.append_once(owner, "a-key", &several).await.expect(201);
     }
     // Found, looked for, and told; then found told.
     for client in [other, one] {
-        assert_eq!(once(client, 7, "a-key", &many(12)).await.header("idempotency-replayed"), "true");
+        let again = client.append_once(7, "a-key", &several).await;
+        assert_eq!(again.header("idempotency-replayed"), "true");
     }
-    once(one, 7, "a-key", &trade(1)).await.problem(422, "idempotency-key-reused");
+    one.append_once(7, "a-key", &item).await.problem(422, "idempotency-key-reused");
     // With a tail that has moved on far since.
-    upload(other, "/v1/customers/7/trades", lines(1..=6_000)).await.expect(200);
-    once(one, 7, "behind", &trade(1)).await.expect(201);
-    upload(one, "/v1/customers/7/trades", lines(1..=300)).await.expect(200);
-    upload(other, "/v1/trades", (1..=50).map(|id| of(id, 1)).collect::<String>()).await.expect(200);
+    upload(other, &path, history.lines(1..=6_000)).await.expect(200);
+    one.append_once(7, "behind", &item).await.expect(201);
+    upload(one, &path, history.lines(1..=300)).await.expect(200);
+    let of_fifty = |number: u64| (1..=50).map(|owner| history.line_of(owner, number)).collect::<String>();
+    upload(other, &of_many, of_fifty(1)).await.expect(200);
     for client in [one, other] {
-        upload_with(client, "/v1/customers/7/trades", "an-upload", &lines(1..=300)).await.expect(200);
-        let of_many = (1..=50).map(|id| of(id, 2)).collect::<String>();
-        upload_with(client, "/v1/trades", "another", &of_many).await.expect(200);
+        upload_with(client, &path, "an-upload", &history.lines(1..=300)).await.expect(200);
+        upload_with(client, &of_many, "another", &of_fifty(2)).await.expect(200);
     }
 }
 
 async fn read(client: &Client) {
+    let history = client.history;
+    client.get(&history.owners_path()).await.expect(200);
+    client.total(7).await;
     for path in [
         "",
-        "/7",
-        "/7/trades",
-        "/7/trades?order=desc",
-        "/7/trades?page=5",
-        "/7/trades?page=40",
-        "/7/trades/pages/2",
-        "/7/trades/pages/40",
-        "/7/trades/1",
-        "/7/trades/400",
-        "/7/trades?after=5&limit=100",
-        "/7/trades?after=5&limit=20&asOf=100",
-        "/7/trades?from=2004-01-01T00:00:00Z&to=2100-01-01T00:00:00Z",
+        "?order=desc",
+        "?page=5",
+        "?page=40",
+        "/pages/2",
+        "/pages/40",
+        "/1",
+        "/400",
+        "?after=5&limit=100",
+        "?after=5&limit=20&asOf=100",
+        "?from=2004-01-01T00:00:00Z&to=2100-01-01T00:00:00Z",
     ] {
-        client.get(&format!("/v1/customers{path}")).await.expect(200);
+        client.get(&history.at(7, path)).await.expect(200);
     }
     for export in ["", "?from=2004-01-01T00:00:00Z"] {
-        assert_eq!(client.get(&format!("/v1/customers/7/trades/export{export}")).await.status, 200);
+        assert_eq!(client.get(&history.at(7, &format!("/export{export}"))).await.status, 200);
     }
 }
 

@@ -5,12 +5,20 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
+use pagebucket::definition::Definitions;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::harness::{Service, skip, tests, trade, trade_at};
+use crate::harness::{Service, Setup, TOTAL, shared, skip, tests, trade, trade_at};
 
-tests!["contract": document_is_as_checked_in, document_is_valid, schemathesis_passes];
+tests!["contract":
+    document_is_as_checked_in,
+    documents_are_valid,
+    schemathesis_passes,
+    schemathesis_passes_on_the_examples,
+];
+
+const EXAMPLES: &str = "examples/histories";
 
 /// Far longer than it takes, and shorter than a test may.
 const LONGEST_RUN: Duration = Duration::from_secs(240);
@@ -21,7 +29,7 @@ fn in_checkout(path: &str) -> PathBuf {
 
 async fn document_is_as_checked_in() {
     let checked_in = std::fs::read_to_string(in_checkout("openapi/openapi.json")).expect("openapi.json");
-    let document = pagebucket::http::document();
+    let document = pagebucket::http::document(&Definitions::built_in());
     let difference = document.lines().zip(checked_in.lines()).position(|(now, then)| now != then);
     let line = difference.map_or_else(|| "its end".to_owned(), |index| format!("line {}", index + 1));
     assert!(document == checked_in, "openapi/openapi.json is out of date from {line} on: run make openapi");
@@ -31,23 +39,65 @@ async fn document_is_as_checked_in() {
     assert_eq!(String::from_utf8_lossy(&served.body), document);
 }
 
-async fn document_is_valid() {
+async fn documents_are_valid() {
     let Some(validator) = tool("OPENAPI_SPEC_VALIDATOR", "validation of the OpenAPI document") else {
         return;
     };
+    let directory = Scratch::new();
+    for histories in [EXAMPLES, "tests/data/histories"] {
+        let definitions = Definitions::of_directory(&in_checkout(histories)).expect("definitions");
+        let file = directory.0.join("openapi.json");
+        std::fs::write(&file, pagebucket::http::document(&definitions)).expect("a file");
+        let judged = run(Command::new(&validator).arg(file)).await;
+        assert!(judged.status.success(), "{histories}: {}", text(&judged));
+    }
     let judged = run(Command::new(validator).arg(in_checkout("openapi/openapi.json"))).await;
     assert!(judged.status.success(), "{}", text(&judged));
 }
 
 async fn schemathesis_passes() {
-    let Some(schemathesis) = tool("SCHEMATHESIS", "schemathesis") else { return };
     let service = Service::start().await;
     // What the configuration's dictionary and the document's examples name: a history with a full
     // page, a page that is not, and trades with and without a price.
     let mut trades: Vec<Value> = (1..=24).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
     trades.push(json!({ "type": "buy", "ticker": "BRK.B", "qty": 1, "price": "15.50" }));
     service.client.append(7, &json!(trades)).await.expect(201);
-    // And a minute of a page.
+    if !judge(&service, 16).await {
+        return;
+    }
+    let total = service.client.total(7).await;
+    assert!(total > 25, "schemathesis appended nothing: {total}");
+    service.client.append(7, &trade(1)).await.expect(201);
+}
+
+async fn schemathesis_passes_on_the_examples() {
+    let mut setup = Setup::on(shared().await);
+    setup.definitions = Some(in_checkout(EXAMPLES));
+    let service = setup.start().await;
+    let document = service.client.get("/openapi.json").await.expect(200);
+    let histories = [
+        ("/v1/accounts/7f3a2c", "executions", "NewExecution"),
+        ("/v1/rooms/7f3a2c", "messages", "NewMessage"),
+    ];
+    for (owner, history, schema) in histories {
+        let example = &document["components"]["schemas"][schema]["examples"][0];
+        let items = vec![example; 60];
+        service.client.post_text(&format!("{owner}/{history}"), json!(items).to_string()).await.expect(201);
+    }
+    if !judge(&service, 24).await {
+        return;
+    }
+    for (owner, history, _) in histories {
+        let total = &service.client.get(owner).await.expect(200)[history][TOTAL];
+        assert!(total.as_u64().is_some_and(|total| total > 60), "schemathesis appended nothing: {total}");
+    }
+}
+
+/// Runs schemathesis against the service, whose document has this many operations. Returns false where there is no
+/// schemathesis.
+async fn judge(service: &Service, operations: usize) -> bool {
+    let Some(schemathesis) = tool("SCHEMATHESIS", "schemathesis") else { return false };
+    // What the configuration names: a minute of a page.
     let views = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 17 });
     let counted = service.client.post_text("/v1/page-views", views.to_string()).await;
     assert_eq!(counted.status, 204);
@@ -65,13 +115,11 @@ async fn schemathesis_passes() {
     let said = text(&judged);
     assert!(judged.status.success(), "{said}");
     // It must have judged something: no operation left out, and each that writes has written.
-    assert!(said.contains("16 selected / 16 total"), "{said}");
-    let total = &service.client.get("/v1/customers/7").await.expect(200)["totalTrades"];
-    assert!(total.as_u64().is_some_and(|total| total > 25), "schemathesis appended nothing: {total}");
-    service.client.append(7, &trade(1)).await.expect(201);
+    assert!(said.contains(&format!("{operations} selected / {operations} total")), "{said}");
     let pages = service.database.collection::<Document>("page_views").distinct("page", doc! {}).await;
     let pages = pages.expect("an answer").len();
     assert!(pages > 1, "schemathesis counted nothing: {pages}");
+    true
 }
 
 /// A tool that the environment names; where it names none, a line at the end says so.
@@ -99,7 +147,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("pagebucket-contract-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("pagebucket-contract-{:x}", rand::random::<u64>()));
         std::fs::create_dir_all(&path).expect("a directory");
         Self(path)
     }

@@ -5,42 +5,22 @@ use std::sync::{Arc, Mutex};
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use pagebucket::store::history::MOST_SKIPPED;
-use serde_json::json;
 
-use crate::harness::{Service, Setup, history, shared, tests, trade};
+use crate::harness::{ALL, History, SMALL, Service, Setup, fill, shared, tests_over};
 
-tests!["cost":
+tests_over![SMALL, "cost":
     an_append_behind_ten_thousand_pages,
     any_page_of_ten_thousand,
     any_window_of_ten_thousand_pages,
-    every_statement_names_its_customer,
 ];
 
-const PAGES: i64 = 10_000;
+tests_over![ALL, "cost": every_statement_names_its_owner];
 
-/// Writes a history of 10,000 full pages at once, as appends would have left it.
-async fn fill(service: &Service, customer: i64) {
-    let trades = service.database.collection::<Document>("trades");
-    let date = mongodb::bson::DateTime::from_millis(1_073_606_400_000);
-    for from in (1..=PAGES).step_by(1000) {
-        let buckets = (from..from + 1000).map(|page| {
-            let history: Vec<Document> = (1..=10)
-                .map(|place| {
-                    doc! { "type": "buy", "ticker": "MDB", "qty": (page - 1) * 10 + place, "date": date }
-                })
-                .collect();
-            doc! {
-                "_id": format!("{customer}_{:010}", 1_073_606_400 + page), "customerId": customer, "page": page,
-                "count": 10, "first": date, "last": date, "history": history,
-            }
-        });
-        trades.insert_many(buckets).await.expect("valid buckets");
-    }
-}
+const PAGES: u64 = 10_000;
 
-/// Runs `work` with the profiler on, and returns what it saw of `trades`.
+/// Runs `work` with the profiler on, and returns what it saw of the history's collection.
 pub async fn profiled<F: Future<Output = ()>>(service: &Service, work: F) -> Vec<Document> {
-    profiled_in(service, "trades", work).await
+    profiled_in(service, service.history.name, work).await
 }
 
 /// The same of another collection.
@@ -69,13 +49,13 @@ pub fn sum(seen: &[Document], counter: &str) -> i64 {
 }
 
 /// At most 2 keys and 2 documents in all its statements: into a full tail, and into one with room.
-async fn an_append_behind_ten_thousand_pages() {
-    let service = Service::start().await;
-    fill(&service, 1).await;
+async fn an_append_behind_ten_thousand_pages(history: &'static History) {
+    let service = Service::of(history).await;
+    fill(&service.database, history, 1, PAGES, history.page_size).await;
     for (turn, what) in ["opens a page", "fills a page"].into_iter().enumerate() {
         let seen = profiled(&service, async {
-            let body = service.client.append(1, &trade(1)).await.expect(201);
-            assert_eq!(body["ranges"][0]["firstSeq"], PAGES * 10 + 1 + turn as i64);
+            let body = service.client.append(1, &history.item(1)).await.expect(201);
+            assert_eq!(body["ranges"][0]["firstSeq"], PAGES * history.page_size + 1 + turn as u64);
         })
         .await;
         let (keys, documents) = (sum(&seen, "keysExamined"), sum(&seen, "docsExamined"));
@@ -85,39 +65,36 @@ async fn an_append_behind_ten_thousand_pages() {
         );
         assert!(keys <= 2 && documents <= 2, "{seen:?}");
     }
-    let history = history(&service.database, 1).await;
-    assert_eq!(history.ids.len() as i64, PAGES + 1);
+    assert_eq!(service.stored(1).await.ids.len() as u64, PAGES + 1);
 }
 
 /// Whatever its number. Besides its own bucket a page examines at most 2 keys and 2 documents; one that is
 /// so near an end that it is reached by skipping, so many documents more. Nothing is remembered here.
-async fn any_page_of_ten_thousand() {
-    let service = without_memory().await;
-    let near = MOST_SKIPPED as i64;
+async fn any_page_of_ten_thousand(history: &'static History) {
+    let service = without_memory(history).await;
+    let near = MOST_SKIPPED;
     let pages = [1, 2, near + 1, near + 2, 50, 5_000, PAGES - near - 1, PAGES - near, PAGES - 1, PAGES];
     println!("page of 10,000: keys and documents of its own address, and as a listing");
     for page in pages {
         let mut costs = Vec::new();
         for (path, skips) in [
-            (format!("/v1/customers/1/trades/pages/{page}"), page - 1 <= near),
-            (format!("/v1/customers/1/trades/{}", page * 10), page - 1 <= near),
-            (format!("/v1/customers/1/trades?page={page}"), page - 1 <= near || PAGES - page <= near),
-            (
-                format!("/v1/customers/1/trades?page={page}&order=desc"),
-                page - 1 <= near || PAGES - page <= near,
-            ),
+            (format!("/pages/{page}"), page - 1 <= near),
+            (format!("/{}", page * history.page_size), page - 1 <= near),
+            (format!("?page={page}"), page - 1 <= near || PAGES - page <= near),
+            (format!("?page={page}&order=desc"), page - 1 <= near || PAGES - page <= near),
         ] {
+            let path = history.at(1, &path);
             let seen = profiled(&service, async {
                 let body = service.client.get(&path).await.expect(200);
                 assert_eq!(body["page"], page);
                 let highest = body["items"].as_array().map_or(body["seq"].clone(), |items| {
                     items.iter().map(|item| item["seq"].as_u64().unwrap()).max().unwrap().into()
                 });
-                assert_eq!(highest, page * 10);
+                assert_eq!(highest, page * history.page_size);
             })
             .await;
             let (keys, documents) = (sum(&seen, "keysExamined"), sum(&seen, "docsExamined"));
-            let besides = 2 + if skips { near } else { 0 };
+            let besides = 2 + if skips { near as i64 } else { 0 };
             assert!(keys <= 2 && documents <= 1 + besides, "{path}: {keys} keys, {documents} documents");
             costs.push(format!("{keys} + {documents}"));
         }
@@ -125,35 +102,56 @@ async fn any_page_of_ten_thousand() {
     }
 }
 
-async fn without_memory() -> Service {
-    let mut setup = Setup::on(shared().await);
+async fn without_memory(history: &'static History) -> Service {
+    let mut setup = Setup::on(shared().await).of(history);
     setup.args.page_cache = 0;
     let service = setup.start().await;
-    fill(&service, 1).await;
+    fill(&service.database, history, 1, PAGES, history.page_size).await;
     service
 }
 
 /// The tail, and of the rest only the buckets that hold what is shown.
-async fn any_window_of_ten_thousand_pages() {
-    let service = without_memory().await;
-    for cursor in [0, 5, 10, 49_995, 50_000, 99_900, 99_985, 99_990, 99_999, 100_000] {
+async fn any_window_of_ten_thousand_pages(history: &'static History) {
+    let service = without_memory(history).await;
+    let (size, total) = (history.page_size, PAGES * history.page_size);
+    let middle = total / 2;
+    for cursor in [
+        0,
+        size / 2,
+        size,
+        middle - size / 2,
+        middle,
+        total - 100,
+        total - size * 3 / 2,
+        total - size,
+        total - 1,
+        total,
+    ] {
         for limit in [1, 10, 25, 100] {
             for (path, first, last) in [
-                (format!("after={cursor}&limit={limit}"), cursor + 1, (cursor + limit).min(PAGES * 10)),
-                (format!("before={}&limit={limit}", cursor + 1), (cursor + 1 - limit).max(1), cursor),
+                (format!("after={cursor}&limit={limit}"), cursor + 1, (cursor + limit).min(total)),
+                (
+                    format!("before={}&limit={limit}", cursor + 1),
+                    (cursor + 1).saturating_sub(limit).max(1),
+                    cursor,
+                ),
             ] {
-                let path = format!("/v1/customers/1/trades?{path}");
+                let path = history.at(1, &format!("?{path}"));
                 let seen = profiled(&service, async {
                     let body = service.client.get(&path).await.expect(200);
                     assert_eq!(
-                        body["items"].as_array().map_or(0, Vec::len) as i64,
-                        (last - first + 1).max(0),
+                        body["items"].as_array().map_or(0, Vec::len) as u64,
+                        (last + 1).saturating_sub(first),
                         "{path}"
                     );
                 })
                 .await;
                 let (keys, documents) = (sum(&seen, "keysExamined"), sum(&seen, "docsExamined"));
-                let own = if last < first { 0 } else { (last - 1) / 10 - (first - 1) / 10 + 1 };
+                let own = if last < first {
+                    0
+                } else {
+                    (history.page_of(last) - history.page_of(first) + 1) as i64
+                };
                 // A window of one bucket is a page.
                 let skipped = if own == 1 { MOST_SKIPPED as i64 } else { 0 };
                 assert!(
@@ -165,33 +163,33 @@ async fn any_window_of_ten_thousand_pages() {
     }
 }
 
-/// `customerId` by equality or `$in`, in every find, aggregate and update on `trades`.
-async fn every_statement_names_its_customer() {
+/// The owner by equality or `$in`, in every find, aggregate and update on the history's collection.
+async fn every_statement_names_its_owner(history: &'static History) {
     let seen = Arc::new(Mutex::new(Vec::<(String, Document)>::new()));
     let watch = Arc::clone(&seen);
-    let setup = Setup::on(shared().await).observed(move |name, command| {
-        if command.get_str(name).is_ok_and(|collection| collection == "trades") {
+    let setup = Setup::on(shared().await).of(history).observed(move |name, command| {
+        if command.get_str(name).is_ok_and(|collection| collection == history.name) {
             watch.lock().expect("no test panics here").push((name.to_owned(), command.clone()));
         }
     });
     let service = setup.start().await;
-    let many: Vec<_> = (1..=75).map(trade).collect();
-    service.client.append(4, &json!(many)).await.expect(201);
-    service.client.append(4, &trade(1)).await.expect(201);
+    service.client.append_all(4, 1..=history.pages(7.5)).await;
+    service.client.append(4, &history.item(1)).await.expect(201);
+    let window = format!("?after={}&limit=3", history.pages(0.5));
     for path in [
         "",
-        "/trades",
-        "/trades?order=desc",
-        "/trades?page=5",
-        "/trades?page=7",
-        "/trades/pages/6",
-        "/trades/33",
-        "/trades?limit=100",
-        "/trades?after=5&limit=3",
-        "/trades?from=2004-01-01T00:00:00Z",
+        "?order=desc",
+        "?page=5",
+        "?page=7",
+        "/pages/6",
+        "/13",
+        "?limit=100",
+        &window,
+        "?from=2004-01-01T00:00:00Z",
     ] {
-        service.client.get(&format!("/v1/customers/4{path}")).await.expect(200);
+        service.client.get(&history.at(4, path)).await.expect(200);
     }
+    service.client.total(4).await;
     let seen = seen.lock().expect("no test panics here");
     let mut counted = 0;
     for (name, command) in seen.iter() {
@@ -208,14 +206,14 @@ async fn every_statement_names_its_customer() {
                 let stages = command.get_array("pipeline").expect("a pipeline");
                 vec![stages[0].as_document().unwrap().get_document("$match").expect("it begins with $match")]
             }
-            // Migrations: they make the collection, and look at no trade.
+            // Migrations: they make the collection, and look at no item.
             "create" | "collMod" | "createIndexes" => continue,
-            other => panic!("{other} on trades: {command}"),
+            other => panic!("{other}: {command}"),
         };
         for filter in filters {
-            let by = filter.get("customerId").expect("customerId");
+            let by = filter.get(history.owner_field).expect("the owner");
             let by_list = by.as_document().is_some_and(|condition| condition.contains_key("$in"));
-            assert!(by.as_i64() == Some(4) || by_list, "{command}");
+            assert!(*by == history.owner_bson(4) || by_list, "{command}");
             counted += 1;
         }
     }

@@ -6,17 +6,16 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket::domain::{
-    Cursor, CustomerId, DateRange, Instant as Moment, Position, Quantity, Side, Ticker, Trade,
-};
-use pagebucket::store::{Deadline, Store};
+use pagebucket::domain::{Cursor, DateRange, Instant as Moment, Position};
+use pagebucket::store::Deadline;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Client, Mongod, ReplicaSet, Service, Setup, Wires, eventually, history, seqs, tests, trade,
+    Client, ITEM_NOT_FOUND, Mongod, ReplicaSet, Service, Setup, TOTAL, TRADES, Wires, engine, eventually,
+    tests, trade,
 };
 
 tests!["failover":
@@ -109,21 +108,22 @@ impl<'a> Lagging<'a> {
 
 /// All that an instance shows of customer 7, who has 40 trades.
 fn everything(client: &Client) -> Vec<JoinHandle<()>> {
-    let total = |body: Value| assert_eq!(body["totalTrades"], 40, "{body}");
+    let total = |body: Value| assert_eq!(body[TOTAL], 40, "{body}");
+    let of_owner = |body: Value| assert_eq!(TRADES.totals(&body)[TOTAL], 40, "{body}");
     type Check = (&'static str, fn(Value));
     let checks: [Check; 8] = [
-        ("/v1/customers/7", total),
+        ("/v1/customers/7", of_owner),
         ("/v1/customers/7/trades?order=desc", total),
         ("/v1/customers/7/trades?page=4", total),
         ("/v1/customers/7/trades?after=25&limit=100", |body| {
-            assert_eq!(seqs(&body), (26..=40).collect::<Vec<_>>())
+            assert_eq!(TRADES.seqs(&body), (26..=40).collect::<Vec<_>>())
         }),
         ("/v1/customers/7/trades?from=2000-01-01T00:00:00Z&limit=100", |body| {
-            assert_eq!(seqs(&body), (1..=40).collect::<Vec<_>>());
+            assert_eq!(TRADES.seqs(&body), (1..=40).collect::<Vec<_>>());
         }),
         ("/v1/customers/7/trades/pages/4", |body| assert_eq!(body["items"][9]["qty"], 40, "{body}")),
         ("/v1/customers/7/trades/40", |body| assert_eq!(body["qty"], 40, "{body}")),
-        ("/v1/customers", |body| assert_eq!(body["items"][0]["totalTrades"], 40, "{body}")),
+        ("/v1/customers", |body| assert_eq!(TRADES.totals(&body["items"][0])[TOTAL], 40, "{body}")),
     ];
     let ask = |(path, check): (&'static str, fn(Value))| {
         let client = client.clone();
@@ -140,7 +140,7 @@ async fn totals_never_shrink_on_a_new_primary_that_lags() {
     writer.client.append(7, &many(1..=25)).await.expect(201);
     let lagging = Lagging::after(&set, &writer.database, 25).await;
     writer.client.append(7, &many(26..=40)).await.expect(201);
-    assert_eq!(reader.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 40);
+    assert_eq!(reader.client.total(7).await, 40);
     lagging.elect(25).await;
     let mut reads = everything(&writer.client);
     reads.extend(everything(&reader.client));
@@ -151,33 +151,27 @@ async fn totals_never_shrink_on_a_new_primary_that_lags() {
     set.remove().await;
 }
 
-fn dated(qty: u64) -> Trade {
-    Trade {
-        side: Side::Buy,
-        ticker: Ticker::parse("MDB").expect("a ticker"),
-        qty: Quantity::new(qty).expect("a quantity"),
-        date: Moment::from_millis(1_073_606_400_000 + qty as i64).expect("a date"),
-        price: None,
-    }
+fn dated(qty: u64) -> pagebucket::item::Item {
+    engine::dated(TRADES, qty, 1_073_606_400_000 + qty as i64)
 }
 
 /// The tail was read before the election, and the pages before it are chosen after it.
 async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
     let set = ReplicaSet::failing().await;
-    let Setup { connection, capacity, clock, .. } = Setup::at(set.uri());
-    let database = set.client().await.database(&connection.database);
-    let store = Store::connect(connection, capacity, clock).await.expect("the test's set");
-    store.migrate().await.expect("the migrations");
-    let (trades, seven) = (store.trades(), CustomerId::new(7).expect("a customer"));
+    let setup = Setup::at(set.uri());
+    let database = set.client().await.database(&setup.connection.database);
+    let store = setup.store().await;
+    let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     let append = async |quantities: std::ops::RangeInclusive<u64>| {
-        let appended = trades.append(seven, quantities.map(dated).collect(), Deadline::within(LONG)).await;
+        let appended =
+            trades.append(seven.clone(), quantities.map(dated).collect(), Deadline::within(LONG)).await;
         appended.expect("an acknowledgement");
     };
     append(1..=25).await;
     let lagging = Lagging::after(&set, &database, 25).await;
     append(26..=65).await;
     let dates = DateRange::new(Some(Moment::from_millis(0).expect("a date")), None).expect("a span");
-    let before = trades.history(seven, Deadline::within(LONG)).await.expect("a history");
+    let before = trades.history(seven.clone(), Deadline::within(LONG)).await.expect("a history");
     let mut export = trades
         .export(seven, Position::BEGINNING, Some(dates), Deadline::within(LONG))
         .await
@@ -186,21 +180,27 @@ async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
 
     let listing = tokio::spawn(async move {
         let cursor = Cursor::After(Position::BEGINNING);
-        before.dated(dates, cursor, 100, Deadline::within(LONG)).await.expect("trades")
+        before
+            .dated(dates, cursor, 100, Deadline::within(LONG))
+            .await
+            .expect("trades")
+            .iter()
+            .map(|(_, seq)| seq.get())
+            .collect()
     });
     let export = tokio::spawn(async move {
         let mut all = Vec::new();
         loop {
             match export.next().await.expect("trades") {
-                more if more.is_empty() => return all,
-                more => all.extend(more),
+                None => return all,
+                Some(more) => all.extend(more.items().map(|item| item.seq.get())),
             }
         }
     });
     let reads = [listing, export];
     lagging.catch_up(&reads).await;
     for read in reads {
-        let seqs: Vec<u64> = read.await.expect("trades").iter().map(|(seq, _)| seq.get()).collect();
+        let seqs: Vec<u64> = read.await.expect("trades");
         assert_eq!(seqs, (1..=65).collect::<Vec<_>>());
     }
     set.remove().await;
@@ -212,9 +212,7 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
     let first = service(&set, None).await;
     let cold = service(&set, Some(&first.database)).await;
     let database = &first.database;
-    let Setup { mut connection, capacity, clock, .. } = Setup::at(set.uri());
-    connection.database = database.name().to_owned();
-    let store = Store::connect(connection, capacity, clock).await.expect("the test's set");
+    let store = Setup::at(set.uri()).in_database(database).store().await;
     first.client.append(7, &many(1..=15)).await.expect(201);
     for member in 0..3 {
         let everywhere = || async { shown_by(set.mongod(member), "majority", database, 7).await == Some(15) };
@@ -238,20 +236,20 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
 
     // More than once: a read waits for nothing that an earlier one did not show.
     for _ in 0..2 {
-        for (path, total) in [("", 15), ("/trades?order=desc", 15)] {
-            let body = cold.client.get(&format!("/v1/customers/7{path}")).await.expect(200);
-            assert_eq!(body["totalTrades"], total, "{body}");
-        }
+        assert_eq!(cold.client.total(7).await, 15);
+        let newest = cold.client.get("/v1/customers/7/trades?order=desc").await.expect(200);
+        assert_eq!(newest[TOTAL], 15, "{newest}");
         let window = cold.client.get("/v1/customers/7/trades?after=10&limit=20").await.expect(200);
-        assert_eq!(seqs(&window), [11, 12, 13, 14, 15]);
+        assert_eq!(TRADES.seqs(&window), [11, 12, 13, 14, 15]);
         let page = cold.client.get("/v1/customers/7/trades/pages/2").await.expect(200);
         assert_eq!(page["items"].as_array().map(Vec::len), Some(5), "{page}");
-        cold.client.get("/v1/customers/7/trades/16").await.problem(404, "trade-not-found");
+        cold.client.get("/v1/customers/7/trades/16").await.problem(404, ITEM_NOT_FOUND);
         let customers = cold.client.get("/v1/customers").await.expect(200);
-        assert_eq!(customers["items"][0]["totalTrades"], 15, "{customers}");
+        assert_eq!(TRADES.totals(&customers["items"][0])[TOTAL], 15, "{customers}");
     }
-    let seven = CustomerId::new(7).expect("a customer");
-    let refused = store.trades().append(seven, vec![dated(2_000)], Deadline::within(LONG)).await;
+    let seven = engine::owner(TRADES, 7);
+    let refused =
+        engine::histories(&store, TRADES).append(seven, vec![dated(2_000)], Deadline::within(LONG)).await;
     let refused = refused.expect_err("no majority");
     assert_eq!((refused.progress.ranges().len(), refused.unknown), (0, 1), "{refused:?}");
     let page = stored.find_one(tail).await.expect("an answer").expect("a bucket");
@@ -270,7 +268,7 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
     assert_eq!(appended["ranges"], json!([{ "firstSeq": 16, "lastSeq": 16 }]));
     set.mongod(primary).start().await;
     set.until_well().await;
-    history(database, 7).await.holds_exactly(1..=16);
+    crate::harness::stored(database, TRADES, 7).await.holds_exactly(1..=16);
     set.remove().await;
 }
 
@@ -317,7 +315,7 @@ async fn appends_go_on_after_a_frozen_primary() {
         set.mongod(primary).thaw().await;
         set.until_well().await;
     }
-    let mut stored = history(database, 7).await.quantities;
+    let mut stored = crate::harness::stored(database, TRADES, 7).await.numbers;
     stored.retain(|qty| !unknown.contains(qty));
     assert_eq!(stored, acknowledged);
     set.remove().await;
@@ -328,14 +326,14 @@ async fn a_time_that_the_server_refuses_is_forgotten() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).start().await;
     service.client.append(7, &many(1..=3)).await.expect(201);
-    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 3);
+    assert_eq!(service.client.total(7).await, 3);
     // InvalidOptions: "must not be greater than the current clusterTime".
     fail(&mongod, "find", doc! { "times": 1 }, doc! { "errorCode": 72 }).await;
-    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 3);
+    assert_eq!(service.client.total(7).await, 3);
     // Without a time it is a mistake of ours.
     fail(&mongod, "find", "alwaysOn", doc! { "errorCode": 72 }).await;
     service.client.get("/v1/customers/7").await.problem(500, "internal");
     heal(&mongod).await;
-    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 3);
+    assert_eq!(service.client.total(7).await, 3);
     mongod.remove().await;
 }

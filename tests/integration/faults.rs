@@ -14,4 +14,5 @@ mod standalone;
 mod tail_reads;
 mod updates;
 
+pub use rig::{LONG, Rig, Told};
 pub use updates::{fail, heal};

@@ -1,7 +1,9 @@
 //! What the tests stand on: one runtime, one shared mongod, services on databases of their own.
 
 mod client;
+pub mod engine;
 mod filled;
+mod history;
 mod invariants;
 mod mongod;
 mod proxy;
@@ -15,9 +17,12 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
-pub use client::{Answer, Client, seqs, trade, trade_at};
+pub use client::{Answer, Client, trade, trade_at};
 pub use filled::{fill, fill_pages};
-pub use invariants::{History, history, try_history};
+pub use history::{
+    ALL, ENABLED, History, INVALID_ITEM, ITEM_NOT_FOUND, NOTES, READINGS, SMALL, TOTAL, TRACES, TRADES, same,
+};
+pub use invariants::{Stored, stored, try_stored};
 pub use mongod::{Mongod, free_port, shared};
 pub use proxy::{Harm, Nth, Proxy, Way};
 pub use replica_set::{ReplicaSet, Wires};
@@ -36,7 +41,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A test by the name of its function.
-pub fn trial<F>(name: &'static str, test: fn() -> F) -> Trial
+pub fn trial<F>(name: impl Into<String>, test: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = ()> + 'static,
 {
@@ -60,11 +65,28 @@ pub struct Registered(pub &'static str, pub fn(&'static str) -> Trial);
 
 inventory::collect!(Registered);
 
-/// All tests of all modules, by name.
+/// A test that [`tests_over`] has registered: its name, the histories that it is about, and what makes it for
+/// one of them.
+pub struct RegisteredOver(
+    pub &'static str,
+    pub &'static [&'static History],
+    pub fn(String, &'static History) -> Trial,
+);
+
+inventory::collect!(RegisteredOver);
+
+/// All tests of all modules, by name; those about histories once for each that is enabled.
 pub fn trials() -> Vec<Trial> {
-    let mut registered: Vec<_> = inventory::iter::<Registered>.into_iter().collect();
-    registered.sort_unstable_by_key(|Registered(name, _)| *name);
-    registered.into_iter().map(|Registered(name, trial)| trial(name)).collect()
+    let plain = inventory::iter::<Registered>.into_iter().map(|Registered(name, trial)| trial(name));
+    let is_enabled = |history: &History| ENABLED.iter().any(|enabled| enabled.name == history.name);
+    let over =
+        inventory::iter::<RegisteredOver>.into_iter().flat_map(|RegisteredOver(name, histories, trial)| {
+            let enabled = histories.iter().filter(|history| is_enabled(history));
+            enabled.map(move |history| trial(format!("{name}::{}", history.name), history))
+        });
+    let mut trials: Vec<Trial> = plain.chain(over).collect();
+    trials.sort_unstable_by(|one, other| one.name().cmp(other.name()));
+    trials
 }
 
 /// The tests of a module, by name: `tests!["appends": one, another]`.
@@ -77,13 +99,31 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// The names of this version's migrations, in order: what the directory holds.
+/// The tests of a module that are about histories, each of which runs once for each history of a list, under
+/// the name of both: `tests_over![ALL, "appends": one, another]` makes `appends::one::trades`. Their functions
+/// take the history.
+macro_rules! tests_over {
+    ($histories:expr, $module:literal: $($test:ident),* $(,)?) => {
+        $(inventory::submit! {
+            $crate::harness::RegisteredOver(
+                concat!($module, "::", stringify!($test)),
+                $histories,
+                |name, history| $crate::harness::trial(name, move || $test(history)),
+            )
+        })*
+    };
+}
+pub(crate) use tests_over;
+
+/// All that a new database needs, in order: the migrations, which are what the directory holds, and the history that is
+/// built in.
 pub fn migrations() -> Vec<String> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
     let files = std::fs::read_dir(directory).expect("the directory of migrations");
     let name = |path: std::path::PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
     let mut names: Vec<_> = files.map(|file| name(file.expect("a file").path())).collect();
     names.sort();
+    names.push("history trades".to_owned());
     names
 }
 

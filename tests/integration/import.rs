@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdin, Command};
 
-use crate::harness::{Mongod, Service, Setup, eventually, history, leave_out, shared, tests};
+use crate::harness::{Mongod, Service, Setup, TOTAL, TRADES, eventually, leave_out, shared, stored, tests};
 
 tests!["import":
 the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
@@ -51,7 +51,7 @@ async fn the_real_file() {
     assert!(said.starts_with("stored 9,367 trades of 1 customer in "), "{said}");
     assert!(said.ends_with("customer 7 now has 9,367 trades on 937 pages\n"), "{said}");
     let first = service.client.get("/v1/customers/7/trades").await.expect(200);
-    assert_eq!((&first["totalTrades"], &first["totalPages"]), (&json!(9_367), &json!(937)));
+    assert_eq!((&first[TOTAL], &first["totalPages"]), (&json!(9_367), &json!(937)));
     assert_eq!(
         first["items"][0],
         json!({
@@ -63,7 +63,7 @@ async fn the_real_file() {
     assert_eq!(first["items"][8]["type"], "sell");
     let last = service.client.get("/v1/customers/7/trades?page=937").await.expect(200);
     assert_eq!(last["items"].as_array().map(Vec::len), Some(7));
-    assert_eq!(history(&service.database, 7).await.quantities.len(), 9_367);
+    assert_eq!(service.stored(7).await.numbers.len(), 9_367);
 }
 
 async fn bad_rows_are_told_and_the_rest_is_stored() {
@@ -89,7 +89,7 @@ async fn bad_rows_are_told_and_the_rest_is_stored() {
     for (told, expected) in told.iter().zip(expected) {
         assert!(told.starts_with(expected), "{told}");
     }
-    history(&service.database, 7).await.holds_exactly([1, 3, 7]);
+    service.stored(7).await.holds_exactly([1, 3, 7]);
 }
 
 async fn strict_stops_at_the_first_bad_row() {
@@ -104,8 +104,8 @@ async fn strict_stops_at_the_first_bad_row() {
     let mended = text.replace("hold", "buy");
     let output = import_text(&service, &mended, &[&flags[..], &["--from-line", "4"]].concat()).await;
     assert!(summary(&output, 0).starts_with("stored 2 trades of 1 customer"));
-    history(&service.database, 1).await.holds_exactly([1, 3, 4]);
-    history(&service.database, 2).await.holds_exactly([2]);
+    service.stored(1).await.holds_exactly([1, 3, 4]);
+    service.stored(2).await.holds_exactly([2]);
 }
 
 async fn extended_json() {
@@ -142,15 +142,15 @@ async fn each_customer_keeps_its_order() {
     assert!(summary(&output, 0).starts_with("stored 9,000 trades of 102 customers"), "{output:?}");
     for customer in 1..=102 {
         let expected = (1..=9_000).filter(|&n| customer_of(n) == customer);
-        history(&service.database, customer as u64).await.holds_exactly(expected);
+        service.stored(customer as u64).await.holds_exactly(expected);
     }
 }
 
 async fn bad_usage_needs_no_database() {
     let example = path("examples/trades.csv");
     for (flags, part) in [
-        (&[&*example][..], "give --customer 7 for all rows"),
-        (&[&*example, "--customer", "7", "--price-column", "cost"], "there are \"type\", \"ticker\""),
+        (&[&*example][..], "give --owner ID for all rows"),
+        (&[&*example, "--customer", "7", "--column", "price=cost"], "there are \"type\", \"ticker\""),
         (&["nowhere.csv", "--customer", "7"], "No such file"),
         (&["-"], "--format"),
     ] {
@@ -193,7 +193,7 @@ async fn an_outage_is_waited_for() {
     let output = running.wait_with_output().await.expect("it ends");
     assert!(summary(&output, 0).starts_with("stored 3 trades of 1 customer"), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("waiting for the database"), "{output:?}");
-    history(&service.database, 7).await.holds_exactly([1, 2, 3]);
+    service.stored(7).await.holds_exactly([1, 2, 3]);
     drop(service);
     mongod.remove().await;
 }
@@ -292,7 +292,7 @@ async fn through_a_server() {
     let said = summary(&output, 1);
     assert!(said.starts_with("stored 149,985 trades of 50 customers in "), "{said}");
     assert!(said.contains("refused 15 rows"), "{said}");
-    let found = history(&service.database, 2).await.quantities;
+    let found = service.stored(2).await.numbers;
     assert_eq!(found, (1..=150_000).filter(|n| n % 50 == 1).collect::<Vec<_>>(), "their order is kept");
 }
 
@@ -304,7 +304,7 @@ async fn a_key_continues_an_import() {
         let stored = if count == 1_500 { "1,500" } else { "4,000" };
         assert!(said.starts_with(&format!("stored {stored} trades of 1 customer in ")), "{said}");
     }
-    assert_eq!(history(&service.database, 7).await.quantities, (1..=4_000).collect::<Vec<_>>());
+    assert_eq!(service.stored(7).await.numbers, (1..=4_000).collect::<Vec<_>>());
     let changed = two_lines_each((1..=4_000).map(|qty| if qty == 2 { 9_999 } else { qty }));
     let output = import_text(&service, &changed, &flags).await;
     assert!(summary(&output, 1).contains("refused 1 row"), "{output:?}");
@@ -324,7 +324,7 @@ async fn a_key_continues_through_a_server() {
     assert!(said.starts_with("stored 2,999 trades") && said.contains("refused 1 row"), "{said}");
     // The same rows, in the same file, are the same to the database itself.
     summary(&import_text(&service, &two_lines_each(1..=3_100), &flags).await, 0);
-    assert_eq!(history(&service.database, 7).await.quantities, (1..=3_100).collect::<Vec<_>>());
+    assert_eq!(service.stored(7).await.numbers, (1..=3_100).collect::<Vec<_>>());
 }
 
 /// An import through the service of two lines a row, with its input still open; the rows are stored.
@@ -334,10 +334,8 @@ async fn begun_through(service: &Service, rows: u64, flags: &[&str]) -> (Child, 
     let mut running = command(&flags).spawn().expect("the binary runs");
     let mut input = running.stdin.take().expect("it is piped");
     input.write_all(two_lines_each(1..=rows).as_bytes()).await.expect("it reads");
-    eventually("they are stored", Duration::from_secs(60), async || {
-        service.client.get("/v1/customers/7").await.expect(200)["totalTrades"] == rows
-    })
-    .await;
+    eventually("they are stored", Duration::from_secs(60), async || service.client.total(7).await == rows)
+        .await;
     (running, input)
 }
 
@@ -353,7 +351,7 @@ async fn a_server_that_stops_is_told() {
     assert!(said.starts_with("stored 1,000 trades"), "{said}");
     assert!(said.contains("stopped: the server says: This instance is stopping."), "{said}");
     assert!(said.ends_with("to go on: --from-line 2001\n"), "{said}");
-    assert_eq!(history(&database, 7).await.quantities.len(), 1_000);
+    assert_eq!(stored(&database, TRADES, 7).await.numbers.len(), 1_000);
     // With one, until it is interrupted.
     let service = Service::start().await;
     let (mut running, mut input) = begun_through(&service, 1_000, &["--key", "k"]).await;
@@ -390,7 +388,7 @@ async fn a_server_that_comes_back_is_gone_on_with() {
     let said = summary(&output, 0);
     assert!(said.starts_with("stored 2,000 trades of 1 customer"), "{said}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("; trying again"), "{output:?}");
-    assert_eq!(history(&service.database, 7).await.quantities, (1..=2_000).collect::<Vec<_>>());
+    assert_eq!(service.stored(7).await.numbers, (1..=2_000).collect::<Vec<_>>());
 }
 
 /// Leads to `server`; of the first connections it passes on so many bytes, and then cuts them.
@@ -436,10 +434,7 @@ async fn connections_that_are_lost() {
     assert_eq!(told.matches("; trying again").count(), 3, "{told}");
     for customer in 1..=5 {
         let expected = (1..=20_000).filter(|n| n % 5 + 1 == customer);
-        assert_eq!(
-            history(&service.database, customer as u64).await.quantities,
-            expected.collect::<Vec<_>>()
-        );
+        assert_eq!(service.stored(customer as u64).await.numbers, expected.collect::<Vec<_>>());
     }
     // Without a key nothing is sent again, and what may be stored is told.
     let through = cutting(service.address(), 1, 300_000).await;
@@ -510,7 +505,7 @@ async fn answers_of_others() {
         )
     };
     let text = two_lines_each(1..=ROWS);
-    let stored = async |customer: u64| history(&service.database, customer).await.quantities;
+    let stored = async |customer: u64| service.stored(customer).await.numbers;
     let expected: Vec<_> = (1..=ROWS as i64).collect();
     for (customer, (status, media_type, body)) in (1..).zip(unknown) {
         let answer = head(status, media_type, &body);

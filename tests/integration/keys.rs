@@ -12,16 +12,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Answer, Client, Harm, Proxy, Service, Setup, Way, eventually, history, shared, tests, trade, trade_at,
+    ALL, Harm, History, INVALID_ITEM, Proxy, Service, Setup, Way, eventually, shared, tests, tests_over,
+    trade,
 };
 
-tests!["keys":
+tests_over![ALL, "keys":
     sent_again_it_is_answered_the_same,
     an_array_over_several_pages_is_stored_once,
-    a_later_trade_does_not_hide_an_earlier_attempt,
+    a_later_item_does_not_hide_an_earlier_attempt,
     another_body_under_the_same_key_is_refused,
-    a_key_belongs_to_one_customer,
-    a_malformed_key_is_refused,
+    a_key_belongs_to_one_owner,
     eight_at_once_through_two_instances,
     a_request_cut_off_after_its_record_is_completed,
     a_request_cut_off_between_two_pages_is_completed,
@@ -30,93 +30,84 @@ tests!["keys":
     a_record_lives_from_its_last_use,
 ];
 
+tests!["keys": a_malformed_key_is_refused];
+
 const REPLAYED: &str = "idempotency-replayed";
 
-async fn send(client: &Client, customer: u64, key: &str, trades: &Value) -> Answer {
-    client
-        .send(Method::POST, &format!("/v1/customers/{customer}/trades"), |request| {
-            let request = request.header("content-type", "application/json").header("idempotency-key", key);
-            request.body(trades.to_string())
-        })
-        .await
-}
-
-fn many(first: u64, count: u64) -> Value {
-    (first..first + count).map(trade).collect()
-}
-
-async fn sent_again_it_is_answered_the_same() {
-    let service = Service::start().await;
-    let first = send(&service.client, 1, "k-1", &trade(5)).await;
+async fn sent_again_it_is_answered_the_same(history: &'static History) {
+    let service = Service::of(history).await;
+    let first = service.client.append_once(1, "k-1", &history.item(5)).await;
     let body = first.expect(201);
     assert!(!first.headers.contains_key(REPLAYED), "the first has stored it");
     // Through another instance, after it: nothing is in a memory only.
     let other = service.sibling(shared().await).await;
     for client in [&other.client, &service.client, &other.client] {
-        let again = send(client, 1, "k-1", &trade(5)).await;
+        let again = client.append_once(1, "k-1", &history.item(5)).await;
         assert_eq!(again.expect(201), body, "ranges, totals and date");
         assert_eq!(again.header(REPLAYED), "true");
         assert_eq!(again.header("location"), first.header("location"));
     }
-    assert_eq!(history(&service.database, 1).await.quantities, [5]);
+    assert_eq!(service.stored(1).await.numbers, [5]);
     // One trade, or an array of it: the same request.
-    let array = send(&service.client, 1, "k-1", &json!([trade(5)])).await;
+    let array = service.client.append_once(1, "k-1", &json!([history.item(5)])).await;
     assert_eq!((array.expect(201), array.header(REPLAYED)), (body, "true"));
 }
 
-async fn an_array_over_several_pages_is_stored_once() {
-    let service = Service::start().await;
-    service.client.append(1, &many(1, 7)).await.expect(201);
-    let body = send(&service.client, 1, "k", &many(100, 25)).await.expect(201);
-    assert_eq!(body["ranges"], json!([{ "firstSeq": 8, "lastSeq": 32 }]));
-    let again = send(&service.client, 1, "k", &many(100, 25)).await;
+async fn an_array_over_several_pages_is_stored_once(history: &'static History) {
+    let service = Service::of(history).await;
+    let (before, count) = (history.pages(0.7), history.pages(2.5));
+    service.client.append(1, &history.items(1..=before)).await.expect(201);
+    let items = history.items(1_000..=999 + count);
+    let body = service.client.append_once(1, "k", &items).await.expect(201);
+    assert_eq!(body["ranges"], json!([{ "firstSeq": before + 1, "lastSeq": before + count }]));
+    let again = service.client.append_once(1, "k", &items).await;
     assert_eq!((again.expect(201), again.header(REPLAYED)), (body, "true"));
-    history(&service.database, 1).await.holds_exactly((1..=7).chain(100..125));
+    service.stored(1).await.holds_exactly((1..=before as i64).chain(1_000..1_000 + count as i64));
 }
 
-async fn a_later_trade_does_not_hide_an_earlier_attempt() {
-    let service = Service::start().await;
-    let body = send(&service.client, 1, "early", &many(1, 3)).await.expect(201);
+async fn a_later_item_does_not_hide_an_earlier_attempt(history: &'static History) {
+    let service = Service::of(history).await;
+    let body = service.client.append_once(1, "early", &history.items(1..=3)).await.expect(201);
     // More than are read at a time when the trades are looked for.
     for turn in 0..2 {
-        service.client.append(1, &many(1_000 + turn * 1_000, 1_000)).await.expect(201);
+        service.client.append_all(1, 1_000 + turn * 1_000..=1_999 + turn * 1_000).await;
     }
     let later = service.sibling(shared().await).await;
-    let again = send(&later.client, 1, "early", &many(1, 3)).await;
+    let again = later.client.append_once(1, "early", &history.items(1..=3)).await;
     assert_eq!((again.expect(201), again.header(REPLAYED)), (body, "true"));
-    assert_eq!(history(&service.database, 1).await.quantities.len(), 2_003);
+    assert_eq!(service.stored(1).await.numbers.len(), 2_003);
 }
 
-async fn another_body_under_the_same_key_is_refused() {
-    let service = Service::start().await;
-    send(&service.client, 1, "k", &trade(5)).await.expect(201);
-    let dated = trade_at(5, "2026-01-01T00:00:00Z");
-    for other in [trade(6), many(5, 2), dated] {
-        let problem = send(&service.client, 1, "k", &other).await.problem(422, "idempotency-key-reused");
+async fn another_body_under_the_same_key_is_refused(history: &'static History) {
+    let service = Service::of(history).await;
+    service.client.append_once(1, "k", &history.item(5)).await.expect(201);
+    let dated = history.item_at(5, "2026-01-01T00:00:00Z");
+    for other in [history.item(6), history.items(5..=6), dated] {
+        let problem = service.client.append_once(1, "k", &other).await.problem(422, "idempotency-key-reused");
         assert!(problem["detail"].as_str().unwrap().contains("This request stored nothing."), "{problem}");
     }
-    assert_eq!(history(&service.database, 1).await.quantities, [5]);
+    assert_eq!(service.stored(1).await.numbers, [5]);
     // What is refused before anything is stored leaves the key free.
-    send(&service.client, 1, "other", &json!({ "type": "hold" })).await.problem(422, "invalid-trade");
-    send(&service.client, 1, "other", &trade(7)).await.expect(201);
+    service.client.append_once(1, "other", &json!({})).await.problem(422, INVALID_ITEM);
+    service.client.append_once(1, "other", &history.item(7)).await.expect(201);
 }
 
-async fn a_key_belongs_to_one_customer() {
-    let service = Service::start().await;
+async fn a_key_belongs_to_one_owner(history: &'static History) {
+    let service = Service::of(history).await;
     for customer in [1, 2, 12] {
-        let answer = send(&service.client, customer, "same", &trade(customer)).await;
+        let answer = service.client.append_once(customer, "same", &history.item(customer)).await;
         answer.expect(201);
         assert!(!answer.headers.contains_key(REPLAYED));
-        assert_eq!(history(&service.database, customer).await.quantities, [customer as i64]);
+        assert_eq!(service.stored(customer).await.numbers, [customer as i64]);
     }
 }
 
 async fn a_malformed_key_is_refused() {
     let service = Service::start().await;
     let longest = "k".repeat(255);
-    send(&service.client, 1, &longest, &trade(1)).await.expect(201);
+    service.client.append_once(1, &longest, &trade(1)).await.expect(201);
     for key in ["", "a b", "schl\u{fc}ssel", &"k".repeat(256)] {
-        let problem = send(&service.client, 1, key, &trade(1)).await.problem(400, "invalid-parameter");
+        let problem = service.client.append_once(1, key, &trade(1)).await.problem(400, "invalid-parameter");
         assert_eq!(problem["errors"][0]["parameter"], "Idempotency-Key", "{problem}");
     }
     let twice = service.client.send(Method::POST, "/v1/customers/1/trades", |request| {
@@ -124,21 +115,21 @@ async fn a_malformed_key_is_refused() {
         request.header("idempotency-key", "a").header("idempotency-key", "b")
     });
     twice.await.problem(400, "invalid-parameter");
-    assert_eq!(history(&service.database, 1).await.quantities, [1]);
+    assert_eq!(service.stored(1).await.numbers, [1]);
 }
 
-async fn eight_at_once_through_two_instances() {
-    let service = Service::start().await;
+async fn eight_at_once_through_two_instances(history: &'static History) {
+    let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
     for round in 1..=20_u64 {
         // Beside a writer without a key, and over a page's end.
-        let trades = many(round * 100, 4);
+        let items = history.items(round * 100..=round * 100 + 3);
         let attempts = (0..8).map(|attempt| {
             let client = if attempt % 2 == 0 { &service.client } else { &sibling.client };
-            let (key, trades) = (format!("round-{round}"), &trades);
-            async move { send(client, 1, &key, trades).await }
+            let (key, items) = (format!("round-{round}"), &items);
+            async move { client.append_once(1, &key, items).await }
         });
-        let beside = trade(round);
+        let beside = history.item(round);
         let (answers, other) = tokio::join!(join_all(attempts), service.client.append(1, &beside));
         other.expect(201);
         let bodies: Vec<Value> = answers.iter().map(|answer| answer.expect(201)).collect();
@@ -147,69 +138,76 @@ async fn eight_at_once_through_two_instances() {
         assert!(stored >= 1, "somebody has stored it");
     }
     let expected = (1..=20).flat_map(|round| (round * 100..round * 100 + 4).chain([round]));
-    history(&service.database, 1).await.holds_exactly(expected);
+    service.stored(1).await.holds_exactly(expected);
 }
 
-/// A service whose trades the database refuses to take while `refusing`.
-async fn let_trades_fail(service: &Service, refusing: bool) {
-    // The validator is the server's own way to refuse: no trade is allowed beyond this page.
+/// Makes the database refuse every item beyond the first page while `refusing`.
+async fn let_items_fail(service: &Service, refusing: bool) {
+    // The validator is the server's own way to refuse.
     let pages = if refusing {
         doc! { "$lte": 1_i64 }
     } else {
         doc! { "$gte": 0_i64 }
     };
     let validator = doc! { "page": pages };
-    let command = doc! { "collMod": "trades", "validator": validator };
+    let command = doc! { "collMod": service.history.name, "validator": validator };
     service.database.run_command(command).await.expect("another validator");
 }
 
-async fn a_request_cut_off_after_its_record_is_completed() {
-    let service = Service::start().await;
-    service.client.append(1, &many(1, 10)).await.expect(201);
-    let_trades_fail(&service, true).await;
-    let failed = send(&service.client, 1, "k", &trade(77)).await.problem(500, "internal");
+async fn a_request_cut_off_after_its_record_is_completed(history: &'static History) {
+    let service = Service::of(history).await;
+    let page = history.page_size;
+    service.client.append(1, &history.items(1..=page)).await.expect(201);
+    let_items_fail(&service, true).await;
+    let failed = service.client.append_once(1, "k", &history.item(777)).await.problem(500, "internal");
     assert!(failed["detail"].as_str().unwrap().contains("same `Idempotency-Key`"), "{failed}");
-    let_trades_fail(&service, false).await;
+    let_items_fail(&service, false).await;
     // Somebody else comes between.
-    service.client.append(1, &trade(11)).await.expect(201);
-    let completed = send(&service.client, 1, "k", &trade(77)).await;
-    assert_eq!(completed.expect(201)["ranges"], json!([{ "firstSeq": 12, "lastSeq": 12 }]));
+    service.client.append(1, &history.item(page + 1)).await.expect(201);
+    let completed = service.client.append_once(1, "k", &history.item(777)).await;
+    let ranges = json!([{ "firstSeq": page + 2, "lastSeq": page + 2 }]);
+    assert_eq!(completed.expect(201)["ranges"], ranges);
     assert!(!completed.headers.contains_key(REPLAYED), "this one has stored it");
-    history(&service.database, 1).await.holds_exactly((1..=11).chain([77]));
+    service.stored(1).await.holds_exactly((1..=page as i64 + 1).chain([777]));
 }
 
-async fn a_request_cut_off_between_two_pages_is_completed() {
-    let service = Service::start().await;
-    service.client.append(1, &many(1, 5)).await.expect(201);
-    let_trades_fail(&service, true).await;
-    let failed = send(&service.client, 1, "k", &many(100, 12)).await.problem(503, "partly-stored");
-    assert_eq!(failed["ranges"], json!([{ "firstSeq": 6, "lastSeq": 10 }]));
-    let_trades_fail(&service, false).await;
-    service.client.append(1, &trade(6)).await.expect(201);
-    let completed = send(&service.client, 1, "k", &many(100, 12)).await;
-    let ranges = json!([{ "firstSeq": 6, "lastSeq": 10 }, { "firstSeq": 12, "lastSeq": 18 }]);
+async fn a_request_cut_off_between_two_pages_is_completed(history: &'static History) {
+    let service = Service::of(history).await;
+    let (page, before, count) = (history.page_size, history.pages(0.5), history.pages(1.2).max(2));
+    let items = history.items(1_000..=999 + count);
+    service.client.append(1, &history.items(1..=before)).await.expect(201);
+    let_items_fail(&service, true).await;
+    let failed = service.client.append_once(1, "k", &items).await.problem(503, "partly-stored");
+    assert_eq!(failed["ranges"], json!([{ "firstSeq": before + 1, "lastSeq": page }]));
+    let_items_fail(&service, false).await;
+    service.client.append(1, &history.item(before + 1)).await.expect(201);
+    let completed = service.client.append_once(1, "k", &items).await;
+    let last = before + count + 1;
+    let ranges = json!([
+        { "firstSeq": before + 1, "lastSeq": page }, { "firstSeq": page + 2, "lastSeq": last }
+    ]);
     let body = completed.expect(201);
     assert_eq!(body["ranges"], ranges);
     assert!(!completed.headers.contains_key(REPLAYED), "it has stored the rest");
-    let again = send(&service.client, 1, "k", &many(100, 12)).await;
+    let again = service.client.append_once(1, "k", &items).await;
     assert_eq!((again.expect(201), again.header(REPLAYED)), (body, "true"));
-    history(&service.database, 1).await.holds_exactly((1..=6).chain(100..112));
+    service.stored(1).await.holds_exactly((1..=before as i64 + 1).chain(1_000..1_000 + count as i64));
 }
 
 /// Its look-up has used up the time that a commit needs.
-async fn a_repeat_with_too_little_time_left_stores_nothing() {
+async fn a_repeat_with_too_little_time_left_stores_nothing(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
-    let mut setup = Setup::on(shared().await);
-    setup.connection.uri = proxy.uri();
+    let mut setup = Setup::at(&proxy.uri()).of(history);
     setup.capacity.commit_time = Duration::from_secs(28);
     let service = setup.start().await;
-    service.client.append(1, &many(1, 10)).await.expect(201);
-    let_trades_fail(&service, true).await;
-    send(&service.client, 1, "k", &trade(77)).await.problem(500, "internal");
-    let_trades_fail(&service, false).await;
-    proxy.harm("find trades", Way::There, Harm::Hold, 1);
-    let trade = trade(77);
-    let (late, ()) = tokio::join!(send(&service.client, 1, "k", &trade), async {
+    let page = history.page_size;
+    service.client.append(1, &history.items(1..=page)).await.expect(201);
+    let_items_fail(&service, true).await;
+    service.client.append_once(1, "k", &history.item(777)).await.problem(500, "internal");
+    let_items_fail(&service, false).await;
+    proxy.harm(history.command("find"), Way::There, Harm::Hold, 1);
+    let item = history.item(777);
+    let (late, ()) = tokio::join!(service.client.append_once(1, "k", &item), async {
         proxy.struck(1).await;
         // The look-up itself, which is to take long: nothing is waited for.
         tokio::time::sleep(Duration::from_secs(6)).await;
@@ -218,9 +216,9 @@ async fn a_repeat_with_too_little_time_left_stores_nothing() {
     let problem = late.problem(503, "overloaded");
     assert!(problem["detail"].as_str().unwrap().contains("This request stored nothing."), "{problem}");
     assert_eq!(late.header("retry-after"), "1");
-    assert_eq!(history(&service.database, 1).await.quantities.len(), 10);
-    send(&service.client, 1, "k", &trade).await.expect(201);
-    history(&service.database, 1).await.holds_exactly((1..=10).chain([77]));
+    assert_eq!(service.stored(1).await.numbers.len() as u64, page);
+    service.client.append_once(1, "k", &item).await.expect(201);
+    service.stored(1).await.holds_exactly((1..=page as i64).chain([777]));
 }
 
 /// Commands by name and collection.
@@ -230,46 +228,49 @@ fn take(seen: &Seen) -> Vec<String> {
     std::mem::take(&mut *seen.lock().expect("no test panics here"))
 }
 
-/// Without a key nothing; with one a record more; sent again, the record and, once, the trades.
-async fn what_a_key_costs() {
+/// Without a key nothing; with one a record more; sent again, the record and, once, the items.
+async fn what_a_key_costs(history: &'static History) {
     let seen = Seen::default();
     let watch = Arc::clone(&seen);
-    let setup = Setup::on(shared().await).observed(move |name, command| {
+    let setup = Setup::on(shared().await).of(history).observed(move |name, command| {
         if let Some(Bson::String(collection)) = command.get(name)
-            && ["trades", "idempotency_keys"].contains(&collection.as_str())
+            && [history.name, "idempotency_keys"].contains(&collection.as_str())
         {
             watch.lock().expect("no test panics here").push(format!("{name} {collection}"));
         }
     });
     let service = setup.start().await;
-    service.client.append(1, &trade(1)).await.expect(201);
+    service.client.append(1, &history.item(1)).await.expect(201);
     take(&seen);
-    service.client.append(1, &trade(2)).await.expect(201);
-    assert_eq!(take(&seen), ["update trades"]);
-    send(&service.client, 1, "k", &trade(3)).await.expect(201);
-    assert_eq!(take(&seen), ["insert idempotency_keys", "update trades"]);
-    send(&service.client, 1, "k", &trade(3)).await.expect(201);
+    service.client.append(1, &history.item(2)).await.expect(201);
+    assert_eq!(take(&seen), [history.command("update")]);
+    service.client.append_once(1, "k", &history.item(3)).await.expect(201);
+    assert_eq!(take(&seen), ["insert idempotency_keys", &history.command("update")]);
+    service.client.append_once(1, "k", &history.item(3)).await.expect(201);
     let found = ["insert idempotency_keys", "update idempotency_keys", "find idempotency_keys"];
-    assert_eq!(take(&seen), [&found[..], &["find trades", "update idempotency_keys"]].concat());
-    send(&service.client, 1, "k", &trade(3)).await.expect(201);
+    assert_eq!(take(&seen), [&found[..], &[&history.command("find"), "update idempotency_keys"]].concat());
+    service.client.append_once(1, "k", &history.item(3)).await.expect(201);
     assert_eq!(take(&seen), found);
     // A tail that is not known is read once, for both.
-    send(&service.client, 2, "k", &trade(4)).await.expect(201);
-    assert_eq!(take(&seen), ["aggregate trades", "insert idempotency_keys", "update trades"]);
+    service.client.append_once(2, "k", &history.item(4)).await.expect(201);
+    assert_eq!(
+        take(&seen),
+        [&history.command("aggregate"), "insert idempotency_keys", &history.command("update")]
+    );
 }
 
-async fn a_record_lives_from_its_last_use() {
-    let service = Service::start().await;
+async fn a_record_lives_from_its_last_use(history: &'static History) {
+    let service = Service::of(history).await;
     let records = service.database.collection::<Document>("idempotency_keys");
     let touched = async || {
         let record = records.find_one(doc! {}).await.expect("an answer").expect("a record");
         *record.get_datetime("touched").expect("a date")
     };
-    send(&service.client, 1, "k", &trade(1)).await.expect(201);
+    service.client.append_once(1, "k", &history.item(1)).await.expect(201);
     let first = touched().await;
     // The server's clock has milliseconds.
     eventually("a repeat touches the record", Duration::from_secs(10), async || {
-        send(&service.client, 1, "k", &trade(1)).await.expect(201);
+        service.client.append_once(1, "k", &history.item(1)).await.expect(201);
         touched().await > first
     })
     .await;

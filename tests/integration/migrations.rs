@@ -6,6 +6,7 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
+use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::store::Capacity;
 use pagebucket::store::{ConnectError, Connection, Migration, MigrationError, Store};
@@ -73,7 +74,14 @@ impl Place {
 }
 
 async fn connect(connection: &Connection) -> Store {
-    Store::connect(connection.clone(), Capacity::default(), Clock::system()).await.expect("the shared mongod")
+    Store::connect(connection.clone(), Definitions::built_in(), Capacity::default(), Clock::system())
+        .await
+        .expect("the shared mongod")
+}
+
+/// Those of them that are files: histories are created by any migration.
+fn of_files(applied: Vec<String>) -> Vec<String> {
+    applied.into_iter().filter(|name| !name.starts_with("history ")).collect()
 }
 
 /// A file that leaves a mark each time it is run.
@@ -141,9 +149,6 @@ fn first_batch(reply: &Document) -> &[Bson] {
     reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch")).expect("a cursor")
 }
 
-const BEFORE_YEAR_0000: DateTime = DateTime::from_millis(-62_167_219_200_001);
-const AFTER_YEAR_9999: DateTime = DateTime::from_millis(253_402_300_800_000);
-
 fn price(text: &str) -> Bson {
     text.parse::<Decimal128>().expect("a decimal").into()
 }
@@ -157,6 +162,9 @@ fn bucket(second: i64, page: i64, trades: usize) -> Document {
         "first": date, "last": date, "history": vec![trade; trades],
     }
 }
+
+const BEFORE_YEAR_0000: DateTime = DateTime::from_millis(-62_167_219_200_001);
+const AFTER_YEAR_9999: DateTime = DateTime::from_millis(253_402_300_800_000);
 
 async fn no_corrupt_bucket_can_be_written() {
     let place = Place::new().await;
@@ -199,51 +207,18 @@ async fn no_corrupt_bucket_can_be_written() {
         with("customerId", 7.0.into()),
         with("customerId", 0_i64.into()),
         with("customerId", (1_i64 << 53).into()),
-        with("_id", "7_169834962".into()),
-        with("_id", "07_1698349623".into()),
-        with("_id", "7_1_1698349623".into()),
         with("_id", 7_i64.into()),
         with("first", "2023-10-26".into()),
         with("last", 1_698_349_623_000_i64.into()),
         with("history", doc! {}.into()),
         with("history", vec![Bson::Int32(1), Bson::Int32(2)].into()),
         with("note", "unknown".into()),
-        // Dates that no instant of ours has: before the year 0000, after 9999.
-        with("first", BEFORE_YEAR_0000.into()),
-        with("last", AFTER_YEAR_9999.into()),
-        with_trade("date", BEFORE_YEAR_0000.into()),
-        with_trade("date", AFTER_YEAR_9999.into()),
-        // Another customer's key.
-        with("_id", "8_1698349623".into()),
-        with("_id", "77_1698349623".into()),
-        with("customerId", 77_i64.into()),
-        with("customerId", 8_i64.into()),
         with("customerId", Bson::Null),
         with("customerId", doc! {}.into()),
-        with_trade("type", "hold".into()),
-        with_trade("ticker", "mdb".into()),
-        with_trade("ticker", "ABCDEFGHIJKLM".into()),
-        with_trade("ticker", "".into()),
-        with_trade("qty", 419_i32.into()),
-        with_trade("qty", 419.0.into()),
-        with_trade("qty", 0_i64.into()),
-        with_trade("qty", (1_i64 << 53).into()),
         with_trade("date", "2023-10-26T19:47:03Z".into()),
-        with_trade("price", 15.5.into()),
-        with_trade("price", "15.50".into()),
-        with_trade("price", price("0")),
-        with_trade("price", price("0.00")),
-        with_trade("price", price("-15.50")),
-        with_trade("price", price("NaN")),
-        with_trade("price", price("Infinity")),
-        with_trade("price", price("-Infinity")),
-        with_trade("price", price("1E+34")),
-        with_trade("price", price("9.999999999999999999999999999999999E+6144")),
-        with_trade("key", "text".into()),
-        with_trade("note", "unknown".into()),
     ];
     let incomplete = ["customerId", "page", "count", "first", "last", "history"].map(without);
-    let incomplete_trade = ["type", "ticker", "qty", "date"].map(without_in_trade);
+    let incomplete_trade = ["date"].map(without_in_trade);
     for bucket in corrupt.iter().chain(&incomplete).chain(&incomplete_trade) {
         let refused = trades.insert_one(bucket).await.expect_err(&format!("corrupt: {bucket}"));
         assert_eq!(write_error(&refused), Some(REFUSED_BY_VALIDATOR), "{bucket}: {refused}");
@@ -252,8 +227,8 @@ async fn no_corrupt_bucket_can_be_written() {
     // What an append reads as *refused*: the count alone is wrong.
     let mut elsewhere = with("count", 3_i32.into());
     assert_eq!(unsatisfied(&trades, &elsewhere).await, ["$expr"]);
-    elsewhere.insert("_id", "8_1698349623");
-    assert_eq!(unsatisfied(&trades, &elsewhere).await, ["$expr", "$nor"]);
+    elsewhere.insert("page", 0_i64);
+    assert_eq!(unsatisfied(&trades, &elsewhere).await, ["$expr", "$jsonSchema"]);
 
     // What is sound goes in, also with all that is optional, and is held to its shape afterwards.
     let mut sound = bucket(1_698_349_623, 1, 10);
@@ -330,7 +305,7 @@ async fn applied_once_and_recorded() {
     let place = Place::new().await;
     let files =
         || vec![file("0001_one", false, &[leaving("one")]), file("0002_two", true, &[leaving("two")])];
-    let applied = place.store.apply(files()).await.expect("an empty database");
+    let applied = of_files(place.store.apply(files()).await.expect("an empty database"));
     assert_eq!(applied, ["0001_one", "0002_two"], "in order");
     assert_eq!(place.store.apply(files()).await.expect("nothing to do"), [""; 0]);
     assert_eq!((place.marks("one").await, place.marks("two").await), (1, 1));
@@ -442,7 +417,7 @@ async fn instances_starting_together_apply_each_once() {
         let (connection, files) = (place.connection.clone(), files.clone());
         instances.spawn(async move { connect(&connection).await.apply(files).await.expect("its turn") });
     }
-    let mut applied: Vec<_> = instances.join_all().await.concat();
+    let mut applied = of_files(instances.join_all().await.concat());
     applied.sort_unstable();
     assert_eq!(applied, ["0001_one", "0002_two", "0003_three"], "each by one instance");
     for mark in ["one", "two", "three"] {
@@ -474,7 +449,7 @@ async fn one_that_failed_half_way_runs_again() {
 
     let mended = file("0002_two", false, &[leaving("two"), leaving("after")]);
     let applied = place.store.apply(vec![first(), mended]).await.expect("it is mended");
-    assert_eq!(applied, ["0002_two"]);
+    assert_eq!(of_files(applied), ["0002_two"]);
     assert_eq!(place.marks("two").await, 3, "from its beginning, each time");
     assert_eq!((place.marks("one").await, place.marks("after").await), (1, 1));
 }
@@ -524,7 +499,7 @@ async fn a_lock_that_is_held_is_waited_for() {
     assert_eq!(held.get_object_id("owner").ok(), Some(owner), "it is not taken from a living owner");
 
     locks.delete_one(doc! { "_id": "lock", "owner": owner }).await.expect("to release it");
-    assert_eq!(applying.await.expect("no panic").expect("its turn"), ["0001_one"]);
+    assert_eq!(of_files(applying.await.expect("no panic").expect("its turn")), ["0001_one"]);
     assert_eq!(place.marks("one").await, 1);
     assert!(!place.has_lock().await);
     place.database.run_command(doc! { "profile": 0 }).await.expect("the profiler");
@@ -534,7 +509,7 @@ async fn the_lock_of_the_dead_is_taken_over() {
     let place = Place::new().await;
     hold(&place, ObjectId::new(), -1).await;
     let applied = place.store.apply(vec![file("0001_one", false, &[leaving("one")])]).await;
-    assert_eq!(applied.expect("the lease has ended"), ["0001_one"]);
+    assert_eq!(of_files(applied.expect("the lease has ended")), ["0001_one"]);
     assert!(!place.has_lock().await, "it was ours to release");
 
     // One of several takes it over.
@@ -568,15 +543,15 @@ async fn trades_that_are_not_clustered_are_refused() {
         place.store.refuse_foreign_collections().await.expect_err("it is not clustered"),
         place.store.check_collections().await.expect_err("it is not clustered"),
     ] {
-        assert!(matches!(error, ConnectError::NotClustered), "{error}");
-        one_sentence(&error, "not clustered on _id");
+        assert!(matches!(&error, ConnectError::Foreign(_)), "{error}");
+        one_sentence(&error, "not created by pagebucket");
     }
 }
 
 async fn trades_without_a_guard_are_refused() {
     let place = Place::new().await;
     let error = place.store.check_collections().await.expect_err("there is none yet");
-    assert!(matches!(error, ConnectError::Missing("trades")), "{error}");
+    assert!(matches!(&error, ConnectError::Missing(collection) if collection == "trades"), "{error}");
     place.store.migrate().await.expect("an empty database");
     place.store.check_collections().await.expect("its own collection");
 
@@ -593,32 +568,36 @@ async fn trades_without_a_guard_are_refused() {
     ] {
         let error = harm(command).await;
         assert!(
-            matches!(error, ConnectError::Unguarded { collection: "trades", guard: "validator" }),
+            matches!(&error, ConnectError::Unguarded { collection, guard } if collection == "trades" && guard == "validator"),
             "{error}"
         );
         one_sentence(&error, "`pagebucket migrate`");
         mend(&place).await;
     }
     let error = harm(doc! { "dropIndexes": "trades", "index": "customerId_1_page_1" }).await;
-    assert!(matches!(error, ConnectError::Unguarded { collection: "trades", .. }), "{error}");
+    assert!(
+        matches!(&error, ConnectError::Unguarded { collection, .. } if collection == "trades"),
+        "{error}"
+    );
     one_sentence(&error, "unique index");
     mend(&place).await;
 
     // Dropped, and not there, or made anew by an append of an instance that goes on.
     place.database.collection::<Document>("trades").drop().await.expect("to drop it");
     let error = place.store.check_collections().await.expect_err("it is dropped");
-    assert!(matches!(error, ConnectError::Missing("trades")), "{error}");
+    assert!(matches!(&error, ConnectError::Missing(collection) if collection == "trades"), "{error}");
     one_sentence(&error, "backup");
     assert_eq!(place.store.migrate().await.expect("nothing is pending"), [""; 0]);
     let trades = place.database.collection::<Document>("trades");
     trades.insert_one(bucket(1_698_349_623, 1, 1)).await.expect("nothing refuses it");
     let error = place.store.check_collections().await.expect_err("it is made anew");
-    assert!(matches!(error, ConnectError::NotClustered), "{error}");
+    assert!(matches!(&error, ConnectError::Foreign(_)), "{error}");
 }
 
 /// As the sentences say.
 async fn mend(place: &Place) {
     place.database.collection::<Document>("migrations").drop().await.expect("to drop it");
-    assert_eq!(place.store.migrate().await.expect("again"), migrations());
+    // The history is remembered.
+    assert_eq!(place.store.migrate().await.expect("again"), of_files(migrations()));
     place.store.check_collections().await.expect("it is mended");
 }

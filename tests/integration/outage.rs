@@ -8,21 +8,23 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Client, Mongod, Service, Setup, eventually, history, tests, trade};
+use crate::harness::{Client, History, Mongod, NOTES, Service, Setup, TRADES, eventually, tests_over};
 
-tests!["outage": ten_seconds_without_a_database, killed_under_load];
+tests_over![&[TRADES, NOTES], "outage": killed_under_load];
+
+tests_over![&[TRADES], "outage": ten_seconds_without_a_database];
 
 /// What clients were told while the database went away.
 #[derive(Default)]
 struct Told {
-    /// Quantity and `seq` of each trade acknowledged.
+    /// Number and `seq` of each item acknowledged.
     stored: Vec<(u64, u64)>,
-    /// Quantities of which the outcome is unknown.
+    /// Numbers of items of which the outcome is unknown.
     unknown: BTreeSet<u64>,
     problems: u32,
 }
 
-/// Clients that append to customers 1 to 4, each with quantities of its own, until told to stop.
+/// Clients that append to owners 1 to 4, each with numbers of its own, until told to stop.
 fn appending(client: &Client, stop: &Arc<AtomicBool>) -> JoinSet<Told> {
     let mut writers = JoinSet::new();
     for writer in 1..=16_u64 {
@@ -32,7 +34,7 @@ fn appending(client: &Client, stop: &Arc<AtomicBool>) -> JoinSet<Told> {
             let mut number = writer * 1_000_000;
             while !stop.load(Ordering::Relaxed) {
                 number += 1;
-                let answer = client.append(writer % 4 + 1, &trade(number)).await;
+                let answer = client.append(writer % 4 + 1, &client.history.item(number)).await;
                 match answer.status.as_u16() {
                     201 => {
                         told.stored.push((number, answer.json()["ranges"][0]["firstSeq"].as_u64().unwrap()))
@@ -61,15 +63,15 @@ fn appending(client: &Client, stop: &Arc<AtomicBool>) -> JoinSet<Told> {
 /// Invariants 1 to 6, with what clients were told.
 async fn check(service: &Service, told: &[Told]) {
     let (mut stored, mut unknown) = (0, 0);
-    for customer in 1..=4 {
-        let history = history(&service.database, customer).await;
+    for owner in 1..=4 {
+        let there = service.stored(owner).await;
         let mut allowed = BTreeSet::new();
         for told in told {
-            // A trade's quantity says whose it is.
-            let of = |number: u64| number / 1_000_000 % 4 + 1 == customer;
+            // An item's number says whose it is.
+            let of = |number: u64| number / 1_000_000 % 4 + 1 == owner;
             for (number, seq) in told.stored.iter().filter(|(number, _)| of(*number)) {
                 assert_eq!(
-                    history.quantities.get(*seq as usize - 1),
+                    there.numbers.get(*seq as usize - 1),
                     Some(&(*number as i64)),
                     "acknowledged at {seq}"
                 );
@@ -81,24 +83,24 @@ async fn check(service: &Service, told: &[Told]) {
                 unknown += 1;
             }
         }
-        let found: BTreeSet<_> = history.quantities.iter().copied().collect();
-        assert_eq!(found.len(), history.quantities.len(), "no trade twice");
+        let found: BTreeSet<_> = there.numbers.iter().copied().collect();
+        assert_eq!(found.len(), there.numbers.len(), "no item twice");
         assert!(found.is_subset(&allowed), "nothing that was told to be not stored is stored");
     }
     println!("{stored} acknowledged and stored, {unknown} unknown");
 }
 
-async fn ten_seconds_without_a_database() {
+async fn ten_seconds_without_a_database(history: &'static History) {
     let mongod = Mongod::own().await;
-    let service = Setup::on(&mongod).start().await;
+    let service = Setup::on(&mongod).of(history).start().await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers = appending(&service.client, &stop);
 
     mongod.stop().await;
     let gone = Instant::now();
-    service.client.get("/v1/customers/1/trades").await.problem(503, "database-unavailable");
+    service.client.get(&history.path(1)).await.problem(503, "database-unavailable");
     service.client.get("/readyz").await.problem(503, "database-unavailable");
-    let refused = service.client.append(5, &trade(1)).await;
+    let refused = service.client.append(5, &history.item(1)).await;
     refused.problem(503, "database-unavailable");
     assert!(refused.headers.contains_key("retry-after"), "nothing was stored");
     service.client.get("/livez").await.expect(200);
@@ -110,7 +112,7 @@ async fn ten_seconds_without_a_database() {
     let client = &service.client;
     let ready = || async { client.get("/readyz").await.status == 200 };
     eventually("ready again without a restart", Duration::from_secs(60), ready).await;
-    let append = || async { client.append(5, &trade(1)).await.status == 201 };
+    let append = || async { client.append(5, &history.item(1)).await.status == 201 };
     eventually("an append after the outage", Duration::from_secs(60), append).await;
     stop.store(true, Ordering::Relaxed);
     let told: Vec<Told> = writers.join_all().await;
@@ -121,23 +123,21 @@ async fn ten_seconds_without_a_database() {
     mongod.remove().await;
 }
 
-async fn killed_under_load() {
+async fn killed_under_load(history: &'static History) {
     let mongod = Mongod::own().await;
-    let service = Setup::on(&mongod).start().await;
+    let service = Setup::on(&mongod).of(history).start().await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers = appending(&service.client, &stop);
     let client = &service.client;
     for round in 0..3 {
-        let before = client.get("/v1/customers/1").await.expect(200)["totalTrades"].as_u64().unwrap();
-        let under_load = || async {
-            client.get("/v1/customers/1").await.expect(200)["totalTrades"].as_u64().unwrap() > before + 20
-        };
+        let before = client.total(1).await;
+        let under_load = || async { client.total(1).await > before + 20 };
         eventually("appends under way", Duration::from_secs(60), under_load).await;
         mongod.kill().await;
         mongod.start().await;
         let ready = || async {
             client.get("/readyz").await.status == 200
-                && client.append(5, &trade(round + 1)).await.status == 201
+                && client.append(5, &history.item(round + 1)).await.status == 201
         };
         eventually("ready again", Duration::from_secs(60), ready).await;
     }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::commands::program::Place;
-use crate::harness::{Answer, Client, Harm, Proxy, Setup, Way, eventually, history, shared, tests, trade};
+use crate::harness::{Answer, Client, Harm, Proxy, Setup, TRADES, Way, eventually, shared, tests, trade};
 use crate::uploads::{lines, of, upload};
 
 tests!["overload":
@@ -21,6 +21,9 @@ tests!["overload":
     clients_that_hang_up_change_nothing,
     uploads_leave_room_for_others,
 ];
+
+/// The memory of a trade of these tests in the queue, in bytes: 62 of BSON, and a constant part.
+const TRADE: usize = 62 + 64;
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,8 +48,9 @@ fn seqs(appended: &Value) -> Vec<u64> {
     ranges.iter().flat_map(range).collect()
 }
 
-const QUEUE: u64 = 1000;
-const EACH: u64 = 100;
+/// Trades in a queue of 1 MiB, rounded down.
+const QUEUE: u64 = 8_000;
+const EACH: u64 = 1_000;
 const CLIENTS: u64 = 10 * QUEUE / EACH;
 const CUSTOMERS: u64 = 20;
 
@@ -80,7 +84,7 @@ fn memory(pid: u32) -> (u64, u64) {
 
 async fn ten_times_more_clients_than_the_queue_holds() {
     let place = Place::new().await;
-    let serving = place.serve(&["--max-queue", &QUEUE.to_string(), "--log", "error"]).await;
+    let serving = place.serve(&["--max-queue-mib", "1", "--log", "error"]).await;
     let (stop, stopped) = watch::channel(false);
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
@@ -102,8 +106,8 @@ async fn ten_times_more_clients_than_the_queue_holds() {
 
     // All of the queue is there again, and as many clients as it holds are all served.
     let client = &serving.client;
-    let whole = async || client.append(100, &trades(1, QUEUE)).await;
-    eventually("an append as long as the queue", PATIENCE, || async { whole().await.status == 201 }).await;
+    let whole = async || client.append(100, &trades(1, EACH)).await;
+    eventually("an append of as many as may be", PATIENCE, || async { whole().await.status == 201 }).await;
     let mut clients = JoinSet::new();
     for number in 0..QUEUE / EACH / 2 {
         let client = client.clone();
@@ -124,16 +128,16 @@ async fn ten_times_more_clients_than_the_queue_holds() {
     let database = place.database().await;
     let mut found = 0;
     for customer in 1..=CUSTOMERS {
-        let history = history(&database, customer).await;
+        let history = crate::harness::stored(&database, TRADES, customer).await;
         let of = |quantity: u64| quantity / 10_000_000;
         let whose = |quantity: u64| match of(quantity) {
             number if number < CLIENTS => number % CUSTOMERS + 1,
             number => (number - CLIENTS) % CUSTOMERS + 1,
         };
         for (seq, quantity) in stored.iter().filter(|(_, quantity)| whose(*quantity) == customer) {
-            assert_eq!(history.quantities.get(*seq as usize - 1), Some(&(*quantity as i64)), "at {seq}");
+            assert_eq!(history.numbers.get(*seq as usize - 1), Some(&(*quantity as i64)), "at {seq}");
         }
-        found += history.quantities.len();
+        found += history.numbers.len();
     }
     assert_eq!(found, stored.len(), "nothing else is stored");
     serving.stop().await;
@@ -144,7 +148,7 @@ async fn a_full_queue_refuses_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
     setup.connection.uri = proxy.uri();
-    setup.capacity.queued_trades = 100;
+    setup.capacity.queued_bytes = 100 * TRADE;
     let service = setup.start().await;
     proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
     let mut clients = JoinSet::new();
@@ -170,7 +174,7 @@ async fn a_full_queue_refuses_at_once() {
     assert_eq!(stored.len(), 100);
     let mut found = Vec::new();
     for customer in 1..=40 {
-        found.extend(history(&service.database, customer).await.quantities);
+        found.extend(service.stored(customer).await.numbers);
     }
     found.sort_unstable();
     assert_eq!(found, stored.into_iter().collect::<Vec<_>>(), "and nothing of {refused:?}");
@@ -181,7 +185,7 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
     setup.connection.uri = proxy.uri();
-    setup.capacity.queued_trades = 100;
+    setup.capacity.queued_bytes = 100 * TRADE;
     let service = setup.start().await;
     let client = &service.client;
     proxy.harm("update trades", Way::There, Harm::Hold, 1);
@@ -218,9 +222,9 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     }
     assert_eq!(stored.len(), 40 + PART as usize);
     assert_eq!(of_it.await.expect("no panic").expect(200)["stored"], 40);
-    history(&service.database, 1).await.holds_exactly(stored);
+    service.stored(1).await.holds_exactly(stored);
     for customer in 2..=10 {
-        assert_eq!(history(&service.database, customer).await.quantities, (1..=90).collect::<Vec<_>>());
+        assert_eq!(service.stored(customer).await.numbers, (1..=90).collect::<Vec<_>>());
     }
 }
 
@@ -229,7 +233,7 @@ async fn clients_that_hang_up_change_nothing() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
     setup.connection.uri = proxy.uri();
-    setup.capacity.queued_trades = 50 * EACH as usize;
+    setup.capacity.queued_bytes = 50 * EACH as usize * TRADE;
     let service = setup.start().await;
     proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
 
@@ -278,7 +282,7 @@ async fn clients_that_hang_up_change_nothing() {
     let mut expected = BTreeSet::new();
     let mut found = Vec::new();
     for customer in 1..=7 {
-        found.extend(history(&service.database, customer).await.quantities);
+        found.extend(service.stored(customer).await.numbers);
     }
     for number in (1..=51_u64).filter(|number| *number != refused) {
         expected.extend((number * 100..number * 100 + EACH).map(|quantity| quantity as i64));
@@ -293,7 +297,7 @@ async fn uploads_leave_room_for_others() {
     const LINES: u64 = 8_000;
     let mut setup = Setup::on(shared().await);
     // Less than the uploads have waiting.
-    setup.capacity.queued_trades = 2_000;
+    setup.capacity.queued_bytes = 2_000 * TRADE;
     let service = setup.start().await;
     let mut uploads = JoinSet::new();
     for number in 1..=UPLOADS {
@@ -317,7 +321,7 @@ async fn uploads_leave_room_for_others() {
         service.client.append(100, &trades(appended * 10_000, 1_000)).await.expect(201);
     }
     println!("{appended} appends beside {UPLOADS} uploads");
-    assert_eq!(history(&service.database, 2).await.quantities, (1..=LINES as i64).collect::<Vec<_>>());
+    assert_eq!(service.stored(2).await.numbers, (1..=LINES as i64).collect::<Vec<_>>());
 }
 
 async fn history_is_begun(database: &mongodb::Database) -> bool {

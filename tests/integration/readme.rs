@@ -3,16 +3,16 @@
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::harness::{Service, skip, tests};
+use crate::harness::{Service, Setup, shared, skip, tests};
 
-tests!["readme": the_session_answers_as_printed, compose_publishes_on_this_machine_alone];
+tests!["readme": the_session_answers_as_printed, the_examples_answer_as_printed, compose_publishes_on_this_machine_alone];
 
-/// Each `$ curl …` line of the README's first `console` block that has one, with what is printed
-/// below it.
-fn session() -> Vec<(String, String)> {
+/// Each `$ curl …` line of the README's blocks of this language, with what is printed below it.
+fn session(language: &str) -> Vec<(String, String)> {
     let readme =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README");
-    let block = readme.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    let opening = format!("```{language}\n");
+    let block = readme.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     let block = block.filter(|block| block.contains("$ curl")).collect::<String>();
     let mut session: Vec<(String, String)> = Vec::new();
     for line in block.lines() {
@@ -30,11 +30,21 @@ fn session() -> Vec<(String, String)> {
 }
 
 async fn the_session_answers_as_printed() {
+    answers_as_printed("console", Service::start().await).await;
+}
+
+/// Those of `examples/histories`, which a reader serves instead of trades.
+async fn the_examples_answer_as_printed() {
+    let mut setup = Setup::on(shared().await);
+    setup.definitions = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories").into());
+    answers_as_printed("shell-session", setup.start().await).await;
+}
+
+async fn answers_as_printed(language: &str, service: Service) {
     if Command::new("curl").arg("--version").output().await.is_err() {
         return skip("the README's session", "no curl");
     }
-    let service = Service::start().await;
-    let session = session();
+    let session = session(language);
     assert!(session.len() >= 5, "the README has a session");
     for (command, printed) in session {
         let here = command.replace("http://127.0.0.1:8080", &service.client.url(""));

@@ -6,7 +6,9 @@ use mongodb::bson::{Document, doc};
 use pagebucket::store::ReadPreference;
 use serde_json::json;
 
-use crate::harness::{Harm, Mongod, ReplicaSet, Service, Setup, Way, Wires, eventually, fill, tests, trade};
+use crate::harness::{
+    Harm, Mongod, ReplicaSet, Service, Setup, TRADES, Way, Wires, eventually, fill, tests, trade,
+};
 
 tests!["secondaries":
     full_pages_are_theirs_and_need_no_primary,
@@ -60,7 +62,7 @@ async fn full_pages_are_theirs_and_need_no_primary() {
     const READS: i64 = 60;
     let set = ReplicaSet::start(Wires::Straight).await;
     let service = start(&set, ReadPreference::SecondaryPreferred).await;
-    fill(&service.database, 7, 2_000, 5).await;
+    fill(&service.database, TRADES, 7, 2_000, 5).await;
     until_everywhere(&set, &service, 7, 2_000).await;
     let primary = set.primary().await;
     let [one, other] = [0, 1].map(|nth| set.others(primary).nth(nth).expect("three members"));
@@ -123,7 +125,7 @@ async fn full_pages_are_theirs_and_need_no_primary() {
 async fn those_that_do_not_answer_are_passed_over() {
     let set = ReplicaSet::start(Wires::Harmable).await;
     let service = start(&set, ReadPreference::SecondaryPreferred).await;
-    fill(&service.database, 7, 50, 10).await;
+    fill(&service.database, TRADES, 7, 50, 10).await;
     until_everywhere(&set, &service, 7, 50).await;
     let primary = set.primary().await;
     let [broken, silent] = [0, 1].map(|nth| set.others(primary).nth(nth).expect("three members"));
@@ -144,7 +146,7 @@ async fn those_that_do_not_answer_are_passed_over() {
 async fn one_that_lags_is_passed_over() {
     let set = ReplicaSet::start(Wires::Straight).await;
     let service = start(&set, ReadPreference::SecondaryPreferred).await;
-    fill(&service.database, 7, 50, 5).await;
+    fill(&service.database, TRADES, 7, 50, 5).await;
     until_everywhere(&set, &service, 7, 50).await;
     let primary = set.primary().await;
     let lagging = set.others(primary).next().expect("three members");

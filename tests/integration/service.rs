@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, tests, trade, trade_at};
+use crate::harness::{ALL, History, ITEM_NOT_FOUND, Service, TOTAL, tests, tests_over, trade_at};
 
-tests!["service": an_append_and_its_pages, an_empty_history, newest_first, pages_and_trades_by_address, probes_and_site];
+tests_over![ALL, "service": an_empty_history, newest_first, pages_and_items_by_address];
+
+tests!["service": an_append_and_its_pages, probes_and_site];
 
 async fn an_append_and_its_pages() {
     let service = Service::start().await;
@@ -12,7 +14,7 @@ async fn an_append_and_its_pages() {
     let answer = service.client.append(7, &json!(many)).await;
     let body = answer.expect(201);
     assert_eq!(body["ranges"], json!([{ "firstSeq": 1, "lastSeq": 25 }]));
-    assert_eq!((&body["totalTrades"], &body["totalPages"]), (&json!(25), &json!(3)));
+    assert_eq!((&body[TOTAL], &body["totalPages"]), (&json!(25), &json!(3)));
     assert_eq!(answer.header("location"), "/v1/customers/7/trades/1");
 
     let body = service
@@ -34,7 +36,7 @@ async fn an_append_and_its_pages() {
         })
     );
     assert_eq!((&body["page"], &body["full"], &body["order"]), (&json!(2), &json!(true), &json!("asc")));
-    assert_eq!((&body["totalTrades"], &body["totalPages"]), (&json!(26), &json!(3)));
+    assert_eq!((&body[TOTAL], &body["totalPages"]), (&json!(26), &json!(3)));
     assert_eq!(
         body["links"],
         json!({
@@ -53,69 +55,73 @@ async fn an_append_and_its_pages() {
     service.client.get("/v1/customers/7/trades?page=4").await.problem(404, "page-not-found");
 }
 
-async fn an_empty_history() {
-    let service = Service::start().await;
-    let body = service.client.get("/v1/customers/9007199254740991/trades").await.expect(200);
+async fn an_empty_history(history: &'static History) {
+    let service = Service::of(history).await;
+    let body = service.client.get(&history.path(9_007_199_254_740_991)).await.expect(200);
     assert_eq!(body["items"], json!([]));
-    assert_eq!((&body["totalTrades"], &body["totalPages"], &body["page"]), (&json!(0), &json!(0), &json!(1)));
+    assert_eq!((&body[TOTAL], &body["totalPages"], &body["page"]), (&json!(0), &json!(0), &json!(1)));
     assert_eq!(body["links"].as_object().unwrap().len(), 1, "only self");
-    service.client.get("/v1/customers/5/trades?page=1").await.expect(200);
-    service.client.get("/v1/customers/5/trades?page=2").await.problem(404, "page-not-found");
-    service.client.get("/v1/customers/5/trades/pages/1").await.problem(404, "page-not-found");
-    service.client.get("/v1/customers/5/trades/1").await.problem(404, "trade-not-found");
-    let summary = service.client.get("/v1/customers/5").await.expect(200);
-    assert_eq!(
-        summary,
-        json!({ "customerId": 5, "totalTrades": 0, "totalPages": 0, "first": null, "last": null })
-    );
+    service.client.get(&history.at(5, "?page=1")).await.expect(200);
+    service.client.get(&history.at(5, "?page=2")).await.problem(404, "page-not-found");
+    service.client.get(&history.at(5, "/pages/1")).await.problem(404, "page-not-found");
+    service.client.get(&history.at(5, "/1")).await.problem(404, ITEM_NOT_FOUND);
+    let owner = service.client.get(&history.owner_path(5)).await.expect(200);
+    assert_eq!(owner[history.owner_field], history.owner(5));
+    let totals = history.totals(&owner);
+    assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(0), &json!(0)));
+    assert_eq!((&totals["first"], &totals["last"]), (&Value::Null, &Value::Null), "{owner}");
 }
 
-async fn newest_first() {
-    let service = Service::start().await;
-    let many: Vec<Value> = (1..=25).map(trade).collect();
-    service.client.append(1, &json!(many)).await.expect(201);
-    let mut path = "/v1/customers/1/trades?order=desc".to_owned();
+async fn newest_first(history: &'static History) {
+    let service = Service::of(history).await;
+    let total = history.pages(2.5);
+    service.client.append_all(1, 1..=total).await;
+    let mut path = history.at(1, "?order=desc");
     let mut seen = Vec::new();
     loop {
         let body = service.client.get(&path).await.expect(200);
         assert_eq!(body["order"], "desc");
-        seen.extend(body["items"].as_array().unwrap().iter().map(|item| item["seq"].as_u64().unwrap()));
+        seen.extend(history.seqs(&body));
         let Some(next) = body["links"]["next"].as_str() else { break };
         path = next.to_owned();
     }
-    assert_eq!(seen, (1..=25).rev().collect::<Vec<_>>());
-    let second = service.client.get("/v1/customers/1/trades?order=desc&page=2").await.expect(200);
-    assert_eq!(second["links"]["prev"], "/v1/customers/1/trades?page=3&order=desc");
-    assert_eq!(second["links"]["next"], "/v1/customers/1/trades?page=1&order=desc");
+    assert_eq!(seen, (1..=total).rev().collect::<Vec<_>>());
+    let second = service.client.get(&history.at(1, "?order=desc&page=2")).await.expect(200);
+    assert_eq!(second["links"]["prev"], history.at(1, "?page=3&order=desc"));
+    assert_eq!(second["links"]["next"], history.at(1, "?page=1&order=desc"));
 }
 
-async fn pages_and_trades_by_address() {
-    let service = Service::start().await;
-    let many: Vec<Value> = (1..=125).map(trade).collect();
-    service.client.append(3, &json!(many)).await.expect(201);
+async fn pages_and_items_by_address(history: &'static History) {
+    let service = Service::of(history).await;
+    let (size, total) = (history.page_size, history.pages(12.5));
+    service.client.append_all(3, 1..=total).await;
     for page in 1..=13_u64 {
-        let body = service.client.get(&format!("/v1/customers/3/trades/pages/{page}")).await.expect(200);
-        let count = if page == 13 { 5 } else { 10 };
-        assert_eq!(body["firstSeq"], (page - 1) * 10 + 1);
+        let body = service.client.get(&history.at(3, &format!("/pages/{page}"))).await.expect(200);
+        let count = if page == 13 { total - 12 * size } else { size };
+        assert_eq!(body["firstSeq"], (page - 1) * size + 1);
         assert_eq!((&body["count"], &body["full"]), (&json!(count), &json!(page < 13)));
-        assert_eq!(body["items"].as_array().unwrap().len(), count);
+        assert_eq!(history.seqs(&body).len() as u64, count);
         assert_eq!(body.as_object().unwrap().len(), 6, "no totals, no links: {body}");
-        let listed = service.client.get(&format!("/v1/customers/3/trades?page={page}")).await.expect(200);
+        let listed = service.client.get(&history.at(3, &format!("?page={page}"))).await.expect(200);
         assert_eq!(listed["items"], body["items"]);
+        for item in body["items"].as_array().unwrap() {
+            assert!(history.shows_what_was_sent(item), "{item}");
+        }
     }
-    for seq in [1, 10, 11, 120, 125] {
-        let body = service.client.get(&format!("/v1/customers/3/trades/{seq}")).await.expect(200);
-        assert_eq!(
-            (&body["seq"], &body["qty"], &body["page"]),
-            (&json!(seq), &json!(seq), &json!((seq - 1) / 10 + 1))
-        );
+    for seq in [1, size, size + 1, 12 * size, total] {
+        let body = service.client.get(&history.at(3, &format!("/{seq}"))).await.expect(200);
+        assert_eq!((&body["seq"], history.number(&body)), (&json!(seq), seq));
+        assert_eq!(body["page"], history.page_of(seq));
     }
-    service.client.get("/v1/customers/3/trades/126").await.problem(404, "trade-not-found");
-    service.client.get("/v1/customers/3/trades/9007199254740991").await.problem(404, "trade-not-found");
-    service.client.get("/v1/customers/3/trades/pages/9007199254740991").await.problem(404, "page-not-found");
-    let summary = service.client.get("/v1/customers/3").await.expect(200);
-    assert_eq!((&summary["first"]["seq"], &summary["last"]["seq"]), (&json!(1), &json!(125)));
-    assert_eq!((&summary["totalTrades"], &summary["totalPages"]), (&json!(125), &json!(13)));
+    for beyond in [total + 1, 9_007_199_254_740_991] {
+        service.client.get(&history.at(3, &format!("/{beyond}"))).await.problem(404, ITEM_NOT_FOUND);
+    }
+    let beyond = history.at(3, "/pages/9007199254740991");
+    service.client.get(&beyond).await.problem(404, "page-not-found");
+    let owner = service.client.get(&history.owner_path(3)).await.expect(200);
+    let totals = history.totals(&owner);
+    assert_eq!((&totals["first"]["seq"], &totals["last"]["seq"]), (&json!(1), &json!(total)));
+    assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(total), &json!(13)));
 }
 
 async fn probes_and_site() {

@@ -3,37 +3,26 @@
 use std::sync::{Arc, Mutex};
 
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{Answer, Client, Service, Setup, seqs, shared, tests, trade};
+use crate::harness::{ALL, Answer, History, Service, Setup, TOTAL, shared, tests_over};
 
-tests!["snapshots":
+tests_over![ALL, "snapshots":
     a_walk_is_of_the_moment_it_began_at,
     only_what_is_in_full_pages_is_of_that_moment,
     a_walk_over_remembered_pages_asks_nobody,
     a_known_snapshot_asks_nobody,
     what_is_beyond_the_end_is_never_shown,
     another_instance_finds_out_once,
-    many_customers_do_not_mix,
+    many_owners_do_not_mix,
     nothing_remembered_is_needed,
 ];
 
 const IMMUTABLE: &str = "private, max-age=31536000, immutable";
 
-async fn append(client: &Client, customer: u64, from: u64, to: u64) {
-    let many: Vec<Value> = (from..=to).map(trade).collect();
-    for part in many.chunks(1000) {
-        client.append(customer, &json!(part)).await.expect(201);
-    }
-}
-
-fn trades(customer: u64, query: &str) -> String {
-    format!("/v1/customers/{customer}/trades?{query}")
-}
-
-/// A service on a new database whose commands on `trades` are written down.
-async fn observed(page_cache: u64) -> (Service, Arc<Mutex<Vec<String>>>) {
-    let mut setup = Setup::on(shared().await);
+/// A service on a new database whose commands on the history's collection are written down.
+async fn observed(history: &'static History, page_cache: u64) -> (Service, Arc<Mutex<Vec<String>>>) {
+    let mut setup = Setup::on(shared().await).of(history);
     setup.args.page_cache = page_cache;
     let (setup, seen) = observe(setup);
     (setup.start().await, seen)
@@ -41,9 +30,9 @@ async fn observed(page_cache: u64) -> (Service, Arc<Mutex<Vec<String>>>) {
 
 fn observe(setup: Setup) -> (Setup, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let watch = Arc::clone(&seen);
+    let (watch, history) = (Arc::clone(&seen), setup.history);
     let setup = setup.observed(move |name, command| {
-        if command.get_str(name).is_ok_and(|collection| collection == "trades") {
+        if command.get_str(name).is_ok_and(|collection| collection == history.name) {
             watch.lock().expect("no test panics here").push(name.to_owned());
         }
     });
@@ -68,35 +57,43 @@ fn is_snapshot(answer: &Answer) -> bool {
 }
 
 /// The same totals in every window, either way, while the history grows; then on with what is newer.
-async fn a_walk_is_of_the_moment_it_began_at() {
-    let service = Service::start().await;
-    append(&service.client, 1, 1, 203).await;
-    let mut total = 203;
-    for (order, limit) in [("asc", 10_usize), ("asc", 7), ("desc", 10), ("desc", 25)] {
+async fn a_walk_is_of_the_moment_it_began_at(history: &'static History) {
+    let service = Service::of(history).await;
+    let mut total = history.pages(20.3);
+    service.client.append_all(1, 1..=total).await;
+    // Windows of a page and of parts of it; few enough of a long history.
+    let (size, page) = (history.page_size, history.page_size.min(100) as usize);
+    let part = if history.page_size > 100 { 70 } else { 7 };
+    for (order, limit) in [("asc", page), ("asc", part), ("desc", page), ("desc", (page * 5 / 2).min(100))] {
         let began = total;
-        let full = total / 10 * 10;
-        let mut path = trades(1, &format!("limit={limit}&order={order}"));
+        let full = total / size * size;
+        let mut path = history.at(1, &format!("?limit={limit}&order={order}"));
         let (mut seen, mut newer, mut windows, mut snapshots) = (Vec::new(), String::new(), 0, 0);
         loop {
             let answer = service.client.get(&path).await;
             let body = answer.expect(200);
-            let shown = seqs(&body);
-            if path.contains("asOf=") && shown.iter().max().is_some_and(|last| *last <= full) {
+            let shown = history.seqs(&body);
+            // Of the newest windows more than one may show what is not on full pages; the last of these is the moment.
+            let moment =
+                path.split_once("asOf=").and_then(|(_, total)| total.split('&').next()?.parse::<u64>().ok());
+            let is_full = |moment: u64| shown.iter().all(|seq| *seq <= moment / size * size);
+            if let Some(moment) = moment.filter(|moment| is_full(*moment)) {
                 assert!(is_snapshot(&answer), "{path}");
                 assert_eq!(
-                    (&body["totalTrades"], &body["totalPages"]),
-                    (&json!(began), &json!(began.div_ceil(10)))
+                    (&body[TOTAL], &body["totalPages"]),
+                    (&json!(moment), &json!(history.page_of(moment)))
                 );
+                assert!(moment == began || order == "desc" && moment - began < size, "{moment} of {began}");
                 snapshots += 1;
             } else {
                 assert!(!is_snapshot(&answer), "{path}");
-                assert_eq!(body["totalTrades"], total, "{path}");
+                assert_eq!(body[TOTAL], total, "{path}");
             }
             let links = &body["links"];
             for name in ["newer", "first", "last"] {
                 assert!(!links[name].as_str().expect("always there").contains("asOf"), "{links}");
             }
-            let of = format!("&asOf={}", body["totalTrades"]);
+            let of = format!("&asOf={}", body[TOTAL]);
             for name in ["next", "prev"] {
                 assert!(links.get(name).is_none_or(|link| link.as_str().unwrap().contains(&of)), "{links}");
             }
@@ -105,18 +102,18 @@ async fn a_walk_is_of_the_moment_it_began_at() {
                 newer = links["newer"].as_str().unwrap().to_owned();
             }
             seen.extend(shown);
-            append(&service.client, 1, total + 1, total + 3).await;
+            service.client.append_all(1, total + 1..=total + 3).await;
             total += 3;
             // Upwards a walk would never end beside so eager a writer.
-            match links["next"].as_str().filter(|_| windows < 1000 && seen.len() < 1000) {
-                Some(next) if order == "desc" || body["totalTrades"] == began => path = next.to_owned(),
+            match links["next"].as_str().filter(|_| windows < 1000 && seen.len() < 10_000) {
+                Some(next) if order == "desc" || body[TOTAL] == began => path = next.to_owned(),
                 _ => break,
             }
         }
         assert!(snapshots >= full as usize / limit - 1, "{snapshots} of {windows}");
         loop {
             let body = service.client.get(&newer).await.expect(200);
-            let shown = seqs(&body);
+            let shown = history.seqs(&body);
             if shown.is_empty() {
                 break;
             }
@@ -128,41 +125,50 @@ async fn a_walk_is_of_the_moment_it_began_at() {
     }
 }
 
-async fn only_what_is_in_full_pages_is_of_that_moment() {
-    let service = Service::start().await;
-    append(&service.client, 1, 1, 48).await;
-    for (query, snapshot) in [
-        ("after=0&limit=20&asOf=25", true),
-        ("after=0&limit=21&asOf=25", false),
-        ("after=19&limit=1&asOf=25", true),
-        ("after=20&limit=1&asOf=25", false),
-        ("before=21&limit=100&asOf=25", true),
-        ("before=22&limit=1&asOf=25", false),
-        ("before=1&asOf=25", true),
-        ("after=25&asOf=25", false),
-        ("after=0&limit=30&asOf=30", true),
-        ("after=0&limit=31&asOf=30", false),
-        ("after=0&limit=10&asOf=9", false),
-        ("after=0&limit=10&asOf=10", true),
-        ("after=0&limit=40&asOf=48", true),
-        ("after=0&limit=41&asOf=48", false),
-        ("after=0&limit=40&asOf=49", false),
-        ("after=9007199254740991&asOf=9007199254740991", false),
-        ("before=9007199254740991&asOf=9007199254740991", false),
-    ] {
-        let answer = service.client.get(&trades(1, query)).await;
+async fn only_what_is_in_full_pages_is_of_that_moment(history: &'static History) {
+    let service = Service::of(history).await;
+    let total = history.pages(4.8).max(9);
+    let full = total / history.page_size * history.page_size;
+    service.client.append_all(1, 1..=total).await;
+    // A moment with two full pages and a half, of which no window shows more than a hundred items.
+    let (two, half, page) = (history.pages(2.0), history.pages(2.5), history.page_size);
+    let from = |end: u64| (end.saturating_sub(100), end.min(100));
+    let (to_two, to_three, to_full) = (from(two), from(history.pages(3.0)), from(full));
+    let windows = [
+        (format!("after={}&limit={}&asOf={half}", to_two.0, to_two.1), true),
+        (format!("after={}&limit={}&asOf={half}", to_two.0 + 1, to_two.1), false),
+        (format!("after={}&limit=1&asOf={half}", two - 1), true),
+        (format!("after={two}&limit=1&asOf={half}"), false),
+        (format!("before={}&limit=100&asOf={half}", two + 1), true),
+        (format!("before={}&limit=1&asOf={half}", two + 2), false),
+        (format!("before=1&asOf={half}"), true),
+        (format!("after={half}&asOf={half}"), false),
+        (format!("after={}&limit={}&asOf={}", to_three.0, to_three.1, history.pages(3.0)), true),
+        (format!("after={}&limit=2&asOf={}", history.pages(3.0) - 1, history.pages(3.0)), false),
+        (format!("after=0&limit=10&asOf={}", page - 1), false),
+        (format!("after={}&limit={}&asOf={page}", from(page).0, from(page).1), true),
+        (format!("after={}&limit={}&asOf={total}", to_full.0, to_full.1), true),
+        (format!("after={}&limit=2&asOf={total}", full - 1), false),
+        (format!("after={}&limit={}&asOf={}", to_full.0, to_full.1, total + 1), false),
+        ("after=9007199254740991&asOf=9007199254740991".to_owned(), false),
+        ("before=9007199254740991&asOf=9007199254740991".to_owned(), false),
+    ];
+    for (query, snapshot) in windows {
+        let path = history.at(1, &format!("?{query}"));
+        let answer = service.client.get(&path).await;
         let body = answer.expect(200);
         assert_eq!(is_snapshot(&answer), snapshot, "{query}");
         let as_of: u64 = query.rsplit_once("asOf=").unwrap().1.parse().unwrap();
-        let total = if snapshot { as_of } else { 48 };
+        let total = if snapshot { as_of } else { total };
         assert_eq!(
-            (&body["totalTrades"], &body["totalPages"]),
-            (&json!(total), &json!(total.div_ceil(10))),
+            (&body[TOTAL], &body["totalPages"]),
+            (&json!(total), &json!(history.page_of(total))),
             "{query}"
         );
-        assert_eq!(body["links"]["self"], trades(1, query));
+        assert_eq!(body["links"]["self"], path);
         // But for where it leads, it is the window that it would be without.
-        let without = service.client.get(&trades(1, query.rsplit_once("&asOf").unwrap().0)).await.expect(200);
+        let without = history.at(1, &format!("?{}", query.rsplit_once("&asOf").unwrap().0));
+        let without = service.client.get(&without).await.expect(200);
         assert_eq!(
             (&body["items"], &body["links"]["newer"]),
             (&without["items"], &without["links"]["newer"]),
@@ -170,48 +176,68 @@ async fn only_what_is_in_full_pages_is_of_that_moment() {
         );
     }
     // Where that moment ends, so does the walk; what came later is newer.
-    let end = service.client.get(&trades(1, "after=20&limit=10&asOf=30")).await.expect(200);
-    assert_eq!(end["links"].get("next"), None);
-    let newer = service.client.get(end["links"]["newer"].as_str().unwrap()).await.expect(200);
-    assert_eq!(seqs(&newer), (31..=40).collect::<Vec<_>>());
-    let none = service.client.get(&trades(2, "after=0&limit=10&asOf=30")).await;
-    assert_eq!((none.expect(200)["totalTrades"].as_u64(), is_snapshot(&none)), (Some(0), false));
+    let (end, last) = (history.pages(3.0), history.page_size.min(100));
+    let window = history.at(1, &format!("?after={}&limit={last}&asOf={end}", end - last));
+    let shown = service.client.get(&window).await.expect(200);
+    assert_eq!(shown["links"].get("next"), None);
+    let newer = service.client.get(shown["links"]["newer"].as_str().unwrap()).await.expect(200);
+    assert_eq!(history.seqs(&newer), (end + 1..=total.min(end + last)).collect::<Vec<_>>());
+    let none = service.client.get(&history.at(2, "?after=0&limit=10&asOf=30")).await;
+    assert_eq!((none.expect(200)[TOTAL].as_u64(), is_snapshot(&none)), (Some(0), false));
 }
 
-async fn a_walk_over_remembered_pages_asks_nobody() {
-    let (service, seen) = observed(MIB).await;
-    append(&service.client, 1, 1, 305).await;
+async fn a_walk_over_remembered_pages_asks_nobody(history: &'static History) {
+    let (service, seen) = observed(history, 2 * MIB).await;
+    let (page, limit) = (history.page_size, history.page_size.min(100));
+    let total = 30 * limit + history.pages(0.5);
+    service.client.append_all(1, 1..=total).await;
+    let full = total / page * page;
     for turn in ["first", "again"] {
-        let mut path = trades(1, "after=0&limit=10");
+        let mut path = history.at(1, &format!("?after=0&limit={limit}"));
         taken(&seen);
-        for window in 0..30 {
+        // Of windows that are pages, all full ones.
+        let windows = full / limit;
+        for window in 0..windows {
             let answer = service.client.get(&path).await;
             let body = answer.expect(200);
-            assert_eq!(seqs(&body), (window * 10 + 1..=window * 10 + 10).collect::<Vec<_>>());
+            assert_eq!(
+                history.seqs(&body),
+                (window * limit + 1..=window * limit + limit).collect::<Vec<_>>()
+            );
             assert_eq!(is_snapshot(&answer), window > 0);
             if turn == "again" && window > 0 {
                 assert_eq!(answer.header("server-timing"), "db;dur=0.000, cache;desc=hit", "{path}");
             }
-            path = body["links"]["next"].as_str().expect("there are more").to_owned();
+            path = body["links"]["next"].as_str().unwrap_or_default().to_owned();
         }
-        // The tail, the first page, and of the other 29 every eleventh; then the tail alone.
-        assert_eq!(taken(&seen), if turn == "first" { 1 + 1 + 3 } else { 1 });
+        // The tail, the first page, and of the other 29 every eleventh, or fewer where a page is read in parts;
+        // then the tail alone.
+        let asked = taken(&seen);
+        if turn == "again" {
+            assert_eq!(asked, 1);
+        } else if limit == page {
+            assert_eq!(asked, 1 + 1 + 3);
+        } else {
+            assert!((2..=1 + full as usize / page as usize).contains(&asked), "{asked}");
+        }
     }
-    service.client.get(&trades(1, "after=300&limit=10&asOf=305")).await.expect(200);
+    let last = history.at(1, &format!("?after={full}&limit=10&asOf={total}"));
+    service.client.get(&last).await.expect(200);
     assert_eq!(taken(&seen), 1, "beyond the full pages the tail is looked at");
 }
 
 /// By whichever instance, also one that has seen nothing yet.
-async fn a_known_snapshot_asks_nobody() {
-    let (service, seen) = observed(0).await;
-    append(&service.client, 1, 1, 55).await;
-    let path = trades(1, "after=5&limit=25&asOf=55");
+async fn a_known_snapshot_asks_nobody(history: &'static History) {
+    let (service, seen) = observed(history, 0).await;
+    let total = history.pages(5.5);
+    service.client.append_all(1, 1..=total).await;
+    let path = format!("?after={}&limit={}&asOf={total}", history.pages(0.5), history.pages(2.5).min(100));
+    let path = history.at(1, &path);
     let tag = service.client.get(&path).await.header("etag").to_owned();
-    let mut setup = Setup::on(shared().await);
-    setup.connection.database = service.database.name().to_owned();
+    let setup = Setup::on(shared().await).of(history).in_database(&service.database);
     let (setup, also_seen) = observe(setup);
     let sibling = setup.start().await;
-    append(&service.client, 1, 56, 77).await;
+    service.client.append_all(1, total + 1..=history.pages(7.7)).await;
     for seen in [&seen, &also_seen] {
         taken(seen);
     }
@@ -225,103 +251,124 @@ async fn a_known_snapshot_asks_nobody() {
     assert_eq!(whole.header("etag"), tag, "the history has grown, this has not");
     assert_eq!(sibling.client.get(&path).await.body, whole.body);
     // Another moment's.
-    let other = service
-        .client
-        .send(Method::GET, &path, |request| request.header("if-none-match", tag.replace(".a55", ".a54")));
+    let other = tag.replace(&format!(".a{total}"), &format!(".a{}", total - 1));
+    let other = service.client.send(Method::GET, &path, |request| request.header("if-none-match", other));
     assert_eq!(other.await.status, 200);
 }
 
 /// Totals beyond what there is are not believed, whoever had them.
-async fn what_is_beyond_the_end_is_never_shown() {
-    let (service, seen) = observed(MIB).await;
-    append(&service.client, 1, 1, 1000).await;
-    append(&service.client, 2, 1, 55).await;
+async fn what_is_beyond_the_end_is_never_shown(history: &'static History) {
+    let (service, seen) = observed(history, MIB).await;
+    let (many, few) = (history.pages(20.0), history.pages(5.5));
+    service.client.append_all(1, 1..=many).await;
+    service.client.append_all(2, 1..=few).await;
     // What the one has had is known now. The other has not come so far.
-    assert_eq!(service.client.get("/v1/customers/1").await.expect(200)["totalTrades"], 1000);
-    let never = async |customer: u64, as_of: u64, total: u64| {
+    assert_eq!(service.client.total(1).await, many);
+    let window = format!("?after={}&limit={}", history.page_size, history.pages(2.0).min(100));
+    let never = async |owner: u64, as_of: u64, total: u64| {
         taken(&seen);
-        let path = trades(customer, &format!("after=10&limit=20&asOf={as_of}"));
+        let path = history.at(owner, &format!("{window}&asOf={as_of}"));
         let answer = service.client.get(&path).await;
         let body = answer.expect(200);
         assert!(!is_snapshot(&answer) && taken(&seen) > 0, "{path}");
-        assert_eq!(body["totalTrades"], total, "{path}");
+        assert_eq!(body[TOTAL], total, "{path}");
         assert!(answer.header("etag").contains(&format!(".s{total}")), "{answer:?}");
         let next = body["links"]["next"].as_str().expect("there are more");
         assert!(next.ends_with(&format!("asOf={total}")), "a walk goes on with what was: {next}");
     };
-    for as_of in [56_u64, 60, 999, 1000, 1001, 9_007_199_254_740_991] {
-        never(2, as_of, 55).await;
+    for as_of in [few + 1, few + 5, many - 1, many, many + 1, 9_007_199_254_740_991] {
+        never(2, as_of, few).await;
     }
-    never(1, 1001, 1000).await;
+    never(1, many + 1, many).await;
     // Now it has been.
-    append(&service.client, 2, 56, 57).await;
-    let path = trades(2, "after=10&limit=20&asOf=56");
+    service.client.append_all(2, few + 1..=few + 2).await;
+    let path = history.at(2, &format!("{window}&asOf={}", few + 1));
     let answer = service.client.get(&path).await;
-    assert_eq!((&answer.expect(200)["totalTrades"], is_snapshot(&answer)), (&json!(56), true));
-    never(2, 58, 57).await;
+    assert_eq!((&answer.expect(200)[TOTAL], is_snapshot(&answer)), (&json!(few + 1), true));
+    never(2, few + 3, few + 2).await;
 }
 
 /// A new process has seen nothing; one look at the tail tells it of all the moments before.
-async fn another_instance_finds_out_once() {
-    let service = Service::start().await;
-    append(&service.client, 1, 1, 325).await;
-    let first = service.client.get(&trades(1, "limit=10&order=desc")).await.expect(200);
+async fn another_instance_finds_out_once(history: &'static History) {
+    let service = Service::of(history).await;
+    // Windows that are pages, or parts of them.
+    let limit = if history.page_size > 100 { 50 } else { history.page_size };
+    let total = 32 * limit + limit / 2;
+    service.client.append_all(1, 1..=total).await;
+    let newest = history.at(1, &format!("?limit={limit}&order=desc"));
+    let first = service.client.get(&newest).await.expect(200);
     let next = first["links"]["next"].as_str().expect("there are more").to_owned();
-    let mut setup = Setup::on(shared().await);
+    let mut setup = Setup::on(shared().await).of(history).in_database(&service.database);
     setup.args.page_cache = 0;
-    setup.connection.database = service.database.name().to_owned();
     service.stop().await;
     let (setup, seen) = observe(setup);
     let service = setup.start().await;
     taken(&seen);
-    let (mut path, mut shown) = (next, seqs(&first));
-    for expected in [2].into_iter().chain(std::iter::repeat(1)) {
+    let (mut path, mut shown) = (next, history.seqs(&first));
+    let full = total / history.page_size * history.page_size;
+    let mut first_snapshot = true;
+    loop {
         let answer = service.client.get(&path).await;
         let body = answer.expect(200);
-        assert_eq!((is_snapshot(&answer), &body["totalTrades"]), (true, &json!(325)), "{path}");
-        assert_eq!(taken(&seen), expected, "{path}");
-        shown.extend(seqs(&body));
+        let seqs = history.seqs(&body);
+        // Windows of parts of a page begin on the tail, which is no moment's.
+        if seqs.iter().max().is_some_and(|last| *last <= full) {
+            assert_eq!((is_snapshot(&answer), &body[TOTAL]), (true, &json!(total)), "{path}");
+            let expected = if first_snapshot && full + limit > total { 2 } else { 1 };
+            assert_eq!(taken(&seen), expected, "{path}");
+            first_snapshot = false;
+        } else {
+            taken(&seen);
+        }
+        shown.extend(seqs);
         match body["links"]["next"].as_str() {
             Some(next) => path = next.to_owned(),
             None => break,
         }
     }
-    assert_eq!(shown, (1..=325).rev().collect::<Vec<_>>());
+    assert_eq!(shown, (1..=total).rev().collect::<Vec<_>>());
 }
 
 /// Each is shown its own.
-async fn many_customers_do_not_mix() {
-    let service = Service::start().await;
-    for customer in 1..=40 {
-        append(&service.client, customer, 1, 20 + customer).await;
+async fn many_owners_do_not_mix(history: &'static History) {
+    let service = Service::of(history).await;
+    let (two, page) = (history.pages(2.0), history.page_size.min(100));
+    for owner in 1..=40 {
+        service.client.append_all(owner, 1..=two + owner).await;
     }
     for turn in 0..2 {
-        for customer in 1..=40_u64 {
-            for as_of in [20 + customer, 21 + customer] {
-                let path = trades(customer, &format!("after=0&limit=20&asOf={as_of}"));
+        for owner in 1..=40_u64 {
+            for as_of in [two + owner, two + 1 + owner] {
+                let path = history.at(owner, &format!("?after={}&limit={page}&asOf={as_of}", two - page));
                 let answer = service.client.get(&path).await;
-                assert_eq!(answer.expect(200)["totalTrades"], 20 + customer, "{path}, turn {turn}");
-                assert_eq!(is_snapshot(&answer), as_of == 20 + customer, "{path}");
+                assert_eq!(answer.expect(200)[TOTAL], two + owner, "{path}, turn {turn}");
+                assert_eq!(is_snapshot(&answer), as_of == two + owner, "{path}");
             }
         }
     }
 }
 
 /// With nothing in memory pages come from the database, by one command and without the tail.
-async fn nothing_remembered_is_needed() {
-    let (service, seen) = observed(0).await;
-    append(&service.client, 1, 1, 405).await;
-    service.client.get("/v1/customers/1").await.expect(200);
-    for query in
-        ["after=0&limit=10", "after=395&limit=5", "after=123&limit=100", "before=401&limit=100&order=desc"]
-    {
+async fn nothing_remembered_is_needed(history: &'static History) {
+    let (service, seen) = observed(history, 0).await;
+    let total = history.pages(40.5);
+    let full = history.pages(40.0);
+    service.client.append_all(1, 1..=total).await;
+    service.client.total(1).await;
+    let most = full.min(100);
+    for query in [
+        "after=0&limit=10".to_owned(),
+        format!("after={}&limit={}", full - history.pages(0.5), history.pages(0.5)),
+        format!("after={}&limit={}", history.pages(12.3), most.min(history.pages(10.0))),
+        format!("before={}&limit={most}&order=desc", full + 1),
+    ] {
         taken(&seen);
-        let answer = service.client.get(&trades(1, &format!("{query}&asOf=405"))).await;
-        let mut shown = seqs(&answer.expect(200));
+        let answer = service.client.get(&history.at(1, &format!("?{query}&asOf={total}"))).await;
+        let mut shown = history.seqs(&answer.expect(200));
         assert!(is_snapshot(&answer) && answer.header("server-timing").starts_with("db;dur="), "{answer:?}");
-        let plain = service.client.get(&trades(1, query)).await.expect(200);
+        let plain = service.client.get(&history.at(1, &format!("?{query}"))).await.expect(200);
         assert_eq!(taken(&seen), 1 + 2, "{query}");
-        assert_eq!(shown, seqs(&plain));
+        assert_eq!(shown, history.seqs(&plain));
         shown.dedup();
         assert_eq!(shown.len(), plain["items"].as_array().map_or(0, Vec::len));
     }

@@ -1,4 +1,4 @@
-//! Uploads: a trade a line, any number of lines, told exactly.
+//! Uploads: an item a line, any number of lines, told exactly.
 
 mod bounds;
 mod faults;
@@ -7,26 +7,32 @@ pub mod wire;
 
 use std::fmt::Write;
 
-use mongodb::bson::{DateTime, doc};
+use mongodb::bson::DateTime;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::commands::program::Place;
-use crate::harness::{Answer, Client, Service, history, tests, trade, trade_at};
+use crate::harness::{
+    ALL, Answer, Client, History, INVALID_ITEM, READINGS, Service, TRADES, tests, tests_over, trade,
+};
 use wire::Upload;
 
 pub const NDJSON: &str = "application/x-ndjson";
 
-tests!["uploads":
+tests_over![ALL, "uploads":
     one_summary,
-    what_is_wrong_with_a_line_is_its_own_matter,
     an_outcome_for_each_line_as_it_commits,
-    problems_beyond_the_first_are_counted,
-    many_customers_at_once,
+    many_owners_at_once,
     others_may_append_meanwhile,
-    what_no_upload_is,
     a_history_that_takes_no_more,
-    memory_is_constant,
+];
+
+tests_over![&[TRADES, READINGS], "uploads": memory_is_constant];
+
+tests!["uploads":
+    what_is_wrong_with_a_line_is_its_own_matter,
+    problems_beyond_the_first_are_counted,
+    what_no_upload_is,
 ];
 
 pub async fn upload(client: &Client, path: &str, body: impl Into<String>) -> Answer {
@@ -44,36 +50,37 @@ pub async fn upload_with(client: &Client, path: &str, key: &str, body: &str) -> 
 
 /// Trades of these quantities, a line each.
 pub fn lines(quantities: impl IntoIterator<Item = u64>) -> String {
-    quantities.into_iter().map(|qty| format!("{}\n", trade(qty))).collect()
+    TRADES.lines(quantities)
 }
 
+/// A line of an upload of many customers.
 pub fn of(customer: u64, qty: u64) -> String {
-    let mut trade = trade_at(qty, "2004-01-09T00:00:00Z");
-    trade["customerId"] = json!(customer);
-    format!("{trade}\n")
+    TRADES.line_of(customer, qty)
 }
 
-async fn one_summary() {
-    let service = Service::start().await;
-    let answer = upload(&service.client, "/v1/customers/7/trades", lines(1..=2_345)).await;
+async fn one_summary(history: &'static History) {
+    let service = Service::of(history).await;
+    let path = history.path(7);
+    let answer = upload(&service.client, &path, history.lines(1..=2_345)).await;
     assert_eq!(
         answer.expect(200),
         json!({
-            "customerId": 7, "ranges": [{ "firstSeq": 1, "lastSeq": 2_345 }], "stored": 2_345, "refused": 0,
-            "problems": []
+            (history.owner_field): history.owner(7), "ranges": [{ "firstSeq": 1, "lastSeq": 2_345 }],
+            "stored": 2_345, "refused": 0, "problems": []
         })
     );
     // The last line need not end; blank lines and CRLF are passed over; a type may have parameters.
-    let body = format!("\n{}\r\n  \r\n{}", trade(2_346), trade_at(2_347, "2004-01-09T00:00:00Z"));
+    let dated = history.item_at(2_347, "2004-01-09T00:00:00Z");
+    let body = format!("\n{}\r\n  \r\n{dated}", history.item(2_346));
     let with = |request: reqwest::RequestBuilder| {
         request.header("content-type", "Application/X-NDJSON; charset=utf-8").body(body)
     };
-    let answer = service.client.send(Method::POST, "/v1/customers/7/trades", with).await;
+    let answer = service.client.send(Method::POST, &path, with).await;
     assert_eq!(answer.expect(200)["ranges"], json!([{ "firstSeq": 2_346, "lastSeq": 2_347 }]));
-    assert_eq!(history(&service.database, 7).await.quantities, (1..=2_347).collect::<Vec<_>>());
-    let last = service.client.get("/v1/customers/7/trades/2347").await.expect(200);
-    assert_eq!(last["date"], "2004-01-09T00:00:00.000Z");
-    let nothing = upload(&service.client, "/v1/customers/7/trades", "\n").await.expect(200);
+    assert_eq!(service.stored(7).await.numbers, (1..=2_347).collect::<Vec<_>>());
+    let last = service.client.get(&history.at(7, "/2347")).await.expect(200);
+    assert_eq!(last[history.date], "2004-01-09T00:00:00.000Z");
+    let nothing = upload(&service.client, &path, "\n").await.expect(200);
     assert_eq!((&nothing["stored"], &nothing["ranges"]), (&json!(0), &json!([])));
 }
 
@@ -101,45 +108,46 @@ async fn what_is_wrong_with_a_line_is_its_own_matter() {
     assert_eq!(problems.iter().map(told).collect::<Vec<_>>(), expected);
     assert!(problems[1]["errors"][0]["detail"].as_str().unwrap().starts_with("is not JSON: "), "{summary}");
     assert_eq!(problems[2]["errors"][0]["detail"], "is longer than 65536 bytes");
-    assert_eq!(history(&service.database, 7).await.quantities, [1, 6]);
+    assert_eq!(service.stored(7).await.numbers, [1, 6]);
 }
 
-async fn an_outcome_for_each_line_as_it_commits() {
-    let service = Service::start().await;
-    let mut upload = Upload::begin(service.address(), "/v1/customers/7/trades", &[("Accept", NDJSON)]).await;
+async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
+    let service = Service::of(history).await;
+    let mut upload = Upload::begin(service.address(), &history.path(7), &[("Accept", NDJSON)]).await;
     let head = upload.head().await;
     assert!(
         head.starts_with("HTTP/1.1 200 ") && head.contains("content-type: application/x-ndjson"),
         "{head}"
     );
     // Each is answered before the next is sent.
-    for qty in 1..=3_u64 {
-        upload.send(&lines([qty])).await;
-        assert_eq!(upload.line().await, Some(json!({ "line": qty, "seq": qty })));
+    for number in 1..=3_u64 {
+        upload.send(&history.lines([number])).await;
+        assert_eq!(upload.line().await, Some(json!({ "line": number, "seq": number })));
     }
-    upload.send("\n{\"type\":\"hold\"").await;
+    upload.send("\n{\"seq\":\"hold\"").await;
     upload.send("}\n{\n").await;
     let problem = upload.line().await.expect("an outcome");
     assert_eq!(
         (&problem["line"], &problem["problem"]["type"]),
-        (&json!(5), &json!("/problems#invalid-trade"))
+        (&json!(5), &json!(format!("/problems#{INVALID_ITEM}")))
     );
     assert_eq!(problem["problem"]["status"], 422);
-    assert_eq!(problem["problem"]["errors"][0]["pointer"], "/type", "{problem}");
+    let errors = problem["problem"]["errors"].as_array().expect("errors");
+    assert!(errors.iter().all(|error| error["pointer"].is_string()), "{problem}");
     assert!(problem.get("seq").is_none() && problem["problem"].get("instance").is_none(), "{problem}");
     let problem = upload.line().await.expect("an outcome");
     assert_eq!(problem["problem"]["type"], "/problems#malformed-json", "{problem}");
-    upload.send(&trade(7).to_string()).await;
+    upload.send(&history.item(7).to_string()).await;
     upload.end().await;
     assert_eq!(upload.line().await, Some(json!({ "line": 7, "seq": 4 })));
     assert_eq!(upload.line().await, None);
-    assert_eq!(history(&service.database, 7).await.quantities, [1, 2, 3, 7]);
+    assert_eq!(service.stored(7).await.numbers, [1, 2, 3, 7]);
     // All at once.
-    let body = lines(1..=5_000);
+    let body = history.lines(1..=5_000);
     let with = |request: reqwest::RequestBuilder| {
         request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
     };
-    let answer = service.client.send(Method::POST, "/v1/customers/8/trades", with).await;
+    let answer = service.client.send(Method::POST, &history.path(8), with).await;
     let text = String::from_utf8(answer.body).expect("UTF-8");
     let outcomes: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let expected: Vec<_> = (1..=5_000).map(|line| json!({ "line": line, "seq": line })).collect();
@@ -162,51 +170,54 @@ async fn problems_beyond_the_first_are_counted() {
     assert_eq!(problem["errorsOmitted"], 43, "50 unknown fields, and 3 that are not there");
 }
 
-async fn many_customers_at_once() {
-    let service = Service::start().await;
+async fn many_owners_at_once(history: &'static History) {
+    let service = Service::of(history).await;
     let mut body = String::new();
-    for qty in 1..=30 {
-        for customer in 1..=100 {
-            body += &of(customer, qty);
+    for number in 1..=30 {
+        for owner in 1..=100 {
+            body += &history.line_of(owner, number);
         }
     }
-    body += &lines([1]);
-    let summary = upload(&service.client, "/v1/trades", body).await.expect(200);
-    assert_eq!((&summary["customers"], &summary["stored"]), (&json!(100), &json!(3_000)), "{summary}");
-    assert_eq!(summary["problems"][0]["errors"][0]["pointer"], "/customerId");
+    body += &history.lines([1]);
+    let summary = upload(&service.client, &history.of_many(), body).await.expect(200);
+    assert_eq!((history.owners_of(&summary), &summary["stored"]), (&json!(100), &json!(3_000)), "{summary}");
+    let pointer = format!("/{}", history.owner_field);
+    assert_eq!(summary["problems"][0]["errors"][0]["pointer"], pointer);
     assert!(summary.get("ranges").is_none() && summary.get("moreCustomers").is_none(), "{summary}");
-    for customer in 1..=100 {
+    for owner in 1..=100 {
         let expected: Vec<_> = (1..=30).collect();
-        assert_eq!(history(&service.database, customer).await.quantities, expected, "their order is kept");
+        assert_eq!(service.stored(owner).await.numbers, expected, "their order is kept");
     }
-    let body = format!("{}{}{}", of(200, 1), of(1, 31), of(200, 2));
+    let lines = [(200, 1), (1, 31), (200, 2)];
+    let body: String = lines.map(|(owner, number)| history.line_of(owner, number)).concat();
     let with = |request: reqwest::RequestBuilder| {
         request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
     };
-    let answer = service.client.send(Method::POST, "/v1/trades", with).await;
-    assert_eq!(
-        String::from_utf8_lossy(&answer.body),
-        "{\"line\":1,\"customerId\":200,\"seq\":1}\n{\"line\":2,\"customerId\":1,\"seq\":31}\n\
-         {\"line\":3,\"customerId\":200,\"seq\":2}\n"
-    );
+    let answer = service.client.send(Method::POST, &history.of_many(), with).await;
+    let outcome = |(line, (owner, seq)): (u64, (u64, u64))| {
+        let (field, owner) = (history.owner_field, history.owner(owner));
+        format!("{{\"line\":{line},\"{field}\":{owner},\"seq\":{seq}}}\n")
+    };
+    let expected: String = (1..).zip(lines).map(outcome).collect();
+    assert_eq!(String::from_utf8_lossy(&answer.body), expected);
 }
 
-async fn others_may_append_meanwhile() {
-    let service = Service::start().await;
+async fn others_may_append_meanwhile(history: &'static History) {
+    let service = Service::of(history).await;
     let others = async {
-        for qty in 1..=200 {
-            service.client.append(7, &trade(1_000_000 + qty)).await.expect(201);
+        for number in 1..=200 {
+            service.client.append(7, &history.item(1_000_000 + number)).await.expect(201);
         }
     };
-    let (summary, ()) =
-        tokio::join!(upload(&service.client, "/v1/customers/7/trades", lines(1..=20_000)), others);
+    let path = history.path(7);
+    let (summary, ()) = tokio::join!(upload(&service.client, &path, history.lines(1..=20_000)), others);
     let summary = summary.expect(200);
-    let history = history(&service.database, 7).await;
-    history.holds_exactly((1..=20_000).chain(1_000_001..=1_000_200));
+    let stored = service.stored(7).await;
+    stored.holds_exactly((1..=20_000).chain(1_000_001..=1_000_200));
     let ranges = summary["ranges"].as_array().expect("ranges").iter();
     let seqs =
         ranges.flat_map(|range| range["firstSeq"].as_u64().unwrap()..=range["lastSeq"].as_u64().unwrap());
-    let told: Vec<_> = seqs.map(|seq| history.quantities[seq as usize - 1]).collect();
+    let told: Vec<_> = seqs.map(|seq| stored.numbers[seq as usize - 1]).collect();
     assert_eq!(told, (1..=20_000).collect::<Vec<_>>(), "each line is where the summary says");
 }
 
@@ -229,38 +240,41 @@ async fn what_no_upload_is() {
     let lines_of_json = |request: reqwest::RequestBuilder| request.header("accept", NDJSON).json(&trade(1));
     let answer = service.client.send(Method::POST, "/v1/customers/7/trades", lines_of_json).await;
     answer.problem(406, "not-acceptable");
-    assert_eq!(service.client.get("/v1/customers/7").await.expect(200)["totalTrades"], 0);
+    assert_eq!(service.client.total(7).await, 0);
 }
 
-async fn a_history_that_takes_no_more() {
-    let service = Service::start().await;
+async fn a_history_that_takes_no_more(history: &'static History) {
+    let service = Service::of(history).await;
     // Its last page is full, and begins in the last second there is.
-    let date = DateTime::from_millis(0);
-    let trades: Vec<_> =
-        (1_i64..=10).map(|qty| doc! { "type": "buy", "ticker": "MDB", "qty": qty, "date": date }).collect();
-    let last = doc! {
-        "_id": "7_9999999999", "customerId": 7_i64, "page": 1_i64, "count": 10, "first": date, "last": date,
-        "history": trades,
-    };
-    service.database.collection("trades").insert_one(last).await.expect("a valid bucket");
-    let body = format!("{}{}{}", of(7, 11), of(8, 1), of(7, 12));
+    let items: Vec<_> = (1..=history.page_size).map(|number| (number, DateTime::from_millis(0))).collect();
+    let last = history.bucket(7, 9_999_999_999, 1, &items);
+    service.database.collection(history.name).insert_one(last).await.expect("a valid bucket");
+    let beyond = history.page_size + 1;
+    let body = [(7, beyond), (8, 1), (7, beyond + 1)];
+    let body: String = body.map(|(owner, number)| history.line_of(owner, number)).concat();
     for key in [None, Some("k")] {
         // One history's matter is its own lines', of many; with a key also when it is sent again.
         let answer = match key {
-            None => upload(&service.client, "/v1/trades", body.clone()).await,
-            Some(key) => upload_with(&service.client, "/v1/trades", key, &body).await,
+            None => upload(&service.client, &history.of_many(), body.clone()).await,
+            Some(key) => upload_with(&service.client, &history.of_many(), key, &body).await,
         };
         let summary = answer.expect(200);
         assert_eq!((&summary["stored"], &summary["refused"]), (&json!(1), &json!(2)), "{summary}");
         let problems = summary["problems"].as_array().expect("problems").iter();
         let told = problems.map(|problem| (&problem["line"], &problem["errors"][0]["detail"]));
-        let detail = json!("its customer's history can take no more pages");
-        assert_eq!(told.collect::<Vec<_>>(), [(&json!(1), &detail), (&json!(3), &detail)]);
+        let told: Vec<_> = told.collect();
+        assert_eq!((told[0].0, told[1].0), (&json!(1), &json!(3)));
+        for (_, detail) in told {
+            assert!(
+                detail.as_str().is_some_and(|detail| detail.ends_with("can take no more pages")),
+                "{detail}"
+            );
+        }
     }
     let with = |request: reqwest::RequestBuilder| {
         request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
     };
-    let answer = service.client.send(Method::POST, "/v1/trades", with).await;
+    let answer = service.client.send(Method::POST, &history.of_many(), with).await;
     let outcomes = String::from_utf8(answer.body).expect("UTF-8");
     let outcomes: Vec<Value> =
         outcomes.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -272,10 +286,10 @@ async fn a_history_that_takes_no_more() {
     }
     assert_eq!(outcomes[1]["seq"], 3, "{outcomes:?}");
     // Of an upload to it alone there is no more to be done.
-    let answer = upload(&service.client, "/v1/customers/7/trades", lines([11])).await;
+    let answer = upload(&service.client, &history.path(7), history.lines([beyond])).await;
     let problem = answer.problem(409, "history-exhausted");
     assert_eq!(problem["notStoredLines"], json!([{ "first": 1 }]), "{problem}");
-    assert_eq!(history(&service.database, 8).await.quantities, [1, 1, 1]);
+    assert_eq!(service.stored(8).await.numbers, [1, 1, 1]);
 }
 
 /// What the kernel says of a process's memory, in MiB, at most.
@@ -285,15 +299,16 @@ fn most_memory(pid: u32) -> u64 {
     line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
 }
 
-async fn memory_is_constant() {
-    let place = Place::new().await;
+async fn memory_is_constant(history: &'static History) {
+    let place = Place::of(history).await;
     let serving = place.serve(&["--log", "error"]).await;
-    serving.client.append(8, &trade(1)).await.expect(201);
+    serving.client.append(8, &history.item(1)).await.expect(201);
     let before = most_memory(serving.pid());
-    // Some 180 MB each time, of trades and of lines that are none.
-    let (good, noise) = (lines(1..=1_000), format!("{}\n{}\n", "\n".repeat(1_000), "x".repeat(300_000)));
+    // Some 180 MB each time, of items and of lines that are none.
+    let (good, noise) =
+        (history.lines(1..=1_000), format!("{}\n{}\n", "\n".repeat(1_000), "x".repeat(300_000)));
     for accept in ["application/json", NDJSON] {
-        let upload = Upload::begin(serving.address, "/v1/customers/7/trades", &[("Accept", accept)]).await;
+        let upload = Upload::begin(serving.address, &history.path(7), &[("Accept", accept)]).await;
         let (mut read, mut write) = upload.split();
         let writing = async {
             for _ in 0..100 {

@@ -9,21 +9,22 @@ use tokio::time::Instant;
 
 use crate::cli::signals::Signals;
 use crate::cli::terminal::{Progress, count, per_second, seconds};
-use crate::domain::{CustomerId, DateRange, Limit, Position};
-use crate::format::Format;
-use crate::store::history::{Export, Trades};
+use crate::definition::Definition;
+use crate::domain::{DateRange, Limit, OwnerId, Position};
+use crate::export::Writer;
+use crate::store::history::{Engine, Export};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// What to export, and as what.
 pub(super) struct Wanted {
-    pub(super) customers: Customers,
+    pub(super) owners: Owners,
     pub(super) dates: Option<DateRange>,
-    pub(super) format: Format,
+    pub(super) writer: Writer,
 }
 
-pub(super) enum Customers {
-    One(CustomerId, Position),
-    After(Option<CustomerId>),
+pub(super) enum Owners {
+    One(OwnerId, Position),
+    After(Option<OwnerId>),
 }
 
 /// How long an export waits for a database that does not answer, as an import does.
@@ -33,13 +34,13 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 /// What was exported.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    pub(super) trades: u64,
-    /// Number of customers whose histories were written to the end.
-    customers: u64,
-    /// The customer whose history was not, and how far it is written.
-    at: Option<(CustomerId, Position)>,
-    /// The last customer whose history is complete, in an export of all.
-    complete: Option<CustomerId>,
+    pub(super) items: u64,
+    /// Number of owners whose items were written to the end.
+    owners: u64,
+    /// The owner whose items were not, and how far they are written.
+    at: Option<(OwnerId, Position)>,
+    /// The last owner whose items are complete, in an export of all.
+    complete: Option<OwnerId>,
     all: bool,
     /// Why the export is incomplete.
     pub(super) end: Option<End>,
@@ -56,13 +57,13 @@ pub(super) enum End {
 /// Exports until all is written, or something ends it.
 pub(super) async fn run(
     wanted: &Wanted,
-    trades: &Trades,
+    engine: &Engine,
     file: File,
     signals: &mut Signals,
     progress: &mut Progress,
 ) -> Report {
-    let all = matches!(wanted.customers, Customers::After(_));
-    let mut running = Running { wanted, trades, file, progress, report: Report { all, ..Report::default() } };
+    let all = matches!(wanted.owners, Owners::After(_));
+    let mut running = Running { wanted, engine, file, progress, report: Report { all, ..Report::default() } };
     let end = tokio::select! {
         ended = running.all() => ended.err(),
         () = signals.next() => Some(End::Interrupted),
@@ -73,7 +74,7 @@ pub(super) async fn run(
 
 struct Running<'a> {
     wanted: &'a Wanted,
-    trades: &'a Trades,
+    engine: &'a Engine,
     file: File,
     progress: &'a mut Progress,
     report: Report,
@@ -81,41 +82,46 @@ struct Running<'a> {
 
 impl Running<'_> {
     async fn all(&mut self) -> Result<(), End> {
-        self.file.write_all(self.wanted.format.header().as_bytes()).await.map_err(End::Unwritable)?;
-        match self.wanted.customers {
-            Customers::One(customer, after) => self.one(customer, after).await?,
-            Customers::After(mut after) => loop {
-                let mut patience = Patience::default();
-                let some = loop {
-                    match self.trades.customers(after, Limit::MOST, Deadline::within(COMMAND)).await {
-                        Ok(some) => break some,
-                        Err(error) => patience.after(error, self.progress).await?,
+        self.file.write_all(self.wanted.writer.header().as_bytes()).await.map_err(End::Unwritable)?;
+        match &self.wanted.owners {
+            Owners::One(owner, after) => self.one(owner, *after).await?,
+            Owners::After(after) => {
+                let mut after = after.clone();
+                loop {
+                    let mut patience = Patience::default();
+                    let some = loop {
+                        let deadline = Deadline::within(COMMAND);
+                        match self.engine.owners(after.clone(), Limit::MOST, deadline).await {
+                            Ok(some) => break some,
+                            Err(error) => patience.after(error, self.progress).await?,
+                        }
+                    };
+                    for (owner, _) in some.found {
+                        self.one(&owner, Position::BEGINNING).await?;
+                        after = Some(owner);
+                        self.report.complete.clone_from(&after);
                     }
-                };
-                for (customer, _) in some.found {
-                    self.one(customer, Position::BEGINNING).await?;
-                    after = Some(customer);
-                    self.report.complete = after;
+                    if !some.more {
+                        break;
+                    }
                 }
-                if !some.more {
-                    break;
-                }
-            },
+            }
         }
         self.file.flush().await.map_err(End::Unwritable)
     }
 
-    async fn one(&mut self, customer: CustomerId, after: Position) -> Result<(), End> {
-        self.report.at = Some((customer, after));
+    async fn one(&mut self, owner: &OwnerId, after: Position) -> Result<(), End> {
+        self.report.at = Some((owner.clone(), after));
         let mut patience = Patience::default();
         let mut export: Export = loop {
-            match self.trades.export(customer, after, self.wanted.dates, Deadline::within(COMMAND)).await {
+            let deadline = Deadline::within(COMMAND);
+            match self.engine.export(owner.clone(), after, self.wanted.dates, deadline).await {
                 Ok(export) => break export,
                 Err(error) => patience.after(error, self.progress).await?,
             }
         };
         if !self.report.all && self.wanted.dates.is_none() {
-            self.progress.set_length(export.totals().trades().saturating_sub(after.get()));
+            self.progress.set_length(export.totals().items().saturating_sub(after.get()));
         }
         let mut rows = Vec::new();
         loop {
@@ -126,22 +132,22 @@ impl Running<'_> {
                     Err(error) => patience.after(error, self.progress).await?,
                 }
             };
-            if batch.is_empty() {
-                break;
-            }
+            let Some(batch) = batch else { break };
             rows.clear();
-            for (seq, trade) in &batch {
-                self.wanted.format.write(customer, *seq, trade, &mut rows);
+            let (mut items, mut last) = (0, None);
+            for item in batch.items() {
+                self.wanted.writer.write(owner, &item, &mut rows).map_err(End::Database)?;
+                (items, last) = (items + 1, Some(item.seq));
             }
             self.file.write_all(&rows).await.map_err(End::Unwritable)?;
             // Until then the rows are only in a buffer of ours.
             self.file.flush().await.map_err(End::Unwritable)?;
-            self.report.trades += batch.len() as u64;
-            self.report.at = batch.last().map(|(seq, _)| (customer, Position::behind(*seq)));
-            self.progress.show(self.report.trades, "exported", self.report.trades);
+            self.report.items += items;
+            self.report.at = last.map(|seq| (owner.clone(), Position::behind(seq)));
+            self.progress.show(self.report.items, "exported", self.report.items);
         }
         self.report.at = None;
-        self.report.customers += 1;
+        self.report.owners += 1;
         Ok(())
     }
 }
@@ -165,13 +171,13 @@ impl Patience {
 
 impl Report {
     /// Some lines, the last without its line break.
-    pub(super) fn text(&self, took: Duration) -> String {
+    pub(super) fn text(&self, definition: &Definition, took: Duration) -> String {
         let mut lines = vec![format!(
             "exported {} of {} in {} ({}/s)",
-            count(self.trades, "trade"),
-            count(self.customers + u64::from(self.at.is_some()), "customer"),
+            count(self.items, definition.item.noun().one()),
+            count(self.owners + u64::from(self.at.is_some()), &definition.owner.noun()),
             seconds(took),
-            indicatif::HumanCount(per_second(self.trades, took)),
+            indicatif::HumanCount(per_second(self.items, took)),
         )];
         let Some(end) = &self.end else { return lines.remove(0) };
         lines.push(match end {
@@ -179,11 +185,11 @@ impl Report {
             End::Unwritable(error) => format!("stopped: the rest of the file cannot be written: {error}"),
             End::Interrupted => "interrupted".to_owned(),
         });
-        let rest = |after: CustomerId| format!("--all --after-customer {after}");
-        let go_on = match (self.at, self.complete) {
-            (Some((customer, at)), _) => {
-                let this = format!("--customer {customer} --after {}", at.get());
-                if self.all { format!("{this}, then {}", rest(customer)) } else { this }
+        let rest = |after: &OwnerId| format!("--after-owner {after}");
+        let go_on = match (&self.at, &self.complete) {
+            (Some((owner, at)), _) => {
+                let this = format!("--owner {owner} --after {}", at.get());
+                if self.all { format!("{this}, then {}", rest(owner)) } else { this }
             }
             (None, Some(complete)) => rest(complete),
             (None, None) => "begin again".to_owned(),
@@ -199,19 +205,20 @@ mod tests {
 
     #[test]
     fn says_how_to_go_on() {
-        let took = Duration::from_millis(500);
-        let whole = Report { trades: 9_367, customers: 1, ..Report::default() };
-        assert_eq!(whole.text(took), "exported 9,367 trades of 1 customer in 0.500 s (18,734/s)");
-        let [seven, nine] = [7, 9].map(|id| CustomerId::new(id).unwrap());
+        let trades = Definition::trades();
+        let text = |report: &Report| report.text(&trades, Duration::from_millis(500));
+        let whole = Report { items: 9_367, owners: 1, ..Report::default() };
+        assert_eq!(text(&whole), "exported 9,367 trades of 1 customer in 0.500 s (18,734/s)");
+        let [seven, nine] = [7, 9].map(OwnerId::Integer);
         let at: Position = "4000".parse().unwrap();
         let end = Some(End::Interrupted);
         let cut =
-            Report { trades: 4_000, at: Some((nine, at)), complete: Some(seven), end, ..Report::default() };
-        assert!(cut.text(took).ends_with(": --customer 9 --after 4000"), "{}", cut.text(took));
+            Report { items: 4_000, at: Some((nine, at)), complete: Some(seven), end, ..Report::default() };
+        assert!(text(&cut).ends_with(": --owner 9 --after 4000"), "{}", text(&cut));
         let cut = Report { all: true, ..cut };
-        let said = cut.text(took);
-        assert!(said.ends_with(": --customer 9 --after 4000, then --all --after-customer 9"), "{said}");
+        let said = text(&cut);
+        assert!(said.ends_with(": --owner 9 --after 4000, then --after-owner 9"), "{said}");
         let between = Report { at: None, ..cut };
-        assert!(between.text(took).ends_with(": --all --after-customer 7"));
+        assert!(text(&between).ends_with(": --after-owner 7"));
     }
 }

@@ -1,4 +1,4 @@
-//! Imports through a running server: uploads the rows to `POST /v1/trades`, and reads the outcomes line by line
+//! Imports through a running server: uploads the rows to `POST /v1/{history}`, and reads the outcomes line by line
 //! meanwhile.
 //!
 //! A row has the same line number in the upload as in the file. So the server's messages name lines of the file, a key
@@ -12,40 +12,25 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use reqwest::{Client, Response};
-use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::progress::Progress;
-use crate::domain::{
-    CustomerId, IdempotencyKey, Instant, Price, Quantity, Seq, Side, Ticker, Totals, TradeDraft,
-};
+use crate::definition::Definition;
+use crate::domain::{OwnerId, Seq};
 use crate::http::ProblemKind;
 use crate::import::BadRow;
-use crate::ingest::{Customers, End, Event, Incoming, Intake, Phase, Report, Row, Splitter, Watch};
-pub(super) use server::Server;
+use crate::ingest::{End, Event, Incoming, Intake, Owners, Phase, Report, Row, Splitter, Watch};
+use crate::item::write_members;
 use server::{Broken, begin, cause, client, kind, words};
+pub(super) use server::{Server, Uploads};
 
 /// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
 
 /// Maximum number of waiting rows: then reading stops.
 pub(super) const MOST_WAITING: usize = 100_000;
-
-/// A line of the upload.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NewLine<'a> {
-    customer_id: CustomerId,
-    r#type: Side,
-    ticker: &'a Ticker,
-    qty: Quantity,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    price: Option<Price>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    date: Option<Instant>,
-}
 
 /// Maximum number of attempts in a row without a single outcome.
 const MOST_TRIES: u32 = 8;
@@ -57,8 +42,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Everything that is sent, by one upload after the other where connections are lost.
 struct Sending<'a> {
     client: Client,
-    server: &'a Server,
-    key: Option<&'a IdempotencyKey>,
+    to: Uploads<'a>,
     intake: Intake<'a, BadRow, Progress>,
     /// Rows in their order that have no outcome yet.
     waiting: VecDeque<Row>,
@@ -95,8 +79,7 @@ enum Lines {
 /// `interrupts` ends reading; the second also ends sending.
 pub(super) async fn run(
     rows: Incoming<BadRow>,
-    server: &Server,
-    key: Option<&IdempotencyKey>,
+    to: Uploads<'_>,
     strict: bool,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut Progress,
@@ -107,9 +90,8 @@ pub(super) async fn run(
     };
     let mut sending = Sending {
         client,
-        server,
-        key,
-        intake: Intake::new(rows, interrupts, watch, strict, Customers::MOST),
+        to,
+        intake: Intake::new(rows, interrupts, watch, strict, Owners::MOST),
         waiting: VecDeque::new(),
         written: 0,
         handed_on: 0,
@@ -150,7 +132,7 @@ impl Sending<'_> {
     async fn upload(&mut self) -> Result<(), Broken> {
         let (send, receive) = mpsc::channel::<Bytes>(1);
         let client = self.client.clone();
-        let mut answer = std::pin::pin!(begin(&client, self.server, self.key, receive));
+        let mut answer = std::pin::pin!(begin(&client, self.to, receive));
         let mut outcomes: Option<Response> = None;
         let mut lines = Lines::Open(send);
         let mut splitter = Splitter::default();
@@ -231,17 +213,7 @@ impl Sending<'_> {
             if self.next < row.line {
                 return;
             }
-            let TradeDraft { side, ticker, qty, price, date } = &row.draft;
-            let line = NewLine {
-                customer_id: row.customer,
-                r#type: *side,
-                ticker,
-                qty: *qty,
-                price: *price,
-                date: *date,
-            };
-            self.text.extend(serde_json::to_vec(&line).expect("every key is text, every number finite"));
-            self.text.push(b'\n');
+            write_line(row, self.to.definition, &mut self.text);
             self.next = row.line + 1;
             self.written += 1;
         }
@@ -267,7 +239,7 @@ impl Sending<'_> {
         let seq = outcome.get("seq").and_then(Value::as_u64).and_then(|seq| Seq::new(seq).ok());
         match (seq, problem) {
             (Some(seq), _) => {
-                self.intake.tally.report.last = Some((row.customer, Totals::ending_with(Some(seq))));
+                self.intake.tally.report.last = Some((row.owner.clone(), seq));
                 self.intake.tally.stored(&row, seq);
                 self.dealt_with += 1;
             }
@@ -291,7 +263,7 @@ impl Sending<'_> {
     fn may_continue(&self, broken: &Broken) -> bool {
         let interrupted = self.intake.phase() == Phase::Finishing
             || matches!(self.intake.tally.report.end, Some(End::Interrupted));
-        self.key.is_some() && self.answered && broken.passing && !interrupted
+        self.to.key.is_some() && self.answered && broken.passing && !interrupted
     }
 
     /// Prepares to send all rows without an outcome again, in order, under their numbers. `known`: those that were handed
@@ -310,16 +282,16 @@ impl Sending<'_> {
 
     /// Records rows that will have no outcome; true: this upload may have stored them.
     fn give_up(&mut self, rows: Vec<(Row, bool)>) {
-        let mut unknown: BTreeMap<CustomerId, Vec<u64>> = BTreeMap::new();
+        let mut unknown: BTreeMap<OwnerId, Vec<u64>> = BTreeMap::new();
         for (row, may_be_stored) in rows {
             if may_be_stored || row.line <= self.in_doubt {
-                unknown.entry(row.customer).or_default().push(row.line);
+                unknown.entry(row.owner).or_default().push(row.line);
             } else {
                 self.intake.tally.left(std::iter::once(row.line));
             }
         }
-        for (customer, lines) in unknown {
-            self.intake.tally.unknown(customer, lines.into_iter());
+        for (owner, lines) in unknown {
+            self.intake.tally.unknown(&owner, lines.into_iter());
         }
     }
 
@@ -336,6 +308,16 @@ impl Sending<'_> {
         }
         self.intake.close()
     }
+}
+
+/// Appends a row as a line: its owner, then its item.
+fn write_line(row: &Row, definition: &Definition, text: &mut Vec<u8>) {
+    text.extend_from_slice(format!("{{\"{}\":", definition.owner.field).as_bytes());
+    serde_json::to_writer(&mut *text, &row.owner)
+        .expect("a vector takes all bytes, and an id can be written");
+    write_members(row.draft.document(), definition.key_field(), &definition.date.name, text)
+        .expect("the schema has accepted the item, and an import has seen its date");
+    text.extend_from_slice(b"}\n");
 }
 
 async fn next_piece(body: &mut Option<Response>) -> reqwest::Result<Option<Bytes>> {

@@ -6,22 +6,26 @@ use std::time::Duration;
 use indicatif::HumanCount;
 
 use crate::cli::terminal::{self, count, per_second, seconds};
-use crate::ingest::{Customers, End, Report};
+use crate::definition::Definition;
+use crate::domain::Totals;
+use crate::ingest::{End, Report};
+use crate::item::Noun;
 
 /// Writes the summary.
-pub(super) fn print(report: &Report, took: Duration, keyed: bool) {
-    terminal::print(format_args!("{}", text(report, took, keyed)));
+pub(super) fn print(report: &Report, definition: &Definition, took: Duration, keyed: bool) {
+    terminal::print(format_args!("{}", text(report, definition, took, keyed)));
 }
 
-/// Number of customers with rows of unknown outcome that are named.
+/// Number of owners with rows of unknown outcome that are named.
 const UNKNOWN_SHOWN: usize = 20;
 
 /// Some lines, the last without its line break.
-fn text(report: &Report, took: Duration, keyed: bool) -> String {
+fn text(report: &Report, definition: &Definition, took: Duration, keyed: bool) -> String {
+    let (item, owner_noun) = (definition.item.noun().one(), &*definition.owner.noun());
     let mut text = format!(
         "stored {}{} in {} ({}/s)\nrefused {}",
-        count(report.stored, "trade"),
-        customers(report),
+        count(report.stored, item),
+        owners(report, owner_noun),
         seconds(took),
         HumanCount(per_second(report.stored, took)),
         count(report.refused, "row"),
@@ -30,9 +34,10 @@ fn text(report: &Report, took: Duration, keyed: bool) -> String {
         // Writing to a string does not fail.
         let _ = write!(text, "\n{line}");
     };
-    if let (Some((customer, totals)), 1) = (report.last, report.customers.count()) {
-        let (trades, pages) = (count(totals.trades(), "trade"), count(totals.pages(), "page"));
-        line(format_args!("customer {customer} now has {trades} on {pages}"));
+    if let (Some((owner, last)), 1) = (&report.last, report.owners.count()) {
+        let totals = Totals::ending_with(definition.page_size, Some(*last));
+        let (items, pages) = (count(totals.items(), item), count(totals.pages(), "page"));
+        line(format_args!("{owner_noun} {owner} now has {items} on {pages}"));
     }
     let Some(end) = &report.end else { return text };
     match end {
@@ -44,11 +49,11 @@ fn text(report: &Report, took: Duration, keyed: bool) -> String {
     }
     for unknown in report.unknown.iter().take(UNKNOWN_SHOWN) {
         let (first, last) = unknown.lines;
-        let (rows, customer) = (count(unknown.rows, "row"), unknown.customer);
-        line(format_args!("unknown whether stored: {rows} of customer {customer}, lines {first} to {last}"));
+        let (rows, owner) = (count(unknown.rows, "row"), &unknown.owner);
+        line(format_args!("unknown whether stored: {rows} of {owner_noun} {owner}, lines {first} to {last}"));
     }
     if let Some(more @ 1..) = report.unknown.len().checked_sub(UNKNOWN_SHOWN) {
-        line(format_args!("and rows of {}", count(more as u64, "more customer")));
+        line(format_args!("and rows of {}", count(more as u64, &format!("more {owner_noun}"))));
     }
     if report.left() > 0 {
         line(format_args!("read but not stored: {}", count(report.left(), "row")));
@@ -57,7 +62,8 @@ fn text(report: &Report, took: Duration, keyed: bool) -> String {
         _ if keyed => line(format_args!("to go on: run it again with the same --key")),
         Some(from) => line(format_args!("to go on: --from-line {from}")),
         None if report.unknown.is_empty() => line(format_args!(
-            "no line separates stored rows from others, because several customers were imported at once"
+            "no line separates stored rows from others, because rows of several {} were imported at once",
+            Noun::of_name(owner_noun).many()
         )),
         None => line(format_args!(
             "look into those histories before going on: importing rows again that are stored doubles them"
@@ -66,45 +72,43 @@ fn text(report: &Report, took: Duration, keyed: bool) -> String {
     text
 }
 
-fn customers(report: &Report) -> String {
-    match report.customers.count() {
+fn owners(report: &Report, noun: &str) -> String {
+    match report.owners.count() {
         0 => String::new(),
-        _ if report.customers.more() => {
-            format!(" of more than {} customers", HumanCount(Customers::MOST as u64))
-        }
-        number => format!(" of {}", count(number as u64, "customer")),
+        number if report.owners.more() => format!(" of more than {}", count(number as u64, noun)),
+        number => format!(" of {}", count(number as u64, noun)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{CustomerId, Seq, Totals};
+    use crate::domain::{OwnerId, Seq};
     use crate::ingest::Unknown;
 
     #[test]
     fn says_what_is_stored_and_how_to_go_on() {
-        let took = Duration::from_millis(500);
-        assert_eq!(text(&Report::default(), took, false), "stored 0 trades in 0.500 s (0/s)\nrefused 0 rows");
-        let customer = CustomerId::new(7).unwrap();
-        let totals = Totals::ending_with(Some(Seq::new(9_367).unwrap()));
+        let (took, trades) = (Duration::from_millis(500), Definition::trades());
+        let text = |report: &Report| text(report, &trades, took, false);
+        assert_eq!(text(&Report::default()), "stored 0 trades in 0.500 s (0/s)\nrefused 0 rows");
+        let owner = OwnerId::Integer(7);
         let report = Report {
             read: 2_003,
             stored: 1_000,
             refused: 1,
-            unknown: vec![Unknown { customer, rows: 1_000, lines: (1_002, 2_001) }],
-            last: Some((customer, totals)),
+            unknown: vec![Unknown { owner: owner.clone(), rows: 1_000, lines: (1_002, 2_001) }],
+            last: Some((owner, Seq::new(9_367).unwrap())),
             end: Some(End::Interrupted),
             ..Report::default()
         };
         assert_eq!(
-            text(&report, took, false),
+            text(&report),
             "stored 1,000 trades in 0.500 s (2,000/s)\nrefused 1 row\ninterrupted\n\
              unknown whether stored: 1,000 rows of customer 7, lines 1002 to 2001\n\
              read but not stored: 3 rows\n\
              look into those histories before going on: importing rows again that are stored doubles them"
         );
         let report = Report { end: Some(End::BadRow), resume: Some(12), ..Report::default() };
-        assert!(text(&report, took, false).ends_with("is stored\nto go on: --from-line 12"));
+        assert!(text(&report).ends_with("is stored\nto go on: --from-line 12"));
     }
 }

@@ -3,16 +3,19 @@
 //! A full page never changes. Neither does a window of full pages with the totals of the moment that its address names.
 //! Both may be cached for a year without revalidation. Everything else changes only with the history's last page, so
 //! its tag names the total of the history. Tags begin with the database's epoch: another database of the same name,
-//! with other trades, has other tags.
+//! with other items, has other tags.
 
 use axum::http::{HeaderName, HeaderValue, header};
 
 use super::etag::EntityTag;
-use crate::domain::{CustomerId, PageNumber, Seq, Totals};
+use std::fmt;
+
+use crate::definition::Definition;
+use crate::domain::{OwnerId, PageNumber, Seq, Totals};
 use crate::store::Epoch;
 
 /// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A year: RFC 2616 allows no more, and caches still go by it.
 const FINAL_PRIVATE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
@@ -38,20 +41,33 @@ pub struct Caching {
 }
 
 impl Caching {
-    /// For a full page, or a trade on it.
-    pub fn of_full(epoch: Epoch, customer: CustomerId, page: PageNumber) -> Self {
-        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.p{page}")), changing: false }
+    /// For a full page, or an item on it.
+    pub fn of_full(epoch: Epoch, definition: &Definition, owner: &OwnerId, page: PageNumber) -> Self {
+        let state = format_args!("{}.p{page}", definition.name);
+        Self { tag: tag(epoch, owner, state), changing: false }
     }
 
     /// For a window of full pages, with the totals of the history when it ended with `last`.
-    pub fn of_snapshot(epoch: Epoch, customer: CustomerId, last: Seq) -> Self {
-        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.a{last}")), changing: false }
+    pub fn of_snapshot(epoch: Epoch, definition: &Definition, owner: &OwnerId, last: Seq) -> Self {
+        let state = format_args!("{}.a{last}", definition.name);
+        Self { tag: tag(epoch, owner, state), changing: false }
     }
 
     /// For everything that changes when the history grows.
-    pub fn of_tail(epoch: Epoch, customer: CustomerId, totals: Totals) -> Self {
-        let total = totals.trades();
-        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{customer}.s{total}")), changing: true }
+    pub fn of_tail(epoch: Epoch, definition: &Definition, owner: &OwnerId, totals: Totals) -> Self {
+        Self::of_tails(epoch, owner, [(definition, totals)])
+    }
+
+    /// For everything that changes when one of these histories of an owner grows.
+    pub fn of_tails<'a>(
+        epoch: Epoch,
+        owner: &OwnerId,
+        histories: impl IntoIterator<Item = (&'a Definition, Totals)>,
+    ) -> Self {
+        let state =
+            |(definition, totals): (&Definition, Totals)| format!("{}.s{}", definition.name, totals.items());
+        let states: Vec<_> = histories.into_iter().map(state).collect();
+        Self { tag: tag(epoch, owner, format_args!("{}", states.join("."))), changing: true }
     }
 
     /// The headers of an answer, or of a 304 in its place, with this tag.
@@ -66,4 +82,8 @@ impl Caching {
         let vary = HeaderValue::from_static("accept-encoding");
         [(header::CACHE_CONTROL, control), (header::ETAG, tag), (header::VARY, vary)]
     }
+}
+
+fn tag(epoch: Epoch, owner: &OwnerId, state: fmt::Arguments<'_>) -> EntityTag {
+    EntityTag::new(format_args!("{epoch}.{FORMAT}.{owner}.{state}"))
 }

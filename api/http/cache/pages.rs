@@ -7,18 +7,18 @@
 use std::sync::Arc;
 
 use ::metrics::Counter;
-use axum::body::Bytes;
 use moka::future::Cache;
 
 use super::control::Caching;
 use super::timing::Timing;
-use crate::domain::{CustomerId, PageNumber, SeqRange, Trade};
-use crate::http::history::trade::{TradePage, TradeView, items};
+use crate::definition::Definition;
+use crate::domain::{OwnerId, PageNumber, SeqRange};
+use crate::http::history::item_view::{ItemView, PageJson};
 use crate::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
-use crate::store::history::{Bucket, FullPages, History};
-use crate::store::{Deadline, Epoch, Error, Store};
+use crate::store::history::{Bucket, Engine, FullPages, History};
+use crate::store::{Deadline, Epoch, Error};
 
-/// Bytes that a page takes besides its trades, JSON and tag: keys and links of the table, reference counts, and
+/// Bytes that a page takes besides its JSON and tag: keys and links of the table, reference counts, and
 /// overhead of allocators.
 const OVERHEAD: usize = 384;
 
@@ -26,39 +26,41 @@ const OVERHEAD: usize = 384;
 /// half of another command.
 const READ_AHEAD: u64 = 10;
 
-/// The page cache, for all customers.
+/// The page cache, for all histories.
 #[derive(Clone)]
 pub struct Pages {
-    store: Store,
+    /// The most bytes of all pages. A page with more is not kept.
+    bytes: u64,
     hits: Counter,
     misses: Counter,
     /// `None` if the cache is disabled.
-    kept: Option<Cache<(CustomerId, PageNumber), Arc<FullPage>>>,
+    kept: Option<Cache<Key, Arc<FullPage>>>,
 }
+
+/// The name of a history, its owner, and the number of a page.
+type Key = (Arc<str>, OwnerId, PageNumber);
 
 /// A full page.
 #[derive(Debug)]
 pub struct FullPage {
-    /// Its trades.
-    pub bucket: Bucket,
+    page: PageNumber,
     /// Its JSON.
-    pub json: Bytes,
+    pub json: PageJson,
     /// How its JSON may be cached.
     pub caching: Caching,
 }
 
 impl FullPage {
-    fn new(epoch: Epoch, customer: CustomerId, bucket: Bucket) -> Arc<Self> {
-        let json = TradePage::new(customer, &bucket).json();
-        let caching = Caching::of_full(epoch, customer, bucket.page);
-        Arc::new(Self { bucket, json, caching })
+    fn new(epoch: Epoch, definition: &Arc<Definition>, owner: &OwnerId, bucket: &Bucket) -> Arc<Self> {
+        let (page, json) = (bucket.page(), PageJson::new(definition, owner, bucket));
+        let caching = Caching::of_full(epoch, definition, owner, page);
+        Arc::new(Self { page, json, caching })
     }
 
     /// Size in memory, in bytes.
     fn weight(&self) -> u32 {
-        let trades = self.bucket.trades.capacity() * size_of::<Trade>();
-        let bytes = OVERHEAD + trades + self.json.len() + self.caching.tag.len();
-        u32::try_from(bytes).expect("invariant 2: a page holds ten trades, far less than 4 GiB")
+        let bytes = OVERHEAD + self.json.size() + self.caching.tag.len();
+        u32::try_from(bytes).expect("a page has at most 4 MiB of BSON, and its JSON less than 4 GiB")
     }
 }
 
@@ -73,9 +75,9 @@ pub enum Found {
 }
 
 impl Found {
-    fn new(epoch: Epoch, customer: CustomerId, bucket: Option<Bucket>) -> Self {
+    fn new(epoch: Epoch, definition: &Arc<Definition>, owner: &OwnerId, bucket: Option<Bucket>) -> Self {
         match bucket {
-            Some(bucket) if bucket.full() => Self::Full(FullPage::new(epoch, customer, bucket)),
+            Some(bucket) if bucket.full() => Self::Full(FullPage::new(epoch, definition, owner, &bucket)),
             Some(bucket) => Self::Tail(bucket),
             None => Self::Nothing,
         }
@@ -84,7 +86,7 @@ impl Found {
 
 impl Pages {
     /// Keeps at most `bytes` bytes; 0 keeps nothing.
-    pub fn new(store: Store, bytes: u64) -> Self {
+    pub fn new(bytes: u64) -> Self {
         let kept = (bytes > 0).then(|| {
             Cache::builder()
                 .name("pages")
@@ -93,7 +95,7 @@ impl Pages {
                 .build()
         });
         let lookups = |result| metrics::counter!(PAGE_LOOKUPS, "result" => result);
-        Self { store, hits: lookups("hit"), misses: lookups("miss"), kept }
+        Self { bytes, hits: lookups("hit"), misses: lookups("miss"), kept }
     }
 
     /// A page by its number.
@@ -102,36 +104,38 @@ impl Pages {
     /// The database is not available in time, or a bucket is corrupt.
     pub async fn page(
         &self,
-        customer: CustomerId,
+        engine: &Engine,
+        owner: &OwnerId,
         page: PageNumber,
         epoch: Epoch,
         deadline: Deadline,
     ) -> Result<(Found, Timing), Error> {
-        let fetch = || self.store.trades().page(customer, page, deadline);
-        self.find(customer, page, epoch, fetch).await
+        let fetch = || engine.page(owner, page, deadline);
+        self.find(engine.definition(), owner, page, epoch, fetch).await
     }
 
-    /// The trades in `range`, which the history must have, in order of `seq`; none without a range.
+    /// The items in `range`, which the history must have, in order of `seq`; none without a range.
     ///
     /// # Errors
     /// The database is not available in time, or a bucket is corrupt.
-    pub async fn trades(
+    pub async fn items(
         &self,
         history: &History,
         range: Option<SeqRange>,
         epoch: Epoch,
         deadline: Deadline,
-    ) -> Result<(Vec<TradeView>, Timing), Error> {
-        let (mut trades, timing) = self.settled(&history.full(), range, epoch, deadline).await?;
+    ) -> Result<(Vec<ItemView>, Timing), Error> {
+        let (mut items, timing) = self.settled(&history.full(), range, epoch, deadline).await?;
         if let Some((range, tail)) = range.zip(history.last())
-            && tail.page <= range.last.page()
+            && tail.first_seq() <= range.last
         {
-            trades.extend(items(tail).filter(|trade| range.contains(trade.seq())));
+            let shown = tail.items().filter(|item| range.contains(item.seq));
+            items.extend(shown.map(|item| ItemView::new(&item)));
         }
-        Ok((trades, timing))
+        Ok((items, timing))
     }
 
-    /// Like [`Pages::trades`], but only the trades that are on full pages.
+    /// Like [`Pages::items`], but only the items that are on full pages.
     ///
     /// # Errors
     /// The database is not available in time, or a bucket is corrupt.
@@ -141,15 +145,16 @@ impl Pages {
         range: Option<SeqRange>,
         epoch: Epoch,
         deadline: Deadline,
-    ) -> Result<(Vec<TradeView>, Timing), Error> {
+    ) -> Result<(Vec<ItemView>, Timing), Error> {
         let Some(range) = range else { return Ok(Default::default()) };
-        let mut trades = Vec::with_capacity(range.count() as usize);
-        let (first, last) = (range.first.page(), range.last.page());
+        let mut items = Vec::with_capacity(range.count() as usize);
+        let size = full.definition().page_size;
+        let (first, last) = (size.page_of(range.first), size.page_of(range.last));
         let (pages, timing) = self.full(full, first, last, epoch, deadline).await?;
         for page in pages {
-            trades.extend(items(&page.bucket).filter(|trade| range.contains(trade.seq())));
+            items.extend(page.json.items().filter(|item| range.contains(item.seq())));
         }
-        Ok((trades, timing))
+        Ok((items, timing))
     }
 
     /// The full pages from `first` to `last`.
@@ -164,10 +169,12 @@ impl Pages {
         let Some(last) = full.last().map(|end| end.min(last)).filter(|last| first <= *last) else {
             return Ok(Default::default());
         };
-        let customer = full.customer();
-        if first == last && (self.remembers(customer, first) || self.turning(full, first, last).is_none()) {
+        let (definition, owner) = (full.definition(), full.owner());
+        if first == last
+            && (self.remembers(definition, owner, first) || self.turning(full, first, last).is_none())
+        {
             let fetch = || async { Ok(full.read(first, last, deadline).await?.pop()) };
-            let (found, timing) = self.find(customer, first, epoch, fetch).await?;
+            let (found, timing) = self.find(definition, owner, first, epoch, fetch).await?;
             let pages = match found {
                 Found::Full(page) => vec![page],
                 Found::Tail(_) | Found::Nothing => {
@@ -180,7 +187,7 @@ impl Pages {
         let mut pages = Vec::new();
         let mut missing: Option<(PageNumber, PageNumber)> = None;
         for page in first.up_to(last) {
-            let found = self.remembered(customer, page, &mut timing).await;
+            let found = self.remembered(definition, owner, page, &mut timing).await;
             if found.is_none() {
                 missing = Some((missing.map_or(page, |(first, _)| first), page));
             }
@@ -196,13 +203,13 @@ impl Pages {
                 read = timing.database(full.read(from, to, deadline)).await;
             }
             for bucket in read? {
-                let place = bucket.page.get().checked_sub(first.get());
+                let place = bucket.page().get().checked_sub(first.get());
                 let place = place.and_then(|place| pages.get_mut(place as usize));
                 if place.as_ref().is_some_and(|place| place.is_some()) {
                     continue;
                 }
-                let page = FullPage::new(epoch, customer, bucket);
-                self.remember(customer, &page).await;
+                let page = FullPage::new(epoch, definition, owner, &bucket);
+                self.remember(definition, owner, &page).await;
                 if let Some(place) = place {
                     *place = Some(page);
                 }
@@ -220,7 +227,7 @@ impl Pages {
         from: PageNumber,
         to: PageNumber,
     ) -> Option<(PageNumber, PageNumber)> {
-        let remembered = |page| self.remembers(full.customer(), page);
+        let remembered = |page| self.remembers(full.definition(), full.owner(), page);
         if from.previous().is_some_and(remembered) {
             let ahead = PageNumber::new(to.get() + READ_AHEAD).ok()?.min(full.last()?);
             return Some((from, ahead)).filter(|_| ahead > to);
@@ -233,37 +240,39 @@ impl Pages {
     }
 
     /// Whether the page is cached. Does not count as a use.
-    fn remembers(&self, customer: CustomerId, page: PageNumber) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.contains_key(&(customer, page)))
+    fn remembers(&self, definition: &Definition, owner: &OwnerId, page: PageNumber) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.contains_key(&key(definition, owner, page)))
     }
 
     async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
         &self,
-        customer: CustomerId,
+        definition: &Arc<Definition>,
+        owner: &OwnerId,
         page: PageNumber,
         epoch: Epoch,
         fetch: impl Fn() -> F,
     ) -> Result<(Found, Timing), Error> {
         let mut timing = Timing::default();
-        let found = |bucket| Found::new(epoch, customer, bucket);
+        let found = |bucket| Found::new(epoch, definition, owner, bucket);
         let Some(kept) = &self.kept else {
             let bucket = timing.database(fetch()).await?;
             return Ok((found(bucket), timing));
         };
-        if let Some(page) = self.remembered(customer, page, &mut timing).await {
+        if let Some(page) = self.remembered(definition, owner, page, &mut timing).await {
             return Ok((Found::Full(page), timing));
         }
         let mut asked = None;
         let ask = async {
             match fetch().await.map(found) {
-                Ok(Found::Full(page)) => Some(page),
+                Ok(Found::Full(page)) if u64::from(page.weight()) <= self.bytes => Some(page),
                 other => {
                     asked = Some(other);
                     None
                 }
             }
         };
-        let found = match timing.database(kept.optionally_get_with((customer, page), ask)).await {
+        let asked_for = key(definition, owner, page);
+        let found = match timing.database(kept.optionally_get_with(asked_for, ask)).await {
             Some(page) => Found::Full(page),
             None => match asked {
                 Some(own) => own?,
@@ -277,19 +286,20 @@ impl Pages {
     /// Looks up the page in the cache alone.
     async fn remembered(
         &self,
-        customer: CustomerId,
+        definition: &Definition,
+        owner: &OwnerId,
         page: PageNumber,
         timing: &mut Timing,
     ) -> Option<Arc<FullPage>> {
-        let found = self.kept.as_ref()?.get(&(customer, page)).await;
+        let found = self.kept.as_ref()?.get(&key(definition, owner, page)).await;
         timing.cached(found.is_some());
         if found.is_some() { &self.hits } else { &self.misses }.increment(1);
         found
     }
 
-    async fn remember(&self, customer: CustomerId, page: &Arc<FullPage>) {
-        if let Some(kept) = &self.kept {
-            kept.insert((customer, page.bucket.page), Arc::clone(page)).await;
+    async fn remember(&self, definition: &Definition, owner: &OwnerId, page: &Arc<FullPage>) {
+        if let Some(kept) = self.kept.as_ref().filter(|_| u64::from(page.weight()) <= self.bytes) {
+            kept.insert(key(definition, owner, page.page), Arc::clone(page)).await;
         }
     }
 
@@ -301,4 +311,8 @@ impl Pages {
             metrics::gauge!(PAGES_CACHED).set(kept.entry_count() as f64);
         }
     }
+}
+
+fn key(definition: &Definition, owner: &OwnerId, page: PageNumber) -> Key {
+    (Arc::clone(&definition.name), owner.clone(), page)
 }

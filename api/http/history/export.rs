@@ -15,59 +15,42 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use utoipa::ToSchema;
 
-use super::trade::TradeView;
-use crate::domain::CustomerId;
-use crate::export::Format;
+use super::item_schemas::ExportedItem;
+use crate::domain::OwnerId;
+use crate::export::{Format, Writer};
 use crate::http::api::Api;
 use crate::http::body::NDJSON;
 use crate::http::deadline::RequestDeadline;
 use crate::http::middleware::accept;
+use crate::http::params::InHistory;
 use crate::http::places::Place;
 use crate::http::problem::{ExportProblems, Kind, Problem};
-use crate::http::schemas;
-use crate::metric::{EXPORTED_TRADES, EXPORTS};
+use crate::metric::{EXPORTED_ITEMS, EXPORTS};
+use crate::store::Error;
 use crate::store::history::Export;
 use params::ExportParams;
 
 const CSV: &str = "text/csv";
 
-/// A row of NDJSON: a trade and its customer.
-#[derive(ToSchema)]
-#[schema(as = ExportedTrade)]
-#[expect(dead_code, reason = "documents what `export::Format` writes; a test compares the two")]
-pub struct ExportedTradeView {
-    #[schema(rename = "customerId", schema_with = schemas::ordinal)]
-    customer_id: CustomerId,
-    #[schema(inline = false)]
-    #[serde(flatten)]
-    trade: TradeView,
-}
-
 /// Export a history
 ///
-/// Returns the trades of a history in order of `seq`: all of them, those after a sequence number, or those of a span of
-/// time. The format is one JSON object a line, or CSV; `pagebucket import` reads both. Trades that are appended after
-/// the export began are not in it. An unknown customer has no rows. If the export fails, the connection is closed
+/// Returns the {manyItems} of a history in order of `seq`: all of them, those after a sequence number, or those of a span of
+/// time. {formats} {ManyItems} that are appended after
+/// the export began are not in it. An unknown {owner} has no rows. If the export fails, the connection is closed
 /// before the end of the body: continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
 #[utoipa::path(
     get,
-    path = "/v1/customers/{customerId}/trades/export",
-    operation_id = "exportTrades",
-    tag = "Trades",
-    params(ExportParams),
+    path = "/v1/{owners}/{ownerId}/{items}/export",
+    operation_id = "export{Items}",
+    tag = "{Items}",
+    params(InHistory<ExportParams>),
     responses(
         (
             status = 200, description = "The rows.",
             content(
-                (ExportedTradeView = "application/x-ndjson", example = json!({
-                    "customerId": 7, "seq": 1, "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54",
-                    "date": "2004-01-09T00:00:00.000Z"
-                })),
-                (String = "text/csv", example = json!(
-                    "customerId,seq,type,ticker,qty,price,date\r\n7,1,buy,AMD,448,15.54,2004-01-09T00:00:00.000Z\r\n"
-                )),
+                (ExportedItem = "application/x-ndjson", example = json!("{exportedItem}")),
+                (String = "text/csv", example = json!("{csvRows}")),
             ),
         ),
         ExportProblems,
@@ -75,18 +58,21 @@ pub struct ExportedTradeView {
 )]
 pub async fn export(
     State(api): State<Arc<Api>>,
-    ExportParams { customer, format, after, dates }: ExportParams,
+    InHistory { engine, owner, params }: InHistory<ExportParams>,
     RequestDeadline(deadline): RequestDeadline,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let format = format.or_else(|| preferred(&headers)).ok_or_else(|| {
-        Problem::new(
-            Kind::NotAcceptable,
-            "The answer is `application/x-ndjson` or `text/csv`. `Accept` excludes both, and there is no `format`.",
-        )
+    let ExportParams { format, after, dates } = params;
+    let definition = engine.definition();
+    let tabular = Writer::new(definition, Format::Csv).is_some();
+    let format = format.or_else(|| preferred(&headers, tabular)).ok_or_else(|| {
+        let types = if tabular { "`application/x-ndjson` or `text/csv`" } else { "`application/x-ndjson`" };
+        let detail = format!("The answer is {types}. `Accept` excludes that, and there is no `format`.");
+        Problem::new(Kind::NotAcceptable, detail)
     })?;
+    let writer = Writer::new(definition, format).expect("CSV is chosen only where it can be");
     let place = api.exports.take()?;
-    let export = api.store.trades().export(customer, after, dates, deadline).await?;
+    let export = engine.export(owner.clone(), after, dates, deadline).await?;
     let head = [
         (
             header::CONTENT_TYPE,
@@ -95,19 +81,19 @@ pub async fn export(
         (header::CACHE_CONTROL, "no-store"),
         (header::VARY, "accept"),
     ];
-    let rows = Rows { customer, format, export, begun: false, outcome: Outcome("abandoned"), _place: place };
+    let rows = Rows { owner, writer, export, begun: false, outcome: Outcome("abandoned"), _place: place };
     Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
 }
 
-fn preferred(headers: &HeaderMap) -> Option<Format> {
-    accept::preferred(headers, &[NDJSON, CSV])
+fn preferred(headers: &HeaderMap, tabular: bool) -> Option<Format> {
+    accept::preferred(headers, if tabular { &[NDJSON, CSV] } else { &[NDJSON] })
         .map(|media| if media == CSV { Format::Csv } else { Format::Ndjson })
 }
 
 /// The rows that are not sent yet.
 struct Rows {
-    customer: CustomerId,
-    format: Format,
+    owner: OwnerId,
+    writer: Writer,
     export: Export,
     /// Whether the header has been sent.
     begun: bool,
@@ -122,29 +108,37 @@ struct BrokenOff;
 
 impl Rows {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, BrokenOff> {
-        let trades = match self.export.next().await {
-            Ok(trades) => trades,
-            Err(error) => {
-                let (customer, after) = (self.customer.get(), self.export.position().get());
-                tracing::error!(customer, after, %error, "an export failed");
-                self.outcome.0 = "failed";
-                return Err(BrokenOff);
-            }
-        };
-        let mut rows = Vec::with_capacity(trades.len() * 128);
+        let mut rows = Vec::new();
         if !self.begun {
             self.begun = true;
-            rows.extend_from_slice(self.format.header().as_bytes());
+            rows.extend_from_slice(self.writer.header().as_bytes());
         }
-        for (seq, trade) in &trades {
-            self.format.write(self.customer, *seq, trade, &mut rows);
+        match self.batch(&mut rows).await {
+            Ok(()) if rows.is_empty() => {
+                self.outcome.0 = "finished";
+                Ok(None)
+            }
+            Ok(()) => Ok(Some((rows.into(), self))),
+            Err(error) => {
+                let (owner, after) = (&self.owner, self.export.position().get());
+                tracing::error!(%owner, after, %error, "an export failed");
+                self.outcome.0 = "failed";
+                Err(BrokenOff)
+            }
         }
-        metrics::counter!(EXPORTED_TRADES).increment(trades.len() as u64);
-        if rows.is_empty() {
-            self.outcome.0 = "finished";
-            return Ok(None);
+    }
+
+    /// Adds the rows of the next batch; none at the end.
+    async fn batch(&mut self, rows: &mut Vec<u8>) -> Result<(), Error> {
+        let Some(batch) = self.export.next().await? else { return Ok(()) };
+        let mut count = 0;
+        for item in batch.items() {
+            self.writer.write(&self.owner, &item, rows)?;
+            count += 1;
         }
-        Ok(Some((rows.into(), self)))
+        let collection = Arc::clone(&self.writer.definition().name);
+        metrics::counter!(EXPORTED_ITEMS, "collection" => collection).increment(count);
+        Ok(())
     }
 }
 

@@ -3,42 +3,28 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::http::header;
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use utoipa::IntoParams;
-use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::openapi::path::Parameter;
 
-use super::trade::TradePage;
-use crate::domain::{CustomerId, PageNumber};
+use super::item_view::{PageJson, PageView};
+use crate::domain::PageNumber;
 use crate::http::api::Api;
 use crate::http::cache::control::Caching;
 use crate::http::cache::pages::Found;
 use crate::http::cache::reading::Reading;
-use crate::http::params::{Reader, customer_parameter, given, in_path};
+use crate::http::params::{InHistory, Params, Reader, in_path};
 use crate::http::problem::{Kind, PageProblems, Problem};
+use crate::store::history::Engine;
 
-/// `/customers/{customerId}/trades/pages/{page}`
-pub struct PageParams {
-    pub customer: CustomerId,
-    pub page: PageNumber,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for PageParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
-        let (customer, page) = (reader.path("customerId"), reader.path("page"));
-        reader.finish()?;
-        Ok(Self { customer: given(customer), page: given(page) })
+impl Params for PageNumber {
+    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+        reader.path("page")
     }
-}
 
-impl IntoParams for PageParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![customer_parameter(), in_path("page", "Permanent number of the page, from 1.", 1)]
+    fn documented() -> Vec<Parameter> {
+        vec![in_path("page", "Permanent number of the page, from 1.", 1)]
     }
 }
 
@@ -48,21 +34,20 @@ impl IntoParams for PageParams {
 /// `Cache-Control` says.
 #[utoipa::path(
     get,
-    path = "/v1/customers/{customerId}/trades/pages/{page}",
-    operation_id = "getPage",
-    tag = "Trades",
-    params(PageParams),
+    path = "/v1/{owners}/{ownerId}/{items}/pages/{page}",
+    operation_id = "get{Item}Page",
+    tag = "{Items}",
+    params(InHistory<PageNumber>),
     responses(
         (
-            status = 200, description = "The page.", body = TradePage,
+            status = 200, description = "The page.", body = PageView,
             headers(
                 ("ETag" = String, description = "Never changes if the page is full."),
                 ("Cache-Control" = String, description = "`immutable` if the page is full, otherwise `no-cache`."),
                 ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
             ),
             example = json!({
-                "customerId": 7, "page": 1, "full": false, "firstSeq": 1, "count": 1,
-                "items": [{ "seq": 1, "type": "buy", "ticker": "AMD", "qty": 448, "price": "15.54", "date": "2004-01-09T00:00:00.000Z" }]
+                "{ownerField}": "{ownerExample}", "page": 1, "full": false, "firstSeq": 1, "count": 1, "items": ["{storedItem}"]
             })
         ),
         (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
@@ -71,24 +56,26 @@ impl IntoParams for PageParams {
 )]
 pub async fn page(
     State(api): State<Arc<Api>>,
-    PageParams { customer, page }: PageParams,
+    InHistory { engine, owner, params: page }: InHistory<PageNumber>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
+    let definition = engine.definition();
     // A client with the tag of a full page has seen it full: no look-up is needed.
-    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, customer, page)) {
+    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, definition, &owner, page)) {
         return Ok(unchanged);
     }
-    let found = api.pages.page(customer, page, reading.epoch, reading.deadline).await?;
+    let found = api.pages.page(&engine, &owner, page, reading.epoch, reading.deadline).await?;
     match reading.looked_up(found) {
-        Found::Full(page) => Ok(reading.answer(&page.caching, json(page.json.clone()))),
+        Found::Full(page) => Ok(reading.answer(&page.caching, json(page.json.json.clone()))),
         Found::Tail(tail) => {
-            let caching = Caching::of_tail(reading.epoch, customer, tail.totals());
-            Ok(reading.answer(&caching, json(TradePage::new(customer, &tail).json())))
+            let caching = Caching::of_tail(reading.epoch, definition, &owner, tail.totals());
+            Ok(reading.answer(&caching, json(PageJson::new(definition, &owner, &tail).json)))
         }
         Found::Nothing => Err(Problem::new(Kind::PageNotFound, "The history has no such page.")),
     }
 }
 
-fn json(bytes: Bytes) -> impl IntoResponse {
+/// An answer of JSON.
+pub fn json(bytes: Bytes) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], bytes)
 }

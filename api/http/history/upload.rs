@@ -1,4 +1,4 @@
-//! Uploads: one trade a line, any number of lines, stored as they arrive.
+//! Uploads: one item a line, any number of lines, stored as they arrive.
 //!
 //! A task of its own reads the body ([`read`]), and hands parsed lines to the engine ([`crate::ingest`]) no faster than
 //! the engine takes them. Memory is therefore bounded, and a slow database slows the client. If the client disconnects,
@@ -37,8 +37,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::new_trade::NewTradeLine;
-use crate::domain::{CustomerId, IdempotencyKey};
+use super::item_schemas::NewItemLine;
+use crate::domain::{IdempotencyKey, OwnerId};
 use crate::http::api::Api;
 use crate::http::body::{NDJSON, expect};
 use crate::http::deadline::REQUEST;
@@ -46,10 +46,12 @@ use crate::http::idempotency::Key;
 use crate::http::middleware::accept;
 use crate::http::middleware::compression::Whole;
 use crate::http::middleware::drain_body::StillRead;
+use crate::http::params::HistoryOf;
 use crate::http::places::LongPlace;
 use crate::http::problem::{Kind, ManyProblems, Problem};
 use crate::ingest::{self, Destination, Options, Report, Watch};
 use crate::store;
+use crate::store::history::Engine;
 use measured::Measured;
 use outcomes::Outcomes;
 use quota::WAITING_OF_MANY;
@@ -75,10 +77,10 @@ const _: () =
 /// Lines that may wait in an upload to one history: two batches, because only one can be under way.
 const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
 
-/// Most customers that a summary counts, at 15 bytes each.
-const MOST_CUSTOMERS: usize = 10_000;
+/// Most owners that a summary counts, at 15 bytes each.
+const MOST_OWNERS: usize = 10_000;
 
-/// One trade a line, not read yet.
+/// One item a line, not read yet.
 pub struct LinesBody(Body);
 
 impl FromRequest<Arc<Api>> for LinesBody {
@@ -93,8 +95,10 @@ impl FromRequest<Arc<Api>> for LinesBody {
 /// An upload that is about to begin.
 pub struct Upload {
     pub api: Arc<Api>,
-    /// The customer; `None` if each line names one.
-    pub customer: Option<CustomerId>,
+    /// The engine of the history, or of the histories.
+    pub engine: Engine,
+    /// The owner; `None` if each line names one.
+    pub owner: Option<OwnerId>,
     pub key: Option<IdempotencyKey>,
     pub headers: HeaderMap,
     /// Every upload has one.
@@ -102,33 +106,33 @@ pub struct Upload {
     pub body: Body,
 }
 
-/// Append trades of many customers
+/// Append {manyItems} of many {manyOwners}
 ///
-/// Stores one trade a line, each with its `customerId`, at the end of the history of its customer. The trades of each
-/// customer are stored in order as they arrive. Like an upload to one history, the body may have any length and has no
+/// Stores one {item} a line, each with its `{ownerField}`, at the end of the history of its {owner}. The {manyItems} of each
+/// {owner} are stored in order as they arrive. Like an upload to one history, the body may have any length and has no
 /// deadline. The answer is one summary, or with `Accept: application/x-ndjson` one outcome for each line. With an
-/// `Idempotency-Key` the upload may be repeated, whatever its outcome, and continues where it ended; each customer has
-/// keys of its own. The summary counts up to 10,000 customers; `moreCustomers` says that there are more.
+/// `Idempotency-Key` the upload may be repeated, whatever its outcome, and continues where it ended; each {owner} has
+/// keys of its own. The summary counts up to 10,000 {manyOwners}; `moreOwners` says that there are more.
 #[utoipa::path(
     post,
-    path = "/v1/trades",
-    operation_id = "uploadTrades",
-    tag = "Trades",
+    path = "/v1/{items}",
+    operation_id = "upload{Items}",
+    tag = "{Items}",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "A unique key for the upload, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the same lines has the same key.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
     ),
     request_body(
-        content = NewTradeLine, content_type = "application/x-ndjson",
+        content = NewItemLine, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
-        example = json!({ "customerId": 7, "type": "buy", "ticker": "MDB", "qty": 419 })
+        example = json!("{newLine}")
     ),
     responses(
         (
             status = 200,
             description = "As JSON: a summary, when every line is stored durably or refused. As NDJSON: one outcome for each line, in order, as it is stored. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
             content(
-                (ManyUploadedView = "application/json", example = json!({ "stored": 2, "refused": 0, "problems": [], "customers": 2 })),
-                (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "customerId": 7, "seq": 1 }))
+                (ManyUploadedView = "application/json", example = json!({ "owners": 2, "stored": 2, "refused": 0, "problems": [] })),
+                (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "{ownerField}": "{ownerExample}", "seq": 1 }))
             )
         ),
         ManyProblems,
@@ -136,12 +140,13 @@ pub struct Upload {
 )]
 pub async fn append_many(
     State(api): State<Arc<Api>>,
+    HistoryOf(engine): HistoryOf,
     Key(key): Key,
     place: Option<Extension<LongPlace>>,
     headers: HeaderMap,
     LinesBody(body): LinesBody,
 ) -> Response {
-    Upload { api, customer: None, key, headers, place, body }.answer().await
+    Upload { api, engine, owner: None, key, headers, place, body }.answer().await
 }
 
 impl Upload {
@@ -152,11 +157,12 @@ impl Upload {
         }
         // A task, because the handler is cancelled when its client disconnects.
         let stored = tokio::spawn(async move {
-            let (customer, mut summary) = (self.customer, Summary::default());
+            let definition = Arc::clone(self.engine.definition());
+            let (owner, mut summary) = (self.owner.clone(), Summary::default());
             let (report, rest) = self.store(&mut summary).await;
             rest.linger().await;
             // Logged here, because the problem is not rendered if the client has disconnected.
-            ending::of(report, summary, customer).map_err(Problem::logged)
+            ending::of(&definition, report, summary, owner.as_ref()).map_err(Problem::logged)
         });
         match stored.await {
             Ok(Ok(view)) => Json(view).into_response(),
@@ -169,10 +175,11 @@ impl Upload {
     fn by_lines(self) -> Response {
         let (send, receive) = mpsc::channel::<Bytes>(1);
         tokio::spawn(async move {
-            let (customer, limit) = (self.customer, self.api.limits.body_timeout);
-            let mut outcomes = Outcomes::new(send, customer.is_none(), limit);
+            let definition = Arc::clone(self.engine.definition());
+            let (owner, limit) = (self.owner.clone(), self.api.limits.body_timeout);
+            let mut outcomes = Outcomes::new(&definition, send, owner.is_none(), limit);
             let (report, rest) = self.store(&mut outcomes).await;
-            let ended = ending::of(report, Summary::default(), customer);
+            let ended = ending::of(&definition, report, Summary::default(), owner.as_ref());
             let whole = outcomes.finish(ended.err().map(Problem::logged), LINGER).await;
             // The end of the answer would end the connection.
             rest.linger().await;
@@ -197,16 +204,17 @@ impl Upload {
     }
 
     async fn store(self, watch: &mut (impl Watch<BadLine> + Send)) -> (Report, Rest) {
-        let Self { api, customer, key, headers: _, place, body } = self;
+        let Self { api, engine, owner, key, headers: _, place, body } = self;
         let began = api.clock.now();
         // With a key, its record dates all undated lines, the same way in every attempt.
         let clock = key.is_none().then(|| api.clock.clone());
-        let to = Destination { trades: api.store.trades().clone(), key, began };
-        let many = customer.is_none();
+        let to = Destination { engine, key, began };
+        let many = owner.is_none();
         let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
-        let options = Options { strict: false, many, waiting, patience: PATIENCE, customers: MOST_CUSTOMERS };
+        let options = Options { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
         let (chunks, incoming) = mpsc::channel(1);
-        let reader = Reader::new(chunks, customer, clock, api.limits.body_timeout);
+        let reader =
+            Reader::new(chunks, Arc::clone(to.engine.definition()), owner, clock, api.limits.body_timeout);
         let reading = tokio::spawn(reader.run(body));
         let (stop, mut stopped) = mpsc::channel(2);
         let ready = api.ready.clone();

@@ -114,7 +114,7 @@ impl FromRequestParts<Arc<Api>> for TopParams {
         };
         reader.finish()?;
         let (from, to) = given(span);
-        Ok(Self { from, to, limit: limit.unwrap_or_default() })
+        Ok(Self { from, to, limit: limit.unwrap_or(Limit::TOP) })
     }
 }
 
@@ -183,7 +183,7 @@ impl IntoParams for BucketParams {
 
 impl IntoParams for TopParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::default().get().into()));
+        let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::TOP.get().into()));
         vec![
             in_query(
                 "from",

@@ -1,25 +1,35 @@
 //! Problems of appends.
 
+use std::sync::Arc;
+
 use super::content::{Items, Problem, Range};
 use super::database;
 use super::kind::Kind;
-use crate::domain::{CustomerId, SeqRange};
+use crate::definition::Definition;
+use crate::domain::{OwnerId, SeqRange};
 use crate::store::history::{AppendError, Cause};
 
 impl Problem {
-    /// For an append of `count` trades to `customer`'s history that was not stored completely. `repeat` says how the
+    /// For an append of `count` items to `owner`'s history that was not stored completely. `repeat` says how the
     /// client may repeat it.
-    pub fn of_append(customer: CustomerId, error: AppendError, count: usize, repeat: Repeat) -> Self {
+    pub fn of_append(
+        definition: &Definition,
+        owner: &OwnerId,
+        error: AppendError,
+        count: usize,
+        repeat: Repeat,
+    ) -> Self {
+        let many = definition.item.noun().many();
         let AppendError { progress, unknown, cause } = error;
         let ranges = progress.ranges();
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
         let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
         let (kind, why) = why(&cause);
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
-            let rest = "Trades that are not in `ranges` may or may not be stored";
+            let rest = format!("Those {many} that are not in `ranges` may or may not be stored");
             Self::new(Kind::OutcomeUnknown, format!("{why} {rest}{}", repeat.where_unknown()))
         } else if stored > 0 {
-            let first = format!("Only the first {stored} of {count} trades are stored.");
+            let first = format!("Only the first {stored} of {count} {many} are stored.");
             Self::new(Kind::PartlyStored, format!("{first} {why}"))
         } else {
             Self::new(kind, format!("{why} {}", repeat.where_nothing()))
@@ -34,8 +44,9 @@ impl Problem {
             problem.members.unknown_items = Items::between(stored, stored + unknown);
             problem.members.not_stored_items = Items::between(stored + unknown, count);
         }
+        let (history, owner) = (Arc::clone(&definition.name), owner.clone());
         problem.logging(move || {
-            tracing::warn!(%customer, trades = count, stored, unknown, %cause, "an append was not stored completely");
+            tracing::warn!(%history, %owner, items = count, stored, unknown, %cause, "an append was not stored completely");
             log_cause(&cause);
         })
     }
@@ -46,7 +57,7 @@ impl Problem {
 pub enum Repeat {
     /// The whole request: it has a key.
     WithItsKey,
-    /// Only trades that are known not to be stored.
+    /// Only items that are known not to be stored.
     WithCare,
 }
 
@@ -78,7 +89,7 @@ pub fn why(cause: &Cause) -> (Kind, &'static str) {
             Kind::HistoryExhausted,
             "The next bucket of this history would begin after the last possible second.",
         ),
-        Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other trades."),
+        Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other items."),
         Cause::Database(error) => database::why(error),
     }
 }
@@ -92,7 +103,7 @@ pub fn log_cause(cause: &Cause) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use serde_json::{Value, json};
 
@@ -105,7 +116,8 @@ mod tests {
         let seq = |number| Seq::new(number).unwrap();
         let ranges = if stored > 0 { vec![SeqRange { first: seq(1), last: seq(stored) }] } else { vec![] };
         let error = AppendError { progress: Progress::replayed(ranges), unknown, cause };
-        let problem = Problem::of_append(CustomerId::new(7).unwrap(), error, 25, Repeat::WithCare);
+        let problem =
+            Problem::of_append(&Definition::trades(), &OwnerId::Integer(7), error, 25, Repeat::WithCare);
         let members = serde_json::to_value(&*problem.members).unwrap();
         (problem, members)
     }
@@ -155,7 +167,8 @@ mod tests {
             let log = logged_by(|| problem = problem.take().map(Problem::logged));
             assert_eq!(logged_by(|| problem = problem.take().map(Problem::logged)), "");
             let line = log.lines().next().unwrap_or_default();
-            for part in [" WARN ", "customer=7", "trades=25", "stored=10", "unknown=5", &words] {
+            for part in [" WARN ", "history=trades", "owner=7", "items=25", "stored=10", "unknown=5", &words]
+            {
                 assert!(line.contains(part), "{part}: {log}");
             }
         }

@@ -145,9 +145,9 @@ impl Problem {
         problem
     }
 
-    /// For a line of an upload that is not a trade: its first faults, and the number of further ones.
+    /// For a line of an upload that is not an item: its first faults, and the number of further ones.
     pub fn invalid_line(faults: &Faults, omitted: usize) -> Self {
-        let mut problem = Self::invalid_body(Kind::InvalidTrade, faults);
+        let mut problem = Self::invalid_body(Kind::InvalidItem, faults);
         problem.detail = summary(faults.count() + omitted, "fault");
         problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
         problem

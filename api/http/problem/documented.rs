@@ -40,7 +40,7 @@ macro_rules! documented {
 documented! {
     /// Problems of an append.
     AppendProblems: COMMON, &[PartlyStored], BODY,
-        &[HistoryExhausted, BodyTooLarge, InvalidTrade, IdempotencyKeyReused, HttpVersionNotSupported];
+        &[HistoryExhausted, BodyTooLarge, InvalidItem, IdempotencyKeyReused, HttpVersionNotSupported];
     /// Problems of an upload to many histories.
     ManyProblems: COMMON, &[PartlyStored], BODY, &[HttpVersionNotSupported];
     /// Problems of an export.
@@ -49,8 +49,8 @@ documented! {
     ReadProblems: COMMON;
     /// Problems of a read of a page.
     PageProblems: COMMON, &[PageNotFound];
-    /// Problems of a read of a trade.
-    TradeProblems: COMMON, &[TradeNotFound];
+    /// Problems of a read of an item.
+    ItemProblems: COMMON, &[ItemNotFound];
     /// Problems of a read of the bucket of a minute.
     BucketProblems: COMMON, &[BucketNotFound];
     /// Problems of counting page views.
@@ -106,14 +106,16 @@ fn example(kind: Kind) -> Value {
         "title": spec.title,
         "status": spec.status.as_u16(),
         "detail": spec.about,
-        "instance": "/v1/customers/7/trades",
+        "instance": "{instance}",
         "requestId": "3f9c2b7a51d84e06",
     });
     let members = match kind {
         Kind::InvalidParameter => {
             json!({ "errors": [{ "parameter": "page", "detail": "must be a whole number from 1 to 9007199254740991" }] })
         }
-        Kind::InvalidTrade => json!({ "errors": [{ "pointer": "/0/qty", "detail": "is required" }] }),
+        Kind::InvalidItem => {
+            json!({ "errors": [{ "pointer": "{faultPointer}", "detail": "{faultDetail}" }] })
+        }
         Kind::InvalidPageView => {
             json!({ "errors": [{ "pointer": "/0/path", "detail": "must begin with \"/\"" }] })
         }
@@ -167,7 +169,7 @@ const SCHEMA: &str = r##"{
         "ranges": { "type": "array", "items": { "type": "object", "required": ["firstSeq", "lastSeq"], "properties": {
             "firstSeq": { "type": "integer", "minimum": 1 },
             "lastSeq": { "type": "integer", "minimum": 1 }
-        }}, "description": "Sequence numbers of the stored trades." },
+        }}, "description": "Sequence numbers of the stored items." },
         "unknownItems": { "type": "object", "required": ["first", "last"], "properties": {
             "first": { "type": "integer", "minimum": 0 },
             "last": { "type": "integer", "minimum": 0 }
@@ -178,7 +180,8 @@ const SCHEMA: &str = r##"{
         }, "description": "Items of the request's array that are not stored." },
         "stored": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are stored." },
         "refused": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are refused, each for a fault of its own." },
-        "customers": { "type": "integer", "minimum": 0, "description": "Customers with at least one stored line." },
+        "owners": { "type": "integer", "minimum": 0, "description": "Owners with at least one stored line." },
+        "moreOwners": { "type": "boolean", "description": "Whether there are more owners, which were not counted." },
         "problems": { "type": "array", "items": { "$ref": "#/components/schemas/LineProblem" } },
         "unknownLines": { "type": "array", "items": { "type": "object", "required": ["first"], "properties": {
             "first": { "type": "integer", "minimum": 1 },

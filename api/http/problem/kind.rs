@@ -60,14 +60,14 @@ kinds! {
         "Nothing is served at this address.";
     PageNotFound: NOT_FOUND, "page-not-found", "No such page", nothing_stored = true,
         "The history has no page with this number yet.";
-    TradeNotFound: NOT_FOUND, "trade-not-found", "No such trade", nothing_stored = true,
-        "The history has no trade with this sequence number yet.";
+    ItemNotFound: NOT_FOUND, "item-not-found", "No such item", nothing_stored = true,
+        "The history has no item with this sequence number yet.";
     BucketNotFound: NOT_FOUND, "bucket-not-found", "No such bucket", nothing_stored = true,
         "There is no bucket for this page and minute. No view was counted in it and it was not preallocated, or its retention time has passed.";
     MethodNotAllowed: METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", nothing_stored = true,
         "This address does not support the method. The header `Allow` names those that it supports.";
     NotAcceptable: NOT_ACCEPTABLE, "not-acceptable", "Not acceptable", nothing_stored = true,
-        "`Accept` excludes `application/json` (for an export, both `application/x-ndjson` and `text/csv`), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.";
+        "`Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.";
     BodyTimeout: REQUEST_TIMEOUT, "body-timeout", "Body too slow", nothing_stored = true,
         "The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored.";
     HistoryExhausted: CONFLICT, "history-exhausted", "History exhausted", nothing_stored = true,
@@ -78,14 +78,14 @@ kinds! {
         "The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed.";
     MisdirectedRequest: MISDIRECTED_REQUEST, "misdirected-request", "Misdirected request", nothing_stored = true,
         "The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done.";
-    InvalidTrade: UNPROCESSABLE_ENTITY, "invalid-trade", "Invalid trade", nothing_stored = true,
-        "The body is JSON, but neither a trade nor an array of 1 to 1,000 trades. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.";
+    InvalidItem: UNPROCESSABLE_ENTITY, "invalid-item", "Invalid item", nothing_stored = true,
+        "The body is JSON, but neither an item of the history nor an array of 1 to 1,000 items. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.";
     InvalidPageView: UNPROCESSABLE_ENTITY, "invalid-page-view", "Invalid page view", nothing_stored = true,
         "The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted.";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency-key-reused", "Idempotency key reused", nothing_stored = true,
-        "An earlier request to this history had the same `Idempotency-Key` and other trades. This request stored nothing. A new request needs a new key.";
+        "An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key.";
     LineDiffers: UNPROCESSABLE_ENTITY, "line-differs", "Line differs", nothing_stored = true,
-        "One line of an upload: an earlier upload with the same `Idempotency-Key` stored another trade for this line. The stored trade stays.";
+        "One line of an upload: an earlier upload with the same `Idempotency-Key` stored another item for this line. The stored item stays.";
     LineOutOfOrder: UNPROCESSABLE_ENTITY, "line-out-of-order", "Line out of order", nothing_stored = true,
         "One line of an upload: an earlier upload with the same `Idempotency-Key` stored later lines, but not this one. It is not stored, because it would follow them. Send it with another key, or without a key.";
     Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error", nothing_stored = false,
@@ -99,9 +99,9 @@ kinds! {
     TimedOut: SERVICE_UNAVAILABLE, "timed-out", "Timed out", nothing_stored = false,
         "The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.";
     PartlyStored: SERVICE_UNAVAILABLE, "partly-stored", "Partly stored", nothing_stored = false,
-        "The first trades of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.";
+        "The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.";
     OutcomeUnknown: SERVICE_UNAVAILABLE, "outcome-unknown", "Outcome unknown", nothing_stored = false,
-        "The first trades of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.";
+        "The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.";
     NotStored: SERVICE_UNAVAILABLE, "not-stored", "Not stored", nothing_stored = true,
         "One line of an upload that ended early. It is not stored, and may be sent again. The last line of the answer says why the upload ended.";
     HttpVersionNotSupported: HTTP_VERSION_NOT_SUPPORTED, "http-version-not-supported", "HTTP version not supported", nothing_stored = true,

@@ -22,18 +22,18 @@ pub enum ConnectError {
     /// The server is older than 6.0, where clustered collections are missing or incomplete.
     #[error("the MongoDB server is version {0}, and pagebucket needs 6.0 or later")]
     TooOld(String),
-    /// `trades` belongs to another program or was created by an older version of pagebucket.
+    /// A collection with the name of a history belongs to another program.
     #[error(
-        "the collection `trades` of this database is not clustered on _id; name another --database, or move that collection away"
+        "the collection `{0}` of this database was not created by pagebucket; name another --database, or move that collection away"
     )]
-    NotClustered,
+    Foreign(String),
     /// A collection was dropped after its migrations were applied.
     #[error(
         "the collection `{0}` is missing from this database, though its migrations are applied; restore it from a \
          backup, or, to begin with an empty one, stop every instance, drop the collection `migrations` and run \
          `pagebucket migrate`"
     )]
-    Missing(&'static str),
+    Missing(String),
     /// A collection was created or changed by hand and lacks a guard.
     #[error(
         "the collection `{collection}` of this database has no {guard} as its migrations create it, so two \
@@ -42,9 +42,9 @@ pub enum ConnectError {
     )]
     Unguarded {
         /// Name of the collection.
-        collection: &'static str,
+        collection: String,
         /// What the collection lacks.
-        guard: &'static str,
+        guard: String,
     },
     /// The server gave an answer that this version does not understand.
     #[error("the MongoDB server gave an unexpected answer: {0}")]

@@ -9,7 +9,7 @@
 //! other sessions. Most parked commits have an unknown outcome and are being replayed.
 //!
 //! A key whose requests were refused pauses for a short random time before they are committed again. Otherwise
-//! two instances that append to one customer could refuse each other again and again. Other keys go on
+//! two instances that append to one owner could refuse each other again and again. Other keys go on
 //! meanwhile.
 
 #[cfg(test)]
@@ -40,9 +40,9 @@ const MOST_DOUBLINGS: u32 = 3;
 /// The most keys in one commit.
 const MOST_KEYS: usize = 1_000;
 
-/// A commit takes no more keys once it has this weight: enough that many requests share a journal flush, and
-/// few enough that no request waits long.
-const FULL_WEIGHT: usize = 10_000;
+/// A commit takes no more keys once it has this weight, in bytes of memory: enough that many requests share a journal
+/// flush (10,000 trades), and few enough that no request waits long.
+const FULL_WEIGHT: usize = 1_280 * 1024;
 
 /// The types of the messages that committers of one kind receive.
 pub(in crate::store) trait Messages: 'static {

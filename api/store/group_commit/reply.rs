@@ -36,6 +36,9 @@ const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
 /// BadValue, TypeMismatch, PathNotViable: fields of the stored document have unexpected types.
 const WRONG_TYPES: [i32; 3] = [2, 14, 28];
 
+/// BSONObjectTooLarge, and a document that an update makes larger than 16 MB.
+pub(super) const TOO_LARGE: [i32; 2] = [10334, 17419];
+
 /// Judges the answer to a command of `statements` statements.
 ///
 /// # Errors
@@ -84,7 +87,9 @@ fn judge_error(error: &Bson) -> Result<(usize, Verdict), ()> {
         Ok(DUPLICATE_KEY) => Ok((index, Verdict::Refused)),
         Ok(DOCUMENT_VALIDATION_FAILURE) if only_the_count_is_wrong(error) => Ok((index, Verdict::Refused)),
         Ok(DOCUMENT_VALIDATION_FAILURE) => Ok((index, Verdict::Malformed(error.to_string()))),
-        Ok(code) if WRONG_TYPES.contains(&code) => Ok((index, Verdict::Malformed(error.to_string()))),
+        Ok(code) if WRONG_TYPES.contains(&code) || TOO_LARGE.contains(&code) => {
+            Ok((index, Verdict::Malformed(error.to_string())))
+        }
         _ => Err(()),
     }
 }

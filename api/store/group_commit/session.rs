@@ -46,7 +46,7 @@ const FIRST_NUMBER: i64 = 1 << 40;
 /// A write command.
 #[derive(Debug)]
 pub(in crate::store) struct Command {
-    collection: &'static str,
+    collection: String,
     /// The command without its statements.
     head: Document,
     /// The name of the field that holds the statements.
@@ -61,8 +61,8 @@ impl Command {
     /// Updates of a collection. An `ordered` command stops at its first failure; otherwise each update runs
     /// independently of the others.
     pub(in crate::store) fn update(
-        collection: &'static str,
-        updates: impl IntoIterator<Item = Bson>,
+        collection: &str,
+        updates: impl IntoIterator<Item = Result<RawBson, BsonError>>,
         ordered: bool,
         concern: Document,
     ) -> Self {
@@ -71,25 +71,27 @@ impl Command {
     }
 
     /// Inserts documents into a collection, each independently of the others.
-    pub(in crate::store) fn insert(
-        collection: &'static str,
-        documents: Vec<Document>,
-        concern: Document,
-    ) -> Self {
+    pub(in crate::store) fn insert(collection: &str, documents: Vec<Document>, concern: Document) -> Self {
         let head = doc! { "insert": collection, "ordered": false, "writeConcern": concern };
-        Self::new(collection, head, cstr!("documents"), documents.into_iter().map(Bson::from), false)
+        Self::new(
+            collection,
+            head,
+            cstr!("documents"),
+            documents.into_iter().map(|document| RawBson::try_from(Bson::from(document))),
+            false,
+        )
     }
 
     fn new(
-        collection: &'static str,
+        collection: &str,
         head: Document,
         name: &'static CStr,
-        statements: impl IntoIterator<Item = Bson>,
+        statements: impl IntoIterator<Item = Result<RawBson, BsonError>>,
         ordered: bool,
     ) -> Self {
         let mut count = 0;
-        let statements = statements.into_iter().inspect(|_| count += 1).map(RawBson::try_from).collect();
-        Self { collection, head, name, statements, count, ordered }
+        let statements = statements.into_iter().inspect(|_| count += 1).collect();
+        Self { collection: collection.to_owned(), head, name, statements, count, ordered }
     }
 
     /// The command's bytes, with this number.
@@ -138,8 +140,9 @@ impl Sessions {
         deadline: Deadline,
     ) -> Result<Answer, Unanswered> {
         let (sessions, database) = (Arc::clone(self), database.clone());
-        let collection = command.collection;
-        metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection).record(command.count as f64);
+        let collection = command.collection.clone();
+        metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection.clone())
+            .record(command.count as f64);
         let started = Instant::now();
         let replay = async move { sessions.replay(&database, command, deadline).await };
         // A frozen server never answers: the spawned task waits for it, this one does not.
@@ -155,7 +158,7 @@ impl Sessions {
         command: Command,
         deadline: Deadline,
     ) -> Result<Answer, Unanswered> {
-        let Command { collection, count, ordered, .. } = command;
+        let (collection, count, ordered) = (command.collection.clone(), command.count, command.ordered);
         let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;
         let number = (self.topology == Topology::Replicated).then(|| {
             session.latest += 1;
@@ -178,13 +181,19 @@ impl Sessions {
                     self.idle().push(session);
                     return Ok(answer);
                 }
+                // The same bytes are too long at every attempt.
+                Err(error) if error::code(error).is_some_and(|code| reply::TOO_LARGE.contains(&code)) => {
+                    self.idle().push(session);
+                    return Err(Unanswered::NotSent(Error::Internal(error.to_string())));
+                }
                 Err(error) if attempt == 0 && never_ran(error) => {
                     self.idle().push(session);
                     return Err(Unanswered::NotSent(error.into()));
                 }
                 Err(error) => error.to_string(),
             };
-            metrics::counter!(RETRIES, "collection" => collection, "cause" => "unknown_outcome").increment(1);
+            metrics::counter!(RETRIES, "collection" => collection.clone(), "cause" => "unknown_outcome")
+                .increment(1);
             tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
             deadline.back_off(attempt).await;
             // After the deadline nothing is sent: every client has been answered that the outcome is unknown.

@@ -15,14 +15,15 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::append_once::register_key;
+use super::append_queue::{Waiting, stopped};
 use super::dedup::{
-    Fingerprint, LineRefusal, LineSearch, NumberedTrade, Placed, Record, RecordId, Registered, Search, Tag,
+    Fingerprint, LineRefusal, LineSearch, NumberedItem, Placed, Record, RecordId, Registered, Search, Tag,
 };
-use super::engine::Trades;
+use super::engine::Engine;
 use super::outcome::{AppendError, Cause, Progress};
-use super::request::{Keyed, Request};
-use super::upload_quota::{Waiting, stopped};
-use crate::domain::{CustomerId, IdempotencyKey, Instant, TradeDraft};
+use super::request::{Keyed, Request, weight};
+use crate::domain::{IdempotencyKey, Instant, OwnerId};
+use crate::item::Draft;
 use crate::store::group_commit::Ticket;
 use crate::store::{COMMAND, Deadline, Error};
 
@@ -32,10 +33,10 @@ const TOUCH: Duration = Duration::from_secs(300);
 /// How long the search of one part may take. It may have to read a long history that other writers have added.
 const SEARCH: Duration = Duration::from_secs(300);
 
-/// The progress of an upload in one history. It holds no trades.
+/// The progress of an upload in one history. It holds no items.
 #[derive(Debug)]
 pub struct UploadedSoFar {
-    customer: CustomerId,
+    owner: OwnerId,
     key: IdempotencyKey,
     begun: Option<Begun>,
 }
@@ -57,14 +58,14 @@ struct Begun {
 
 impl UploadedSoFar {
     /// The progress of an upload that has not begun in this history.
-    pub fn nothing(customer: CustomerId, key: IdempotencyKey) -> Self {
-        Self { customer, key, begun: None }
+    pub fn nothing(owner: OwnerId, key: IdempotencyKey) -> Self {
+        Self { owner, key, begun: None }
     }
 }
 
-impl Trades {
+impl Engine {
     /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has stored
-    /// or skipped. `lines` has at least one and at most [`Trades::most_of_an_upload`] lines. Their numbers
+    /// or skipped. `lines` has at least one and at most [`Engine::most_of_an_upload`] bytes. Their numbers
     /// ascend, also from call to call. `now` is the time at which the upload arrived.
     ///
     /// After a failure, the lines without an end may be given again, even if their outcome is unknown. The call
@@ -73,7 +74,7 @@ impl Trades {
     pub async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
-        lines: impl IntoIterator<Item = (u64, TradeDraft)>,
+        lines: impl IntoIterator<Item = (u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
     ) -> Result<Progress, AppendError> {
@@ -91,26 +92,28 @@ impl Trades {
     async fn append_numbered(
         &self,
         so_far: &mut UploadedSoFar,
-        lines: Vec<(u64, TradeDraft)>,
+        lines: Vec<(u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
     ) -> Result<Progress, AppendError> {
-        let (customer, id) = (so_far.customer, RecordId::new(so_far.customer, &so_far.key));
+        let (owner, definition) = (so_far.owner.clone(), self.definition());
+        let id = RecordId::new(definition, &owner, &so_far.key);
         let registered = self.keep_record(so_far, now, &waiting.stop).await.map_err(AppendError::nothing)?;
         let (begins, inserted) = match registered {
             Some(Registered::New { record, inserted }) => (record.from == 0, inserted),
             Some(Registered::Found(_)) | None => (false, None),
         };
         let Some(begun) = &mut so_far.begun else { return Err(AppendError::nothing(Cause::OutcomeUnknown)) };
-        let numbered = |(number, draft): (u64, TradeDraft)| NumberedTrade {
+        let numbered = |(number, draft): (u64, Draft)| NumberedItem {
             number: u32::try_from(number).expect("lines beyond the last number were split off"),
-            trade: draft.dated(begun.date),
+            item: draft.dated(begun.date),
         };
-        let lines: Arc<[NumberedTrade]> = lines.into_iter().map(numbered).collect();
-        let search = LineSearch::new(Tag::new(customer, &so_far.key), Arc::clone(&lines), begun.looked);
+        let lines: Arc<[NumberedItem]> = lines.into_iter().map(numbered).collect();
+        let search =
+            LineSearch::new(Tag::new(definition, &owner, &so_far.key), Arc::clone(&lines), begun.looked);
         let (mut search, mut placed) = (Search::Lines(search), Placed::default());
         if !begun.at_end {
-            let searching = self.find(customer, id, search, Deadline::within(SEARCH));
+            let searching = self.find(&owner, id, search, Deadline::within(SEARCH));
             (search, placed) = unless(&waiting.stop, searching).await.map_err(AppendError::nothing)?;
             if search.is_over(&placed) {
                 begun.looked = search.looked();
@@ -118,17 +121,18 @@ impl Trades {
             }
             begun.at_end = true;
         }
-        let room = match self.room_of_an_upload(customer, lines.len() - placed.count, waiting).await {
+        let rest = weight(lines[placed.count..].iter().map(|line| line.item.size()));
+        let room = match self.0.queue.room_of_an_upload(&owner, rest, waiting).await {
             Ok(room) => room,
             Err(cause) => {
                 let progress = Progress { placed, ..Progress::default() };
                 return Err(AppendError { progress, unknown: 0, cause });
             }
         };
-        let trades = lines.iter().map(|line| line.trade.clone()).collect();
+        let items = lines.iter().map(|line| line.item.clone()).collect();
         let keyed = Keyed { id, search, stored: false, begins, inserted };
         let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
-        let request = Request::keyed(customer, trades, placed, keyed, ticket);
+        let request = Request::keyed(owner, items, placed, keyed, ticket);
         let answer = self.enqueue(request, pending).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
@@ -154,9 +158,9 @@ impl Trades {
         }
         let (from, date) = so_far.begun.as_ref().map_or((0, now), |begun| (begun.from, begun.date));
         let proposed = Record { from, fingerprint: Fingerprint::of_upload(), date, outcome: None };
-        let id = RecordId::new(so_far.customer, &so_far.key);
+        let id = RecordId::new(self.definition(), &so_far.owner, &so_far.key);
         let keeps = so_far.begun.is_some();
-        let registering = register_key(self, so_far.customer, id, proposed, keeps, Deadline::within(COMMAND));
+        let registering = register_key(self, &so_far.owner, id, proposed, keeps, Deadline::within(COMMAND));
         let registered = unless(stop, registering).await?;
         let (Registered::New { record, .. } | Registered::Found(record)) = &registered;
         if record.fingerprint != Fingerprint::of_upload() {
@@ -183,7 +187,7 @@ impl Begun {
     }
 }
 
-/// Runs work that stores no trade, and drops it when `stop` is cancelled.
+/// Runs work that stores no item, and drops it when `stop` is cancelled.
 async fn unless<T>(
     stop: &CancellationToken,
     work: impl Future<Output = Result<T, Error>>,

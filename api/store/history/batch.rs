@@ -1,36 +1,43 @@
-//! Merging: many requests of one customer become one part of a commit, and the outcome of the commit becomes
+//! Merging: many requests of one owner become one part of a commit, and the outcome of the commit becomes
 //! the outcome of each request. This file does not use the database.
 
 use mongodb::bson::Timestamp;
 
-use super::dedup::{NEAR, Run, Searches};
-use super::document::{COLLECTION, Item};
+use super::dedup::{Run, Searches};
+use super::document::Marked;
 use super::outcome::Cause;
 use super::request::Request;
 use super::statement::{self, Statement};
 use super::tail::Tail;
-use crate::domain::{CustomerId, Instant, SeqRange};
+use crate::definition::Definition;
+use crate::domain::{Instant, OwnerId, SeqRange};
 use crate::metric::RETRIES;
 use crate::store::Error;
 use crate::store::group_commit::Verdict;
 
-/// After this many refusals a request fails. If `n` processes append to one customer, an attempt succeeds about
+/// After this many refusals a request fails. If `n` processes append to one owner, an attempt succeeds about
 /// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.
 const MOST_ATTEMPTS: u32 = 100;
 
-/// The most trades of one customer in one commit, unless a single request has more. More trades would only open
-/// more buckets in the same ordered command; the bound keeps commands short.
-pub(super) const MOST_TRADES: usize = 2_000;
+/// The most memory of the items of one owner in one commit, in bytes, unless a single request has more. More items
+/// would only open more buckets in the same ordered command; the bound keeps commands short.
+pub(super) const MOST_BYTES: usize = 512 * 1024;
 
-/// One customer's part of a commit: its requests in order of arrival, as one append.
+/// The most bytes of statements in a command, which stays below 12 MB: a server accepts 48 MB (`maxMessageSizeBytes`).
+pub(super) const MOST_OF_A_COMMAND: usize = 12_000_000 - 1_000;
+
+/// What a statement has besides its items, in bytes, at most: the id of an owner three times, and names.
+const STATEMENT: usize = 600;
+
+/// One owner's part of a commit: its requests in order of arrival, as one append.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) customer: CustomerId,
+    pub(super) owner: OwnerId,
     /// The known tail. A tail that is not in the catalog is read first.
     pub(super) tail: Known,
     pub(super) requests: Vec<Request>,
     pub(super) statements: Vec<Statement>,
-    /// Whether the keys of the stored trades are to be remembered.
+    /// Whether the keys of the stored items are to be remembered.
     pub(super) keyed: bool,
 }
 
@@ -46,12 +53,12 @@ pub(super) enum Known {
 /// The outcome of a batch, for its committer.
 #[derive(Debug)]
 pub(super) struct Settled {
-    pub(super) customer: CustomerId,
+    pub(super) owner: OwnerId,
     /// The new tail, if it is known.
     pub(super) tail: Option<Tail>,
-    /// Requests to place again, before any other request of the customer.
+    /// Requests to place again, before any other request of the owner.
     pub(super) again: Vec<Request>,
-    /// The stored trades' keys, if they are to be remembered.
+    /// The stored items' keys, if they are to be remembered.
     pub(super) run: Option<Run>,
     /// Requests that are completely stored. They are answered after the committer knows the new tail, so that a
     /// client's next request finds it.
@@ -59,9 +66,10 @@ pub(super) struct Settled {
 }
 
 impl Batch {
-    /// Removes the requests whose searches are too far behind `last` to catch up within a commit.
-    pub(super) fn take_far_behind(&mut self, last: u64) -> Vec<Request> {
-        let too_far = last.saturating_sub(NEAR);
+    /// Removes the requests whose searches are more than `near` items behind `last`: too far to catch up within a
+    /// commit.
+    pub(super) fn take_far_behind(&mut self, last: u64, near: u64) -> Vec<Request> {
+        let too_far = last.saturating_sub(near);
         self.requests.extract_if(.., |request| request.is_behind(too_far)).collect()
     }
 
@@ -97,23 +105,30 @@ impl Batch {
         self.requests.iter_mut().filter(move |request| request.is_behind(last))
     }
 
-    /// Plans the statements that append the trades after the tail. Requests whose trades are all stored are
+    /// Plans the statements that append the items after the tail, as many as fit into a command: the rest is placed
+    /// by the next commit. Requests whose items are all stored are
     /// answered.
     ///
     /// # Errors
-    /// The outcome of the batch, if no trade is left to store or the history has no second left.
-    pub(super) fn plan(mut self, tail: Option<Tail>, now: Instant) -> Result<Self, Box<Settled>> {
+    /// The outcome of the batch, if no item is left to store or the history has no second left.
+    pub(super) fn plan(
+        mut self,
+        definition: &Definition,
+        tail: Option<Tail>,
+        now: Instant,
+    ) -> Result<Self, Box<Settled>> {
         let (placed, rest): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         placed.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
-            let (customer, again, done) = (self.customer, Vec::new(), Vec::new());
-            return Err(Box::new(Settled { customer, tail, again, run: None, done }));
+            let (owner, again, done) = (self.owner, Vec::new(), Vec::new());
+            return Err(Box::new(Settled { owner, tail, again, run: None, done }));
         }
-        let items: Vec<_> = self.items().collect();
-        let planned = statement::plan(self.customer, tail, &items, now);
+        let items: Vec<_> = self.marked().collect();
+        let planned = statement::plan(definition.page_size, tail, &items, now);
         match planned {
-            Ok(statements) => {
+            Ok(mut statements) => {
+                statements.truncate(fit(&statements, &items));
                 self.statements = statements;
                 Ok(self)
             }
@@ -121,13 +136,19 @@ impl Batch {
         }
     }
 
-    /// All trades still to be placed, in order. The statements' ranges are indexes into them.
-    pub(super) fn items(&self) -> impl Iterator<Item = Item<'_>> {
-        self.requests.iter().flat_map(Request::items)
+    /// The size of the batch's statements as parts of a command, in bytes, at most.
+    pub(super) fn size(&self) -> usize {
+        let items: Vec<_> = self.marked().collect();
+        self.statements.iter().map(|statement| size(statement, &items)).sum()
+    }
+
+    /// All items still to be placed, in order. The statements' ranges are indexes into them.
+    pub(super) fn marked(&self) -> impl Iterator<Item = Marked<'_>> {
+        self.requests.iter().flat_map(Request::marked)
     }
 
     /// Settles the batch after the server has answered with a verdict for each statement.
-    pub(super) fn settle(mut self, verdicts: &[Verdict], at: Option<Timestamp>) -> Settled {
+    pub(super) fn settle(mut self, collection: &str, verdicts: &[Verdict], at: Option<Timestamp>) -> Settled {
         let stored = verdicts.iter().take_while(|verdict| **verdict == Verdict::Stored).count();
         let ranges: Vec<_> = self.statements[..stored].iter().map(Statement::range).collect();
         let run = self.run(&ranges);
@@ -139,7 +160,7 @@ impl Batch {
         }
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         match verdicts.get(stored) {
-            None => Settled { customer: self.customer, tail, again, run, done },
+            None => Settled { owner: self.owner, tail, again, run, done },
             Some(Verdict::Malformed(detail)) => {
                 // If several requests are merged, the cause cannot be assigned to one: each is then sent alone.
                 if let [_] = again[..] {
@@ -148,29 +169,29 @@ impl Batch {
                     again.drain(..).for_each(|request| request.fail(0, cause()));
                 }
                 again.iter_mut().for_each(|request| request.alone = true);
-                Settled { customer: self.customer, tail: None, again, run, done }
+                Settled { owner: self.owner, tail: None, again, run, done }
             }
             Some(_) => {
                 for request in &mut again {
                     request.refused_at = at.or(request.refused_at);
                     request.attempts += 1;
-                    metrics::counter!(RETRIES, "collection" => COLLECTION, "cause" => "stale_tail")
+                    metrics::counter!(RETRIES, "collection" => collection.to_owned(), "cause" => "stale_tail")
                         .increment(1);
                 }
                 let (again, given_up) =
                     again.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
                 let given_up: Vec<Request> = given_up;
                 given_up.into_iter().for_each(|request| request.fail(0, Cause::Contended));
-                Settled { customer: self.customer, tail: None, again, run, done }
+                Settled { owner: self.owner, tail: None, again, run, done }
             }
         }
     }
 
-    /// The keys of the stored trades, which have these ranges.
+    /// The keys of the stored items, which have these ranges.
     fn run(&self, ranges: &[SeqRange]) -> Option<Run> {
         let first = ranges.first().filter(|_| self.keyed)?.first.get();
         let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
-        Some(Run { first, keys: self.items().take(count).map(|item| item.key).collect() })
+        Some(Run { first, keys: self.marked().take(count).map(|item| item.key).collect() })
     }
 
     /// Settles the batch after the deadline has passed without a final answer.
@@ -179,14 +200,31 @@ impl Batch {
             let unknown = request.rest().len();
             request.fail(unknown, Cause::OutcomeUnknown);
         }
-        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None, done: Vec::new() }
+        Settled { owner: self.owner, tail: None, again: Vec::new(), run: None, done: Vec::new() }
     }
 
     /// Settles the batch if nothing was sent.
     pub(super) fn fail(self, cause: impl Fn() -> Cause) -> Settled {
         self.requests.into_iter().for_each(|request| request.fail(0, cause()));
-        Settled { customer: self.customer, tail: None, again: Vec::new(), run: None, done: Vec::new() }
+        Settled { owner: self.owner, tail: None, again: Vec::new(), run: None, done: Vec::new() }
     }
+}
+
+/// How many of the statements fit into one command, at least one.
+fn fit(statements: &[Statement], items: &[Marked<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = statements.iter().take_while(|statement| {
+        bytes += size(statement, items);
+        bytes <= MOST_OF_A_COMMAND
+    });
+    fits.count().max(1)
+}
+
+/// The size of a statement as a part of a command, in bytes, at most.
+fn size(statement: &Statement, items: &[Marked<'_>]) -> usize {
+    /// The key of an item in an array, with its type, and the key of its append.
+    const EACH: usize = 5 + 30;
+    STATEMENT + items[statement.items.clone()].iter().map(|item| item.item.size() + EACH).sum::<usize>()
 }
 
 /// Assigns the stored ranges to the requests, in their order.

@@ -2,14 +2,14 @@ use std::fmt;
 
 use mongodb::bson::{Document, doc};
 
-use crate::domain::CustomerId;
+use crate::domain::OwnerId;
 
-/// The `_id` of a bucket: `customerId_second`. The second has ten digits, zero-padded, so the order of the
+/// The `_id` of a bucket: `owner_second`. The second has ten digits, zero-padded, so the order of the
 /// texts is the order of the seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketId {
-    /// The customer whose bucket this is.
-    pub customer: CustomerId,
+    /// The owner whose bucket this is.
+    pub owner: OwnerId,
     /// The bucket second: at most [`BucketId::LAST_SECOND`].
     pub second: u64,
 }
@@ -18,47 +18,28 @@ impl BucketId {
     /// The greatest second with ten digits, in the year 2286.
     pub const LAST_SECOND: u64 = 9_999_999_999;
 
-    /// A filter for exactly the buckets of `customer`.
+    /// The range of `_id` that holds exactly the buckets of `owner`, up to `last` if it is given.
     ///
     /// The regular expression comes from the manual. Alone it would scan the whole clustered collection; the
     /// range bounds the scan. `:` follows `9` in ASCII, so no bucket has the upper bound as its `_id`. So the
-    /// bound need not be exclusive; some servers get exclusive bounds wrong (SERVER-121822). `customerId`
-    /// targets one shard.
-    pub(super) fn all_of(customer: CustomerId) -> Document {
-        doc! {
-            "customerId": customer.get() as i64,
-            "_id": {
-                "$regex": format!("^{customer}_"),
-                "$gte": format!("{customer}_"),
-                "$lte": format!("{customer}_:"),
-            },
-        }
+    /// bound need not be exclusive; some servers get exclusive bounds wrong (SERVER-121822). No id of an owner has
+    /// `_` or a character that a regular expression reads.
+    pub(super) fn range(owner: &OwnerId, last: Option<&Self>) -> Document {
+        let last = last.map_or_else(|| format!("{owner}_:"), Self::to_string);
+        doc! { "$regex": format!("^{owner}_"), "$gte": format!("{owner}_"), "$lte": last }
     }
 
-    /// A filter for the buckets of this one's customer up to and including this one.
-    pub(super) fn up_to(self) -> Document {
-        let customer = self.customer;
-        doc! {
-            "customerId": customer.get() as i64,
-            "_id": {
-                "$regex": format!("^{customer}_"),
-                "$gte": format!("{customer}_"),
-                "$lte": self.to_string(),
-            },
-        }
-    }
-
-    /// Parses `id`. `None` if it is not the `_id` of a bucket of `customer`.
-    pub(super) fn parse(id: &str, customer: CustomerId) -> Option<Self> {
-        let second = id.strip_prefix(&customer.to_string())?.strip_prefix('_')?;
+    /// Parses `id`. `None` if it is not the `_id` of a bucket of `owner`.
+    pub(super) fn parse(id: &str, owner: &OwnerId) -> Option<Self> {
+        let second = id.strip_prefix(&owner.to_string())?.strip_prefix('_')?;
         let digits = second.len() == 10 && second.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| second.parse().ok().map(|second| Self { customer, second }))?
+        digits.then(|| second.parse().ok().map(|second| Self { owner: owner.clone(), second }))?
     }
 }
 
 impl fmt::Display for BucketId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{:010}", self.customer, self.second)
+        write!(f, "{}_{:010}", self.owner, self.second)
     }
 }
 
@@ -68,17 +49,18 @@ mod tests {
 
     #[test]
     fn text_order_is_time_order() {
-        let customer = CustomerId::new(5).unwrap();
+        let owner = OwnerId::Integer(5);
         let seconds = [0, 1, 999_999_999, 1_000_000_000, 1_698_349_623, BucketId::LAST_SECOND];
-        let ids: Vec<_> = seconds.iter().map(|&second| BucketId { customer, second }.to_string()).collect();
+        let ids: Vec<_> =
+            seconds.iter().map(|&second| BucketId { owner: owner.clone(), second }.to_string()).collect();
         assert!(ids.is_sorted());
         assert_eq!(ids[2], "5_0999999999");
         for (id, second) in ids.iter().zip(seconds) {
-            assert_eq!(BucketId::parse(id, customer), Some(BucketId { customer, second }));
+            assert_eq!(BucketId::parse(id, &owner), Some(BucketId { owner: owner.clone(), second }));
             assert!(id.as_str() < "5_:");
         }
         for id in ["51_0000000001", "5_1", "5_000000000x", "5_00000000010", "5"] {
-            assert_eq!(BucketId::parse(id, customer), None, "{id}");
+            assert_eq!(BucketId::parse(id, &owner), None, "{id}");
         }
     }
 }

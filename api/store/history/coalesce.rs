@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 
 use super::document::Bucket;
 use super::find::{Find, numbered};
-use crate::domain::{CustomerId, PageNumber};
-use crate::store::majority::MonotonicReads;
+use super::source::Source;
+use crate::domain::{OwnerId, PageNumber};
 use crate::store::{Deadline, Error};
 
 /// The most reads of one history under way at once. It is just large enough to keep the server busy: each
@@ -24,7 +24,7 @@ const MOST_READ: usize = 64;
 
 /// The reads under way and waiting, by history. Clones share the state.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Coalescer(Arc<Mutex<HashMap<CustomerId, Line>>>);
+pub(super) struct Coalescer(Arc<Mutex<HashMap<OwnerId, Line>>>);
 
 /// The reads of one history.
 #[derive(Debug, Default)]
@@ -47,15 +47,15 @@ impl Coalescer {
     /// The database does not answer in time, or the bucket is corrupt.
     pub(super) async fn page(
         &self,
-        reads: &MonotonicReads,
-        customer: CustomerId,
+        source: &Source,
+        owner: OwnerId,
         page: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
         let (answer, answered) = oneshot::channel();
         let wanted = Wanted { page, deadline, answer };
-        if let Some(now) = self.join(customer, wanted) {
-            tokio::spawn(self.clone().read(reads.clone(), customer, now));
+        if let Some(now) = self.join(&owner, wanted) {
+            tokio::spawn(self.clone().read(source.clone(), owner, now));
         }
         let answered = deadline.wait_for(answered).await;
         let no_answer = || Err(Error::Unavailable("no answer within the deadline".to_owned()));
@@ -63,22 +63,22 @@ impl Coalescer {
     }
 
     /// Reads pages, then the pages that wait meanwhile, until none wait.
-    async fn read(self, reads: MonotonicReads, customer: CustomerId, mut wanted: Vec<Wanted>) {
-        let mut turn = Turn { readers: &self, customer, ended: false };
+    async fn read(self, source: Source, owner: OwnerId, mut wanted: Vec<Wanted>) {
+        let mut turn = Turn { readers: &self, owner: &owner, ended: false };
         while !wanted.is_empty() {
-            find(&reads, customer, wanted).await;
-            wanted = turn.next();
+            find(&source, &owner, wanted).await;
+            wanted = turn.next(MOST_READ.min(source.most_buckets()));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<CustomerId, Line>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OwnerId, Line>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the request if the caller must read it now; `None` if it was put in the line.
-    fn join(&self, customer: CustomerId, wanted: Wanted) -> Option<Vec<Wanted>> {
+    fn join(&self, owner: &OwnerId, wanted: Wanted) -> Option<Vec<Wanted>> {
         let mut lines = self.lock();
-        let line = lines.entry(customer).or_default();
+        let line = lines.entry(owner.clone()).or_default();
         if line.under_way < MOST_UNDER_WAY {
             line.under_way += 1;
             return Some(vec![wanted]);
@@ -91,21 +91,21 @@ impl Coalescer {
 /// One of the [`MOST_UNDER_WAY`] reads.
 struct Turn<'a> {
     readers: &'a Coalescer,
-    customer: CustomerId,
+    owner: &'a OwnerId,
     ended: bool,
 }
 
 impl Turn<'_> {
-    /// The requests to read next. If there are none, the turn has ended.
-    fn next(&mut self) -> Vec<Wanted> {
+    /// The requests to read next, at most `most`. If there are none, the turn has ended.
+    fn next(&mut self, most: usize) -> Vec<Wanted> {
         let mut lines = self.readers.lock();
-        let Some(line) = lines.get_mut(&self.customer) else { return Vec::new() };
+        let Some(line) = lines.get_mut(self.owner) else { return Vec::new() };
         line.waiting.retain(|wanted| !wanted.answer.is_closed());
-        let count = line.waiting.len().min(MOST_READ);
+        let count = line.waiting.len().min(most);
         let next: Vec<_> = line.waiting.drain(..count).collect();
         if next.is_empty() {
             self.ended = true;
-            end(&mut lines, self.customer);
+            end(&mut lines, self.owner);
         }
         next
     }
@@ -114,48 +114,48 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            end(&mut self.readers.lock(), self.customer);
+            end(&mut self.readers.lock(), self.owner);
         }
     }
 }
 
 /// Ends a turn, and removes the line after its last turn. No request waits then, except after a panic: the
 /// waiting requests are then answered that there is no answer.
-fn end(lines: &mut HashMap<CustomerId, Line>, customer: CustomerId) {
-    if let Some(line) = lines.get_mut(&customer) {
+fn end(lines: &mut HashMap<OwnerId, Line>, owner: &OwnerId) {
+    if let Some(line) = lines.get_mut(owner) {
         line.under_way -= 1;
         if line.under_way == 0 {
-            lines.remove(&customer);
+            lines.remove(owner);
         }
     }
 }
 
-async fn find(reads: &MonotonicReads, customer: CustomerId, wanted: Vec<Wanted>) {
+async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     let mut pages: Vec<_> = wanted.iter().map(|wanted| wanted.page).collect();
     pages.sort_unstable();
     pages.dedup();
     let Some(deadline) = wanted.iter().map(|wanted| wanted.deadline).max() else { return };
     if pages.len() == 1 {
-        return one_by_one(reads, customer, wanted).await;
+        return one_by_one(source, owner, wanted).await;
     }
-    match Find::pages(customer, &pages).find_all(reads, deadline).await {
+    match Find::pages(source, owner, &pages).find_all(deadline).await {
         Ok(found) => {
             for wanted in wanted {
-                let at = found.binary_search_by_key(&wanted.page, |bucket| bucket.page);
+                let at = found.binary_search_by_key(&wanted.page, Bucket::page);
                 let bucket = at.ok().map(|at| found[at].clone());
                 // Fails if the reader is gone.
                 let _ = wanted.answer.send(Ok(bucket));
             }
         }
         // A corrupt bucket must only fail the requests for it.
-        Err(Error::Corrupt(_)) => one_by_one(reads, customer, wanted).await,
+        Err(Error::Corrupt(_)) => one_by_one(source, owner, wanted).await,
         Err(error) => wanted.into_iter().for_each(|wanted| drop(wanted.answer.send(Err(error.clone())))),
     }
 }
 
-async fn one_by_one(reads: &MonotonicReads, customer: CustomerId, wanted: Vec<Wanted>) {
+async fn one_by_one(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     for Wanted { page, deadline, answer } in wanted {
-        let found = Find::page(customer, page, None).find(reads, deadline).await;
+        let found = Find::page(source, owner, page, None).find(deadline).await;
         let found = found.and_then(|found| found.map(|bucket| numbered(bucket, page)).transpose());
         let _ = answer.send(found);
     }

@@ -1,16 +1,16 @@
 //! Appends with an idempotency key: each is stored once, however often a client sends it.
 //!
-//! Each trade of a keyed append carries a hash of customer, key and index in the request ([`identity`]), so a
+//! Each item of a keyed append carries a hash of owner, key and index in the request ([`identity`]), so a
 //! repeated request has the same hashes. One *record* per key says where to search for them ([`record`]):
 //!
-//! 1. `from`, the total of a known tail, is read before the record exists: every trade of the request is after
+//! 1. `from`, the total of a known tail, is read before the record exists: every item of the request is after
 //!    it.
-//! 2. The record is awaited at majority before any trade is sent, also by an attempt that finds an existing
+//! 2. The record is awaited at majority before any item is sent, also by an attempt that finds an existing
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
-//!    it was inserted with an old time, it is touched again before any trade is sent ([`server_time`]).
-//! 3. Before a trade is appended at `seq` s, its hash has been searched for, at majority, in all of `(from, s)`
-//!    ([`request`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier trades in
-//!    the same command belong to other requests or to this attempt. After a refusal, the trades added since are
+//!    it was inserted with an old time, it is touched again before any item is sent ([`server_time`]).
+//! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from, s)`
+//!    ([`request`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
+//!    the same command belong to other requests or to this attempt. After a refusal, the items added since are
 //!    searched too.
 //!
 //! The append compares its position ([`super`]), so check and append are atomic without a lock or a
@@ -22,9 +22,9 @@
 //! raised ([`raise`]):
 //!
 //! - to the total of a newer tail, as long as no other attempt has found the record and this one has stored
-//!   nothing. Then no trade of the request can be at or before that total. A first attempt whose append is
+//!   nothing. Then no item of the request can be at or before that total. A first attempt whose append is
 //!   refused does so, and need not search what another writer has added;
-//! - to the position that a search has reached without finding a trade of the request, so that a repeat goes on
+//! - to the position that a search has reached without finding an item of the request, so that a repeat goes on
 //!   from there.
 //!
 //! A long search is never part of a commit: its request leaves the commit and returns later
@@ -33,7 +33,7 @@
 //! An upload also has a record, and a key for each line. [`lines`] describes the differences;
 //! [`append_lines`](super::append_lines) appends the lines.
 //!
-//! The answer to a request depends only on the addresses of its trades and on the record's `date`, so each
+//! The answer to a request depends only on the addresses of its items and on the record's `date`, so each
 //! attempt gets the same answer. `outcome` in the record only saves later repeats the search; it is durable
 //! before the first repeat is answered.
 
@@ -52,16 +52,16 @@ mod scan;
 mod search;
 mod server_time;
 
-pub(super) use identity::{Fingerprint, RecordId, TradeKey};
-pub(super) use lines::{LineSearch, NumberedTrade, Tag};
+pub(super) use identity::{Fingerprint, ItemKey, RecordId};
+pub(super) use lines::{LineSearch, NumberedItem, Tag};
 pub(super) use raise::{confirm, keep_looked};
 pub(super) use recent::{Recent, Run};
-pub(super) use record::{Record, set_outcome};
+pub(super) use record::{Record, query, set_outcome};
 pub(super) use register::{MOST as MOST_REGISTRATIONS, register, updates};
 pub(super) use registration::{Registered, Registration};
 pub use request::LineRefusal;
 pub(super) use request::{Placed, RequestSearch};
 pub(in crate::store) use retention::keep_for;
-pub(super) use scan::{Goal, NEAR, Searches, scan};
+pub(super) use scan::{Goal, Searches, near, scan};
 pub(super) use search::Search;
 pub(super) use server_time::ServerTime;

@@ -1,143 +1,187 @@
-//! Converts a bucket to and from a document. Reading validates every field again and names the corrupt one: the
-//! validator stops invalid writes, but not damage on disk.
+//! Reads and checks buckets. Reading validates every field again and names the corrupt one: the guards stop invalid
+//! writes, but not damage on disk.
 
-use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{DateTime, Document, doc};
+use std::fmt;
+use std::sync::Arc;
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::raw::{CString, RawBsonRef, RawDocument};
 
 use super::bucket_id::BucketId;
-use super::decimal;
-use super::dedup::TradeKey;
+use super::dedup::ItemKey;
+use super::source::owner_of;
 use super::tail::Tail;
-use crate::domain::{
-    CustomerId, Instant, PAGE_SIZE, PageNumber, Price, Quantity, Seq, Side, Ticker, Totals, Trade,
-};
+use crate::definition::Definition;
+use crate::domain::{Instant, OwnerId, PageNumber, Seq, Totals};
+use crate::item::{self, Item};
 use crate::store::Corruption;
 
-/// Name of the collection.
-pub const COLLECTION: &str = "trades";
-
-/// A trade to store, with its hash if the append has an idempotency key.
+/// An item to store, with its hash if the append has an idempotency key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item<'a> {
-    pub(super) trade: &'a Trade,
-    pub(super) key: Option<TradeKey>,
+pub(super) struct Marked<'a> {
+    pub(super) item: &'a Item,
+    pub(super) key: Option<ItemKey>,
 }
 
-/// One page of a history, 1 to 10 trades in order of arrival.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bucket {
-    pub(super) id: BucketId,
-    /// The page's number.
-    pub page: PageNumber,
-    /// The page's trades.
-    pub trades: Vec<Trade>,
+impl Marked<'_> {
+    /// The item as an element of `history`.
+    pub(super) fn document(&self, definition: &Definition) -> RawDocumentBuf {
+        let mut document = self.item.document().to_owned();
+        if let Some(key) = self.key {
+            let name = CString::try_from(definition.key_field()).expect("a checked name has no NUL");
+            document.append(name, key.to_bson());
+        }
+        document
+    }
+}
+
+/// One page of a history: its items in order of arrival, at least one and at most as many as fit. Cheap to clone.
+#[derive(Clone)]
+pub struct Bucket(Arc<Inner>);
+
+struct Inner {
+    definition: Arc<Definition>,
+    owner: OwnerId,
+    tail: Tail,
+    /// The array of items, as the database sent it.
+    history: RawDocumentBuf,
+}
+
+/// A stored item.
+#[derive(Clone, Copy)]
+pub struct Stored<'a> {
+    /// The item's address.
+    pub seq: Seq,
+    document: &'a RawDocument,
+    definition: &'a Definition,
+}
+
+impl<'a> Stored<'a> {
+    /// The item's date.
+    pub fn date(&self) -> Instant {
+        item::date(self.document, &self.definition.date.name)
+            .expect("it was checked when its bucket was read")
+    }
+
+    /// The item as it is stored, with the engine's key if it has one.
+    pub fn document(&self) -> &'a RawDocument {
+        self.document
+    }
+
+    /// Appends the members of the item's JSON object to `json`, each after a comma.
+    pub fn write_members(&self, json: &mut Vec<u8>) {
+        let (key, date) = (self.definition.key_field(), &self.definition.date.name);
+        item::write_members(self.document, key, date, json).expect("it was checked when its bucket was read");
+    }
 }
 
 impl Bucket {
     /// Whether the bucket is full, so that it never changes.
     pub fn full(&self) -> bool {
-        self.trades.len() == PAGE_SIZE
+        self.0.tail.room() == 0
     }
 
-    /// The address of the bucket's first trade.
+    /// The page's number.
+    pub fn page(&self) -> PageNumber {
+        self.0.tail.page
+    }
+
+    /// The number of items on the page.
+    pub fn count(&self) -> usize {
+        self.0.tail.count.into()
+    }
+
+    /// The address of the bucket's first item.
     pub fn first_seq(&self) -> Seq {
-        self.page.first_seq()
+        self.0.tail.page_size.first_seq(self.page())
     }
 
-    /// The trade at this address, if it is in this bucket.
-    pub fn trade(&self, seq: Seq) -> Option<&Trade> {
-        self.trades.get(seq.offset()).filter(|_| seq.page() == self.page)
+    /// The items of the page, in order of arrival.
+    pub fn items(&self) -> impl Iterator<Item = Stored<'_>> {
+        let (definition, first) = (&*self.0.definition, self.first_seq());
+        documents(&self.0.history).enumerate().map(move |(place, document)| Stored {
+            seq: first.plus(place),
+            document: document.expect("it was checked when its bucket was read"),
+            definition,
+        })
+    }
+
+    /// The item at this address, if it is in this bucket.
+    pub fn item(&self, seq: Seq) -> Option<Stored<'_>> {
+        self.items().find(|item| item.seq == seq)
     }
 
     /// The totals of a history that ends with this bucket.
     pub fn totals(&self) -> Totals {
-        Tail::totals(Some(self.tail()))
+        Totals::ending_with(self.0.tail.page_size, Some(self.0.tail.last_seq()))
+    }
+
+    pub(super) fn id(&self) -> BucketId {
+        self.0.tail.id(&self.0.owner)
     }
 
     pub(super) fn tail(&self) -> Tail {
-        Tail { id: self.id, page: self.page, count: self.trades.len() }
+        self.0.tail
     }
 
     /// # Errors
     /// A field has a value that the invariants forbid; the error names the field.
-    pub(super) fn read(document: &RawDocument, customer: CustomerId) -> Result<Self, Corruption> {
+    pub(super) fn read(
+        document: &RawDocument,
+        owner: &OwnerId,
+        definition: &Arc<Definition>,
+    ) -> Result<Self, Corruption> {
         let id = document.get_str("_id").unwrap_or("without a readable _id");
         let corrupt = |field: &str, detail: &str| Corruption {
             id: id.to_owned(),
             field: field.to_owned(),
             detail: detail.to_owned(),
         };
-        let bucket_id = BucketId::parse(id, customer)
-            .ok_or_else(|| corrupt("_id", "is not the customer's id, _ and ten digits"))?;
-        if document.get_i64("customerId").ok() != Some(customer.get() as i64) {
-            return Err(corrupt("customerId", "is not the int64 that _id begins with"));
+        let second = BucketId::parse(id, owner)
+            .ok_or_else(|| corrupt("_id", "is not the owner's id, _ and ten digits"))?
+            .second;
+        let field = &definition.owner.field;
+        let stored = document.get(field).ok().flatten();
+        if stored.and_then(|id| owner_of(id, definition.owner.kind)).as_ref() != Some(owner) {
+            return Err(corrupt(field, "is not what _id begins with"));
         }
         let page = document.get_i64("page").ok().and_then(|page| u64::try_from(page).ok());
         let page = page
             .and_then(|page| PageNumber::new(page).ok())
             .ok_or_else(|| corrupt("page", "is not a positive int64"))?;
-        let history = document.get_array("history").map_err(|_| corrupt("history", "is not an array"))?;
-        let mut trades = Vec::with_capacity(PAGE_SIZE);
-        for (index, item) in history.into_iter().enumerate() {
-            let item = item.ok().and_then(RawBsonRef::as_document);
-            let item = item.ok_or_else(|| corrupt(&format!("history.{index}"), "is not a document"))?;
-            let trade = trade(item)
-                .map_err(|(field, detail)| corrupt(&format!("history.{index}.{field}"), detail))?;
-            trades.push(trade);
+        let history = document.get("history").ok().flatten();
+        let Some(RawBsonRef::Array(history)) = history else {
+            return Err(corrupt("history", "is not an array"));
+        };
+        let history = RawDocumentBuf::from_bytes(history.as_bytes().to_vec());
+        let history = history.map_err(|_| corrupt("history", "is not an array"))?;
+        let (key, date) = (definition.key_field(), &definition.date.name);
+        let mut items = 0;
+        for document in documents(&history) {
+            let corrupt_item = |field: &str, detail| corrupt(&format!("history.{items}{field}"), detail);
+            let document = document.ok_or_else(|| corrupt_item("", "is not a document"))?;
+            item::check_stored(document, key, date)
+                .map_err(|corrupt| corrupt_item(&format!(".{}", corrupt.field), corrupt.detail))?;
+            items += 1;
         }
-        let count = document.get_i32("count").ok().and_then(|count| usize::try_from(count).ok());
-        if count != Some(trades.len()) || !(1..=PAGE_SIZE).contains(&trades.len()) {
-            return Err(corrupt("count", "is not the int32 number of trades, 1 to 10"));
-        }
-        Ok(Self { id: bucket_id, page, trades })
+        let page_size = definition.page_size;
+        let count = document.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
+        let count = count
+            .filter(|&count| usize::from(count) == items && (1..=page_size.get()).contains(&items))
+            .ok_or_else(|| corrupt("count", "is not the int32 number of items, 1 to the page size"))?;
+        let tail = Tail { second, page, count, page_size };
+        let (definition, owner) = (Arc::clone(definition), owner.clone());
+        Ok(Self(Arc::new(Inner { definition, owner, tail, history })))
     }
 }
 
-/// A field and what is wrong with it.
-type Fault = (&'static str, &'static str);
-
-fn trade(item: &RawDocument) -> Result<Trade, Fault> {
-    let side = item.get_str("type").ok().and_then(|text| Side::parse(text).ok());
-    let ticker = item.get_str("ticker").ok().and_then(|text| Ticker::parse(text).ok());
-    let qty = item.get_i64("qty").ok().and_then(|qty| u64::try_from(qty).ok());
-    let date = item.get_datetime("date").ok();
-    Ok(Trade {
-        side: side.ok_or(("type", "is neither \"buy\" nor \"sell\""))?,
-        ticker: ticker.ok_or(("ticker", "is not a ticker"))?,
-        qty: qty
-            .and_then(|qty| Quantity::new(qty).ok())
-            .ok_or(("qty", "is not an int64 from 1 to 2^53 - 1"))?,
-        price: price(item)?,
-        date: date
-            .and_then(|date| Instant::from_millis(date.timestamp_millis()).ok())
-            .ok_or(("date", "is not a date of the years 0000 to 9999"))?,
-    })
+/// The elements of an array. `None` for one that is not a document.
+fn documents(array: &RawDocument) -> impl Iterator<Item = Option<&RawDocument>> {
+    array.iter().map(|element| element.ok().and_then(|(_, value)| value.as_document()))
 }
 
-fn price(item: &RawDocument) -> Result<Option<Price>, Fault> {
-    match item.get("price") {
-        Ok(None) => Ok(None),
-        Ok(Some(RawBsonRef::Decimal128(decimal))) => decimal::decode(decimal)
-            .map(Some)
-            .ok_or(("price", "is not a positive number of at most 34 digits")),
-        _ => Err(("price", "is not a decimal")),
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bucket({}, {} items)", self.id(), self.count())
     }
-}
-
-/// A trade as an item of `history`.
-pub(super) fn of_trade(Item { trade, key }: &Item<'_>) -> Document {
-    let Trade { side, ticker, qty, price, date } = trade;
-    let mut document = doc! {
-        "type": side.name(),
-        "ticker": ticker.as_str(),
-        "qty": qty.get() as i64,
-        "date": DateTime::from_millis(date.millis()),
-    };
-    if let Some(price) = price {
-        document.insert("price", decimal::encode(*price));
-    }
-    if let Some(key) = key {
-        document.insert("key", key.to_bson());
-    }
-    document
 }

@@ -2,70 +2,71 @@ use std::sync::Arc;
 
 use mongodb::Database;
 
+use super::append_queue::AppendQueue;
 use super::catalog::Catalog;
 use super::coalesce::Coalescer;
 use super::connection::Connection;
 use super::high_water::HighWater;
 use super::messages::Appends;
 use super::policy::AppendPolicy;
-use super::upload_quota::UploadQuota;
-use crate::domain::{Clock, CustomerId};
-use crate::metric::QUEUED_TRADES;
-use crate::store::group_commit::{Committers, Handle, Queue, Sessions};
+use super::source::Source;
+use crate::definition::Definition;
+use crate::domain::{Clock, OwnerId, Seq, Totals};
+use crate::store::ReadPreference;
+use crate::store::group_commit::{Committers, Handle, Sessions};
 use crate::store::majority::MonotonicReads;
-use crate::store::{Capacity, ReadPreference};
 
-/// The histories of all customers. Cheap to clone. The committers end when the last clone is dropped.
+/// The histories of all owners. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct Trades(pub(super) Arc<Inner>, pub(super) ReadPreference);
+pub struct Engine(pub(super) Arc<Inner>, pub(super) ReadPreference);
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) database: Database,
-    pub(super) reads: MonotonicReads,
+    pub(super) source: Source,
     pub(super) connection: Arc<Connection>,
     pub(super) readers: Coalescer,
     pub(super) high_water: HighWater,
-    /// Its units are trades.
-    pub(super) queue: Queue,
-    pub(super) upload_quota: UploadQuota,
+    pub(super) queue: AppendQueue,
     committers: Committers<Appends>,
 }
 
-impl Trades {
+impl Engine {
     pub(in crate::store) fn new(
+        definition: Arc<Definition>,
         database: Database,
         sessions: Arc<Sessions>,
         clock: Clock,
-        capacity: Capacity,
+        queue: &AppendQueue,
+        catalog_owners: usize,
     ) -> Self {
-        let reads = MonotonicReads::of(database.clone());
+        let source = Source { reads: MonotonicReads::of(database.clone()), definition };
         let connection = Arc::new(Connection {
-            database: database.clone(),
-            reads: reads.clone(),
+            database,
+            source: source.clone(),
             sessions,
             clock,
             server_time: Default::default(),
         });
-        let customers = capacity.catalog_customers.div_ceil(Committers::<Appends>::COUNT);
-        let policy = |number| AppendPolicy::new(Arc::clone(&connection), Catalog::new(customers), number);
+        let owners = catalog_owners.div_ceil(Committers::<Appends>::COUNT);
+        let policy = |number| AppendPolicy::new(Arc::clone(&connection), Catalog::new(owners), number);
         let committers = Committers::start(policy);
-        let queue = Queue::new(capacity.queued_trades, capacity.commit_time, QUEUED_TRADES);
-        let upload_quota = UploadQuota::of(capacity.queued_trades);
         let (readers, high_water) = Default::default();
-        let inner =
-            Inner { database, reads, connection, readers, high_water, queue, upload_quota, committers };
+        let inner = Inner { source, connection, readers, high_water, queue: queue.clone(), committers };
         Self(Arc::new(inner), ReadPreference::Primary)
     }
 
-    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are
-    /// refused meanwhile.
-    pub async fn drain(&self) {
-        self.0.queue.drain().await;
+    /// The definition of these histories.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.0.source.definition
     }
 
-    /// The committer of a customer, always the same one.
-    pub(super) fn committer(&self, customer: CustomerId) -> &Handle<Appends> {
-        self.0.committers.by_hash(customer.spread().into())
+    /// The totals of a history that ends with `last`, or of an empty one.
+    pub fn totals(&self, last: Option<Seq>) -> Totals {
+        self.0.source.totals(last)
+    }
+
+    /// The committer of an owner, always the same one.
+    pub(super) fn committer(&self, owner: &OwnerId) -> &Handle<Appends> {
+        self.0.committers.by_hash(owner.spread())
     }
 }

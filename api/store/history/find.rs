@@ -5,10 +5,10 @@ use mongodb::bson::{Document, doc};
 use mongodb::options::SelectionCriteria;
 
 use super::bucket_id::BucketId;
-use super::document::{Bucket, COLLECTION};
+use super::document::Bucket;
+use super::source::Source;
 use super::tail::Tail;
-use crate::domain::{CustomerId, PageNumber};
-use crate::store::majority::MonotonicReads;
+use crate::domain::{OwnerId, PageNumber};
 use crate::store::{Corruption, Deadline, Error};
 
 /// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one more
@@ -17,20 +17,21 @@ use crate::store::{Corruption, Deadline, Error};
 /// are equal at about 32.
 pub const MOST_SKIPPED: u64 = 16;
 
-/// Which buckets to find, and by which index.
-pub(super) struct Find {
-    customer: CustomerId,
+/// Which buckets of an owner to find, and by which index.
+pub(super) struct Find<'a> {
+    source: &'a Source,
+    owner: &'a OwnerId,
     filter: Document,
     sort: Option<Document>,
     skip: u64,
-    limit: u64,
+    limit: usize,
     hint: Document,
 }
 
-impl Find {
+impl<'a> Find<'a> {
     /// The last bucket.
-    pub(super) fn last(customer: CustomerId) -> Self {
-        Self::in_order(customer, BucketId::all_of(customer), -1, 0)
+    pub(super) fn last(source: &'a Source, owner: &'a OwnerId) -> Self {
+        Self::in_order(source, owner, None, -1, 0)
     }
 
     /// Whether a page is near enough to the first page to be reached by skipping.
@@ -39,59 +40,49 @@ impl Find {
     }
 
     /// A page by its number. `tail` is the tail of the history, if it is known.
-    pub(super) fn page(customer: CustomerId, page: PageNumber, tail: Option<Tail>) -> Self {
+    pub(super) fn page(source: &'a Source, owner: &'a OwnerId, page: PageNumber, tail: Option<Tail>) -> Self {
         if Self::skips_to(page) {
-            return Self::in_order(customer, BucketId::all_of(customer), 1, page.get() - 1);
+            return Self::in_order(source, owner, None, 1, page.get() - 1);
         }
         if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
             // Counted from the known tail, so that buckets opened since then are not counted.
-            return Self::in_order(customer, tail.id.up_to(), -1, tail.page.get() - page.get());
+            return Self::in_order(source, owner, Some(tail), -1, tail.page.get() - page.get());
         }
-        Self {
-            customer,
-            filter: doc! { "customerId": customer.get() as i64, "page": page.get() as i64 },
-            sort: None,
-            skip: 0,
-            limit: 1,
-            hint: doc! { "customerId": 1, "page": 1 },
-        }
+        let mut filter = source.owned_by(owner);
+        filter.insert("page", page.get() as i64);
+        Self { source, owner, filter, sort: None, skip: 0, limit: 1, hint: source.by_page() }
     }
 
-    /// These pages, found in ascending order whatever their order here.
-    pub(super) fn pages(customer: CustomerId, pages: &[PageNumber]) -> Self {
+    /// These pages, found in ascending order whatever their order here: at most [`Source::most_buckets`].
+    pub(super) fn pages(source: &'a Source, owner: &'a OwnerId, pages: &[PageNumber]) -> Self {
         let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
-        Self {
-            customer,
-            filter: doc! { "customerId": customer.get() as i64, "page": { "$in": numbers } },
-            sort: Some(doc! { "page": 1 }),
-            skip: 0,
-            limit: pages.len() as u64,
-            hint: doc! { "customerId": 1, "page": 1 },
-        }
+        let mut filter = source.owned_by(owner);
+        filter.insert("page", doc! { "$in": numbers });
+        let sort = Some(doc! { "page": 1 });
+        Self { source, owner, filter, sort, skip: 0, limit: pages.len(), hint: source.by_page() }
     }
 
-    /// The bucket after `skip` others in the order of `_id`.
-    fn in_order(customer: CustomerId, filter: Document, direction: i32, skip: u64) -> Self {
-        Self {
-            customer,
-            filter,
-            sort: Some(doc! { "_id": direction }),
-            skip,
-            limit: 1,
-            hint: doc! { "_id": 1 },
-        }
+    /// The bucket after `skip` others in the order of `_id`, of all or of those up to `last`.
+    fn in_order(
+        source: &'a Source,
+        owner: &'a OwnerId,
+        last: Option<Tail>,
+        direction: i32,
+        skip: u64,
+    ) -> Self {
+        let last = last.map(|tail| tail.id(owner));
+        let mut filter = source.owned_by(owner);
+        filter.insert("_id", BucketId::range(owner, last.as_ref()));
+        let (sort, hint) = (Some(doc! { "_id": direction }), doc! { "_id": 1 });
+        Self { source, owner, filter, sort, skip, limit: 1, hint }
     }
 
     /// Finds one bucket, in the same way as [`Find::find_all`].
     ///
     /// # Errors
     /// Same as [`Find::find_all`].
-    pub(super) async fn find(
-        &self,
-        reads: &MonotonicReads,
-        deadline: Deadline,
-    ) -> Result<Option<Bucket>, Error> {
-        Ok(self.find_all(reads, deadline).await?.pop())
+    pub(super) async fn find(&self, deadline: Deadline) -> Result<Option<Bucket>, Error> {
+        Ok(self.find_all(deadline).await?.pop())
     }
 
     /// Finds the buckets, read at majority from the primary. Retries while the database is temporarily
@@ -99,12 +90,8 @@ impl Find {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub(super) async fn find_all(
-        &self,
-        reads: &MonotonicReads,
-        deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
-        self.find_all_at(None, reads, deadline).await
+    pub(super) async fn find_all(&self, deadline: Deadline) -> Result<Vec<Bucket>, Error> {
+        self.find_all_at(None, deadline).await
     }
 
     /// Same as [`Find::find_all`], but reads from `server` if one is given.
@@ -114,16 +101,16 @@ impl Find {
     pub(super) async fn find_all_at(
         &self,
         server: Option<&SelectionCriteria>,
-        reads: &MonotonicReads,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
-        let bucket = |bucket: &RawDocument| Ok(Bucket::read(bucket, self.customer)?);
-        reads.find(server, &self.command(), None, deadline, bucket).await
+        let definition = &self.source.definition;
+        let bucket = |bucket: &RawDocument| Ok(Bucket::read(bucket, self.owner, definition)?);
+        self.source.reads.find(server, &self.command(), None, deadline, bucket).await
     }
 
     fn command(&self) -> Document {
         let mut command = doc! {
-            "find": COLLECTION,
+            "find": self.source.collection(),
             "filter": self.filter.clone(),
             "limit": self.limit as i64,
             "batchSize": self.limit as i64,
@@ -142,12 +129,12 @@ impl Find {
 
 /// Checks a bucket that was found by its place in the order of `_id`: its number must be `page` (invariant 3).
 pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
-    if bucket.page == page {
+    if bucket.page() == page {
         return Ok(bucket);
     }
     Err(Error::from(Corruption {
-        id: bucket.id.to_string(),
+        id: bucket.id().to_string(),
         field: "page".to_owned(),
-        detail: format!("is {}, though it is number {page} in the order of _id", bucket.page),
+        detail: format!("is {}, though it is number {page} in the order of _id", bucket.page()),
     }))
 }

@@ -1,24 +1,24 @@
-//! The last known trade of each history. A snapshot that names a trade up to it can be served without reading
+//! The last known item of each history. A snapshot that names an item up to it can be served without reading
 //! the tail.
 //!
-//! A history only grows: if it has a trade, it has all trades before it, and the full pages up to there never
-//! change. Only trades that were read at majority are remembered, because they cannot be rolled back. They are
+//! A history only grows: if it has an item, it has all items before it, and the full pages up to there never
+//! change. Only items that were read at majority are remembered, because they cannot be rolled back. They are
 //! kept in memory, so after a restart the first request for a history reads the database.
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::domain::{CustomerId, Seq};
+use crate::domain::{OwnerId, Seq};
 
 /// The most histories that are remembered, at 32 bytes each. Two histories that share a slot replace each
 /// other; a request that finds another history in its slot reads one more tail.
 const SLOTS: usize = 8192;
 
-/// The last known trade of some histories.
+/// The last known item of some histories.
 #[derive(Debug)]
 pub(super) struct HighWater(Box<[Mutex<Slot>]>);
 
-/// A customer and the last known trade of its history.
-type Slot = Option<(CustomerId, Seq)>;
+/// An owner and the last known item of its history.
+type Slot = Option<(OwnerId, Seq)>;
 
 impl Default for HighWater {
     fn default() -> Self {
@@ -27,21 +27,21 @@ impl Default for HighWater {
 }
 
 impl HighWater {
-    /// Remembers that a history has the trade `last`.
-    pub(super) fn note(&self, customer: CustomerId, last: Seq) {
-        self.with(customer, |slot| {
-            let before = slot.filter(|(owner, _)| *owner == customer).map(|(_, seq)| seq);
-            *slot = Some((customer, before.map_or(last, |before| before.max(last))));
+    /// Remembers that a history has the item `last`.
+    pub(super) fn note(&self, owner: &OwnerId, last: Seq) {
+        self.with(owner, |slot| match slot {
+            Some((known, seq)) if known == owner => *seq = last.max(*seq),
+            _ => *slot = Some((owner.clone(), last)),
         });
     }
 
-    /// Whether the history is known to have the trade `last`. It may have the trade even if this is false.
-    pub(super) fn held(&self, customer: CustomerId, last: Seq) -> bool {
-        self.with(customer, |slot| slot.is_some_and(|(owner, known)| owner == customer && last <= known))
+    /// Whether the history is known to have the item `last`. It may have the item even if this is false.
+    pub(super) fn held(&self, owner: &OwnerId, last: Seq) -> bool {
+        self.with(owner, |slot| slot.as_ref().is_some_and(|(known, seq)| known == owner && last <= *seq))
     }
 
-    fn with<T>(&self, customer: CustomerId, work: impl FnOnce(&mut Slot) -> T) -> T {
-        let slot = &self.0[customer.spread() as usize % SLOTS];
+    fn with<T>(&self, owner: &OwnerId, work: impl FnOnce(&mut Slot) -> T) -> T {
+        let slot = &self.0[owner.spread() as usize % SLOTS];
         work(&mut slot.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -53,17 +53,17 @@ mod tests {
     #[test]
     fn holds_as_much_as_was_seen_and_no_more() {
         let (seen, seq) = (HighWater::default(), |n| Seq::new(n).unwrap());
-        let customers = || (1..=3 * SLOTS as u64).map(|id| CustomerId::new(id).unwrap());
-        assert!(!customers().any(|customer| seen.held(customer, Seq::FIRST)));
-        for customer in customers() {
+        let owners = || (1..=3 * SLOTS as u64).map(OwnerId::Integer);
+        assert!(!owners().any(|owner| seen.held(&owner, Seq::FIRST)));
+        for (id, owner) in (1..).zip(owners()) {
             // Two simultaneous reads, of which the slower one saw less.
-            seen.note(customer, seq(20 + customer.get()));
-            seen.note(customer, seq(19));
-            assert!(seen.held(customer, seq(20 + customer.get())));
-            assert!(!seen.held(customer, seq(21 + customer.get())));
+            seen.note(&owner, seq(20 + id));
+            seen.note(&owner, seq(19));
+            assert!(seen.held(&owner, seq(20 + id)));
+            assert!(!seen.held(&owner, seq(21 + id)));
         }
-        let remembered = customers().filter(|customer| seen.held(*customer, Seq::FIRST)).count();
+        let remembered = owners().filter(|owner| seen.held(owner, Seq::FIRST)).count();
         assert!((SLOTS / 2..=SLOTS).contains(&remembered), "{remembered}");
-        assert!(!customers().any(|customer| seen.held(customer, seq(21 + customer.get()))));
+        assert!(!(1..).zip(owners()).any(|(id, owner)| seen.held(&owner, seq(21 + id))));
     }
 }

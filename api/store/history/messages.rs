@@ -2,14 +2,14 @@ use super::batch::Settled;
 use super::dedup::Registration;
 use super::request::Request;
 use super::tail::Tail;
-use crate::domain::CustomerId;
+use crate::domain::OwnerId;
 use crate::store::group_commit::Messages;
 
-/// The types of the messages that committers of trades receive.
+/// The types of the messages that committers of items receive.
 pub(super) enum Appends {}
 
 impl Messages for Appends {
-    type Key = CustomerId;
+    type Key = OwnerId;
     type Request = Request;
     type Settled = Settled;
     type Message = Message;
@@ -21,5 +21,5 @@ pub(super) enum Message {
     /// A key to register, which happens before its request is sent.
     Register(Registration),
     /// Tails that were read for the registration of keys.
-    Found(Vec<Tail>),
+    Found(Vec<(OwnerId, Tail)>),
 }

@@ -2,29 +2,29 @@
 
 use super::dedup::{LineRefusal, Placed};
 use super::statement::SecondsExhausted;
-use crate::domain::{Seq, SeqRange, Totals};
+use crate::domain::{Seq, SeqRange};
 use crate::store::Error;
 use crate::store::group_commit::Full;
 
-/// How far an append has come: the outcome of its first trades, in order. The rest is not stored, unless an
+/// How far an append has come: the outcome of its first items, in order. The rest is not stored, unless an
 /// [`AppendError`] says that the outcome of some of it is unknown.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub(super) placed: Placed,
     /// Whether this attempt has stored any of them. An earlier attempt has stored the others.
     pub(super) stored: bool,
-    /// How far the search of a keyed append has come: no other trade of the request is at or before this `seq`.
+    /// How far the search of a keyed append has come: no other item of the request is at or before this `seq`.
     pub(super) looked: u64,
 }
 
 impl Progress {
-    /// Trades that an earlier attempt has stored in these ranges.
+    /// Items that an earlier attempt has stored in these ranges.
     pub fn replayed(ranges: Vec<SeqRange>) -> Self {
         let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
         Self { placed: Placed { ranges, count, refused: Vec::new() }, ..Self::default() }
     }
 
-    /// The addresses of the stored trades, in order: one range, unless another writer appended between two of the
+    /// The addresses of the stored items, in order: one range, unless another writer appended between two of the
     /// buckets.
     pub fn ranges(&self) -> &[SeqRange] {
         &self.placed.ranges
@@ -35,9 +35,9 @@ impl Progress {
         self.placed.ends(self.placed.ranges.iter().flat_map(SeqRange::seqs))
     }
 
-    /// The totals of the history right after the last stored trade.
-    pub fn totals(&self) -> Totals {
-        Totals::ending_with(self.placed.ranges.last().map(|range| range.last))
+    /// The last sequence number of the history right after the last stored item.
+    pub fn last_seq(&self) -> Option<Seq> {
+        self.placed.ranges.last().map(|range| range.last)
     }
 
     /// Whether an earlier attempt had stored all of it.
@@ -48,14 +48,14 @@ impl Progress {
 
 /// How far a failed append came, and why it failed.
 ///
-/// The trades form three groups, in order: first those of `progress`, then `unknown` trades that may or may not be
+/// The items form three groups, in order: first those of `progress`, then `unknown` items that may or may not be
 /// stored, then the rest, which is not stored.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct AppendError {
-    /// The outcome of the first trades.
+    /// The outcome of the first items.
     pub progress: Progress,
-    /// How many trades may or may not be stored.
+    /// How many items may or may not be stored.
     pub unknown: usize,
     /// Why the append failed.
     #[source]
@@ -75,7 +75,7 @@ pub enum Cause {
     /// The database gave no final answer before the deadline.
     #[error("the outcome of a commit is unknown")]
     OutcomeUnknown,
-    /// Too many trades are waiting to be committed.
+    /// Too many items are waiting to be committed.
     #[error("too many appends are waiting")]
     Overloaded,
     /// The append waited too long for a commit, or had less time left than a commit needs
@@ -85,14 +85,14 @@ pub enum Cause {
     /// Another request has the same key.
     #[error("the idempotency key was used for another request")]
     KeyReused,
-    /// Other writers were faster to append to the same history, too often in a row. Or too many trades of this
+    /// Other writers were faster to append to the same history, too often in a row. Or too many items of this
     /// history wait.
     #[error("too many appends to one history")]
     Contended,
     /// See [`SecondsExhausted`].
     #[error(transparent)]
     SecondsExhausted(#[from] SecondsExhausted),
-    /// The database failed before the rest of the trades was sent.
+    /// The database failed before the rest of the items was sent.
     #[error(transparent)]
     Database(#[from] Error),
 }

@@ -1,8 +1,8 @@
-//! How committers of trades form batches. A committer remembers the tails of its customers and the keys of its
+//! How committers of items form batches. A committer remembers the tails of its owners and the keys of its
 //! last commits.
 //!
-//! Queued requests are merged by customer. A customer that needs one statement shares an unordered command with
-//! other customers. A customer that needs more statements gets its own ordered command, so no page is opened
+//! Queued requests are merged by owner. An owner that needs one statement shares an unordered command with
+//! other owners. An owner that needs more statements gets its own ordered command, so no page is opened
 //! after a failed one ([`super::commit`]).
 
 use std::collections::{HashSet, VecDeque};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::batch::{Batch, Known, MOST_TRADES, Settled};
+use super::batch::{Batch, Known, MOST_BYTES, Settled};
 use super::catalog::Catalog;
 use super::commit;
 use super::connection::Connection;
@@ -19,11 +19,11 @@ use super::dedup::{MOST_REGISTRATIONS, Recent, Registration, Search, register};
 use super::messages::{Appends, Message};
 use super::outcome::Cause;
 use super::request::Request;
-use crate::domain::CustomerId;
-use crate::metric::{CATALOG_CUSTOMERS, CATALOG_LOOKUPS};
+use crate::domain::OwnerId;
+use crate::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
 use crate::store::group_commit::{BatchPolicy, Busy, Handle};
 
-/// The memory of one committer of trades.
+/// The memory of one committer of items.
 pub(super) struct AppendPolicy {
     connection: Arc<Connection>,
     catalog: Catalog,
@@ -36,7 +36,10 @@ pub(super) struct AppendPolicy {
 impl AppendPolicy {
     /// `number` identifies the committer in metrics.
     pub(super) fn new(connection: Arc<Connection>, catalog: Catalog, number: usize) -> Self {
-        let remembered = metrics::gauge!(CATALOG_CUSTOMERS, "committer" => number.to_string());
+        let collection = connection.source.collection().to_owned();
+        let committer = number.to_string();
+        let remembered =
+            metrics::gauge!(CATALOG_OWNERS, "collection" => collection, "committer" => committer);
         Self { connection, catalog, recent: Recent::default(), remembered, keys: Vec::new() }
     }
 }
@@ -44,27 +47,22 @@ impl AppendPolicy {
 impl BatchPolicy<Appends> for AppendPolicy {
     type Batch = Batch;
 
-    fn key(request: &Request) -> CustomerId {
-        request.customer
+    fn key(request: &Request) -> OwnerId {
+        request.owner.clone()
     }
 
     fn refusals(request: &Request) -> u32 {
         request.attempts
     }
 
-    fn next_batch(
-        &mut self,
-        customer: &CustomerId,
-        waiting: &mut VecDeque<Request>,
-    ) -> Option<(Batch, usize)> {
-        let customer = *customer;
+    fn next_batch(&mut self, owner: &OwnerId, waiting: &mut VecDeque<Request>) -> Option<(Batch, usize)> {
         let mut requests = take(waiting);
         if requests.is_empty() {
             return None;
         }
-        let trades = requests.iter().map(|request| request.rest().len()).sum();
+        let bytes = requests.iter().map(Request::weight).sum();
         let refused_at = requests.iter().filter_map(|request| request.refused_at).max();
-        let tail = match self.catalog.get(customer) {
+        let tail = match self.catalog.get(owner) {
             Some(tail) => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "hit").increment(1);
                 Known::Tail(Some(tail))
@@ -77,14 +75,15 @@ impl BatchPolicy<Appends> for AppendPolicy {
         };
         if let Known::Tail(Some(tail)) = tail {
             for (search, placed) in requests.iter_mut().filter_map(Request::searching) {
-                // Lines of an upload are compared with whole trades, and only keys are remembered.
+                // Lines of an upload are compared with whole items, and only keys are remembered.
                 if let Search::Request(search) = search {
-                    self.recent.look(customer, search, placed, tail.last_seq().get());
+                    self.recent.look(owner, search, placed, tail.last_seq().get());
                 }
             }
         }
-        let keyed = self.recent.knows(customer) || requests.iter().any(|request| request.keyed.is_some());
-        Some((Batch { customer, tail, requests, statements: Vec::new(), keyed }, trades))
+        let keyed = self.recent.knows(owner) || requests.iter().any(|request| request.keyed.is_some());
+        let (owner, statements) = (owner.clone(), Vec::new());
+        Some((Batch { owner, tail, requests, statements, keyed }, bytes))
     }
 
     fn commit(
@@ -96,33 +95,32 @@ impl BatchPolicy<Appends> for AppendPolicy {
         async move { commit::run(&connection, batches, &committer).await }
     }
 
-    fn settle(&mut self, settled: Settled) -> (CustomerId, Vec<Request>) {
-        let Settled { customer, tail, again, run, .. } = settled;
+    fn settle(&mut self, settled: Settled) -> (OwnerId, Vec<Request>) {
+        let Settled { owner, tail, again, run, .. } = settled;
         if let Some(run) = run {
-            self.recent.put(customer, run);
+            self.recent.put(owner.clone(), run);
         }
         match tail {
-            Some(tail) => self.catalog.put(tail),
-            None => self.catalog.forget(customer),
+            Some(tail) => self.catalog.put(owner.clone(), tail),
+            None => self.catalog.forget(&owner),
         }
         self.remembered.set(self.catalog.len() as f64);
-        (customer, again)
+        (owner, again)
     }
 
-    fn lost(&mut self, customer: &CustomerId) {
+    fn lost(&mut self, owner: &OwnerId) {
         // The commit may have moved the tail.
-        self.catalog.forget(*customer);
+        self.catalog.forget(owner);
     }
 
-    fn receive(&mut self, message: Message, busy: &Busy<CustomerId>) {
+    fn receive(&mut self, message: Message, busy: &Busy<OwnerId>) {
         match message {
             Message::Register(registration) => self.keys.push(registration),
             Message::Found(tails) => {
-                for tail in tails {
-                    let customer = tail.id.customer;
-                    // The tail of a customer with a commit under way, or committed since, is out of date.
-                    if !busy.contains_key(&customer) && self.catalog.get(customer).is_none() {
-                        self.catalog.put(tail);
+                for (owner, tail) in tails {
+                    // The tail of an owner with a commit under way, or committed since, is out of date.
+                    if !busy.contains_key(&owner) && self.catalog.get(&owner).is_none() {
+                        self.catalog.put(owner, tail);
                     }
                 }
             }
@@ -137,7 +135,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
         let rest = self.keys.split_off(self.keys.len().min(MOST_REGISTRATIONS));
         let keys = std::mem::replace(&mut self.keys, rest);
         let with_tail = |registration: Registration| {
-            let tail = self.catalog.get(registration.customer);
+            let tail = self.catalog.get(&registration.owner);
             (registration, tail)
         };
         let keys = keys.into_iter().map(with_tail).collect();
@@ -146,15 +144,15 @@ impl BatchPolicy<Appends> for AppendPolicy {
     }
 }
 
-/// Takes the first requests of a customer, as many as fit into one commit. A request whose client was already
+/// Takes the first requests of an owner, as many as fit into one commit. A request whose client was already
 /// answered that it waited too long is dropped. A request with too little time left is answered.
 fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
     let mut taken: Vec<Request> = Vec::new();
-    let mut trades = 0;
+    let mut bytes = 0;
     let mut keys = HashSet::new();
     while let Some(next) = waiting.front() {
-        let with_next = trades + next.rest().len();
-        if !taken.is_empty() && (next.alone || with_next > MOST_TRADES) {
+        let with_next = bytes + next.weight();
+        if !taken.is_empty() && (next.alone || with_next > MOST_BYTES) {
             break;
         }
         // Two attempts of one request never share a command: the second must find what the first has stored.
@@ -165,7 +163,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
         if request.is_late() {
             request.fail(0, Cause::Late);
         } else if request.take() {
-            trades = with_next;
+            bytes = with_next;
             keys.extend(request.keyed.as_ref().map(|keyed| keyed.id));
             let alone = request.alone;
             taken.push(request);
@@ -180,37 +178,46 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{IdempotencyKey, Seq, SeqRange, Trade};
-    use crate::metric::QUEUED_TRADES;
+    use crate::definition::Definition;
+    use crate::domain::{IdempotencyKey, Instant, Seq, SeqRange};
+    use crate::item::Item;
+    use crate::metric::QUEUED_BYTES;
     use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
-    use crate::store::history::dedup::{Placed, RecordId, RequestSearch, TradeKey};
+    use crate::store::history::dedup::{ItemKey, Placed, RecordId, RequestSearch};
     use crate::store::history::outcome::AppendError;
     use crate::store::history::request::{Answer, Keyed};
     use crate::store::{COMMAND, COMMIT, Deadline};
     use std::time::Duration;
 
-    fn customer() -> CustomerId {
-        CustomerId::new(1).unwrap()
+    fn owner() -> OwnerId {
+        OwnerId::Integer(1)
     }
 
-    fn plain(queue: &Queue, trades: usize, within: Duration) -> (Request, Pending<Answer>) {
-        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, trades, 10).unwrap());
-        (Request::new(customer(), vec![Trade::example(1); trades], ticket), pending)
+    fn item() -> Item {
+        Item::new(Default::default(), Instant::MIN)
+    }
+
+    fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Answer>) {
+        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, items, 10).unwrap());
+        (Request::new(owner(), vec![item(); items], ticket), pending)
     }
 
     fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answer>) {
         let key = IdempotencyKey::parse(b"of-the-test").unwrap();
-        let search = Search::Request(RequestSearch::new(vec![TradeKey::new(customer(), &key, 0)].into(), 0));
-        let id = RecordId::new(customer(), &key);
+        let search = Search::Request(RequestSearch::new(
+            vec![ItemKey::new(&Definition::trades(), &owner(), &key, 0)].into(),
+            0,
+        ));
+        let id = RecordId::new(&Definition::trades(), &owner(), &key);
         let keyed = Keyed { id, search, stored: false, begins: false, inserted: None };
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
-        (Request::keyed(customer(), vec![Trade::example(1)], Placed::default(), keyed, ticket), pending)
+        (Request::keyed(owner(), vec![item()], Placed::default(), keyed, ticket), pending)
     }
 
     /// A client that was answered that it waited too long sends its request again, with the same key.
     #[tokio::test]
     async fn a_withdrawn_request_does_not_block_its_repeat() {
-        let queue = Queue::new(10, Duration::ZERO, QUEUED_TRADES);
+        let queue = Queue::new(10, Duration::ZERO, QUEUED_BYTES);
         let (first, told) = keyed(&queue, Duration::ZERO);
         let (again, _waits) = keyed(&queue, COMMAND);
         let (third, _waits) = keyed(&queue, COMMAND);
@@ -222,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_late_request_is_not_merged_and_its_answer_says_what_is_stored() {
-        let queue = Queue::new(10, COMMIT, QUEUED_TRADES);
+        let queue = Queue::new(10, COMMIT, QUEUED_BYTES);
         let (first, _waits) = plain(&queue, 1, COMMAND);
         let (mut late, told) = plain(&queue, 2, COMMIT - Duration::from_secs(1));
         let (third, _waits) = plain(&queue, 1, COMMAND);

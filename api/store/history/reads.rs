@@ -1,57 +1,60 @@
 //! Reads of pages, each by one seek, whatever the length of the history.
 //!
 //! Every read has read concern majority, so data that may still be rolled back is not shown. Data that was
-//! shown or acknowledged is in every later read, whichever server is then primary ([`MonotonicReads`]). Full
+//! shown or acknowledged is in every later read, whichever server is then primary ([`majority`](crate::store::majority)). Full
 //! pages may be read from servers other than the primary ([`super::secondaries`]).
 
+use std::sync::Arc;
+
 use super::document::Bucket;
-use super::engine::Trades;
+use super::engine::Engine;
 use super::find::{Find, numbered};
+use super::source::Source;
 use super::tail::Tail;
-use crate::domain::{CustomerId, PageNumber, Seq, Totals};
-use crate::store::majority::MonotonicReads;
+use crate::definition::Definition;
+use crate::domain::{OwnerId, PageNumber, Seq, Totals};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// A history at the moment when its tail was read. Every page before the tail is full and never changes, so
 /// pages that are read later belong to the same moment.
 #[derive(Debug, Clone)]
 pub struct History {
-    pub(super) trades: Trades,
-    pub(super) customer: CustomerId,
+    pub(super) engine: Engine,
+    pub(super) owner: OwnerId,
     last: Option<Bucket>,
 }
 
 /// The pages of a history that were full at some moment. They never change.
 #[derive(Debug, Clone)]
 pub struct FullPages {
-    trades: Trades,
-    customer: CustomerId,
+    engine: Engine,
+    owner: OwnerId,
     last: Option<PageNumber>,
     /// The tail after these pages, if it was read.
     tail: Option<Tail>,
 }
 
-impl Trades {
-    /// A customer's history as it is now. An unknown customer's history is empty.
+impl Engine {
+    /// An owner's history as it is now. An unknown owner's history is empty.
     ///
     /// # Errors
     /// The database does not answer in time, or the tail is corrupt.
-    pub async fn history(&self, customer: CustomerId, deadline: Deadline) -> Result<History, Error> {
-        let (trades, deadline) = (self.clone(), deadline.or_within(COMMAND));
+    pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History, Error> {
+        let (engine, deadline) = (self.clone(), deadline.or_within(COMMAND));
         let read = async move {
-            let last = Find::last(customer).find(&trades.0.reads, deadline).await?;
+            let last = Find::last(&engine.0.source, &owner).find(deadline).await?;
             if let Some(tail) = last.as_ref().map(Bucket::tail) {
-                trades.0.high_water.note(customer, tail.last_seq());
+                engine.0.high_water.note(&owner, tail.last_seq());
             }
-            Ok(History { trades, customer, last })
+            Ok(History { engine, owner, last })
         };
         deadline.read(read).await
     }
 
     /// The full pages of the history up to `last`, if this process knows without reading the database that the
-    /// history has the trade `last`. Otherwise use [`History::full_as_of`].
-    pub fn full_as_of(&self, customer: CustomerId, last: Seq) -> Option<FullPages> {
-        self.0.high_water.held(customer, last).then(|| FullPages::of(self, customer, last))
+    /// history has the item `last`. Otherwise use [`History::full_as_of`].
+    pub fn full_as_of(&self, owner: &OwnerId, last: Seq) -> Option<FullPages> {
+        self.0.high_water.held(owner, last).then(|| FullPages::of(self, owner, last))
     }
 
     /// A page by its number.
@@ -60,19 +63,19 @@ impl Trades {
     /// The database does not answer in time, or the bucket is corrupt.
     pub async fn page(
         &self,
-        customer: CustomerId,
+        owner: &OwnerId,
         page: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
-        if let Some(mut full) = self.preferred(customer, &[page], deadline).await {
+        if let Some(mut full) = self.preferred(owner, &[page], deadline).await {
             return Ok(full.pop());
         }
-        let (this, deadline) = (self.clone(), deadline.or_within(COMMAND));
+        let (this, owner, deadline) = (self.clone(), owner.clone(), deadline.or_within(COMMAND));
         if !Find::skips_to(page) {
-            return this.0.readers.page(&this.0.reads, customer, page, deadline).await;
+            return this.0.readers.page(&this.0.source, owner, page, deadline).await;
         }
         let read = async move {
-            let found = Find::page(customer, page, None).find(&this.0.reads, deadline).await?;
+            let found = Find::page(&this.0.source, &owner, page, None).find(deadline).await?;
             found.map(|bucket| numbered(bucket, page)).transpose()
         };
         deadline.read(read).await
@@ -81,23 +84,38 @@ impl Trades {
     /// Reads pages that must exist and be full by the invariants.
     pub(super) async fn read_full(
         &self,
-        customer: CustomerId,
+        owner: &OwnerId,
+        pages: &[PageNumber],
+        tail: Option<Tail>,
+        deadline: Deadline,
+    ) -> Result<Vec<Bucket>, Error> {
+        // All buckets of a command must fit into its reply.
+        let mut full = Vec::with_capacity(pages.len());
+        for pages in pages.chunks(self.0.source.most_buckets()) {
+            full.extend(self.read_some(owner, pages, tail, deadline).await?);
+        }
+        Ok(full)
+    }
+
+    async fn read_some(
+        &self,
+        owner: &OwnerId,
         pages: &[PageNumber],
         tail: Option<Tail>,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
         let downwards = pages.is_sorted_by(|one, next| one > next);
-        if let Some(mut full) = self.preferred(customer, pages, deadline).await {
+        if let Some(mut full) = self.preferred(owner, pages, deadline).await {
             if downwards {
                 full.reverse();
             }
             return Ok(full);
         }
         let seek = match pages {
-            [page] => Find::page(customer, *page, tail),
-            pages => Find::pages(customer, pages),
+            [page] => Find::page(&self.0.source, owner, *page, tail),
+            pages => Find::pages(&self.0.source, owner, pages),
         };
-        let mut found = seek.find_all(&self.0.reads, deadline).await?;
+        let mut found = seek.find_all(deadline).await?;
         if downwards {
             found.reverse();
         }
@@ -106,14 +124,16 @@ impl Trades {
         for &page in pages {
             let corrupt = |detail: &str| {
                 let (id, field) = match tail {
-                    Some(tail) => (tail.id.to_string(), format!("page {page} before it")),
-                    None => (format!("{customer}_"), format!("page {page}")),
+                    Some(tail) => (tail.id(owner).to_string(), format!("page {page} before it")),
+                    None => (format!("{owner}_"), format!("page {page}")),
                 };
                 Error::from(Corruption { id, field, detail: detail.to_owned() })
             };
             let bucket = match found.next() {
                 // Several pages are found by their numbers: another number here means that the page is missing.
-                Some(bucket) if pages.len() > 1 && bucket.page != page => return Err(corrupt("is missing")),
+                Some(bucket) if pages.len() > 1 && bucket.page() != page => {
+                    return Err(corrupt("is missing"));
+                }
                 Some(bucket) => numbered(bucket, page)?,
                 None => return Err(corrupt("is missing")),
             };
@@ -127,14 +147,19 @@ impl Trades {
 }
 
 impl History {
-    /// The customer whose history this is.
-    pub fn customer(&self) -> CustomerId {
-        self.customer
+    /// The definition of the history.
+    pub fn definition(&self) -> &Arc<Definition> {
+        self.engine.definition()
+    }
+
+    /// The owner whose history this is.
+    pub fn owner(&self) -> &OwnerId {
+        &self.owner
     }
 
     /// The history's totals.
     pub fn totals(&self) -> Totals {
-        Tail::totals(self.tail())
+        self.source().totals(self.tail().map(Tail::last_seq))
     }
 
     /// The history's last page, if there is one.
@@ -142,8 +167,8 @@ impl History {
         self.last.as_ref()
     }
 
-    pub(super) fn source(&self) -> &MonotonicReads {
-        &self.trades.0.reads
+    pub(super) fn source(&self) -> &Source {
+        &self.engine.0.source
     }
 
     pub(super) fn tail(&self) -> Option<Tail> {
@@ -153,13 +178,13 @@ impl History {
     /// The history's full pages, except the last page of all, which [`History::last`] returns.
     pub fn full(&self) -> FullPages {
         let last = self.tail().and_then(|tail| tail.page.previous());
-        FullPages { trades: self.trades.clone(), customer: self.customer, last, tail: self.tail() }
+        FullPages { engine: self.engine.clone(), owner: self.owner.clone(), last, tail: self.tail() }
     }
 
-    /// The full pages up to `last`, if the history has the trade `last`.
+    /// The full pages up to `last`, if the history has the item `last`.
     pub fn full_as_of(&self, last: Seq) -> Option<FullPages> {
         let has_been = self.totals().last_seq().is_some_and(|end| last <= end);
-        has_been.then(|| FullPages::of(&self.trades, self.customer, last))
+        has_been.then(|| FullPages::of(&self.engine, &self.owner, last))
     }
 
     /// The pages from `first` to `last`, both included, as far as the history has them. All are full, except
@@ -174,20 +199,25 @@ impl History {
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
         let mut pages = self.full().read(first, last, deadline).await?;
-        pages.extend(self.last.iter().filter(|tail| (first..=last).contains(&tail.page)).cloned());
+        pages.extend(self.last.iter().filter(|tail| (first..=last).contains(&tail.page())).cloned());
         Ok(pages)
     }
 }
 
 impl FullPages {
-    fn of(trades: &Trades, customer: CustomerId, last: Seq) -> Self {
-        let last = Totals::ending_with(Some(last)).last_full_page();
-        Self { trades: trades.clone(), customer, last, tail: None }
+    fn of(engine: &Engine, owner: &OwnerId, last: Seq) -> Self {
+        let last = engine.0.source.totals(Some(last)).last_full_page();
+        Self { engine: engine.clone(), owner: owner.clone(), last, tail: None }
     }
 
-    /// The customer whose pages these are.
-    pub fn customer(&self) -> CustomerId {
-        self.customer
+    /// The definition of the history.
+    pub fn definition(&self) -> &Arc<Definition> {
+        self.engine.definition()
+    }
+
+    /// The owner whose pages these are.
+    pub fn owner(&self) -> &OwnerId {
+        &self.owner
     }
 
     /// The number of the last full page, if there is one.
@@ -208,8 +238,8 @@ impl FullPages {
         let Some(last) = self.last.map(|end| end.min(last)).filter(|last| first <= *last) else {
             return Ok(Vec::new());
         };
-        let Self { trades, customer, tail, .. } = self.clone();
+        let Self { engine, owner, tail, .. } = self.clone();
         let (pages, deadline) = (first.up_to(last).collect::<Vec<_>>(), deadline.or_within(COMMAND));
-        deadline.read(async move { trades.read_full(customer, &pages, tail, deadline).await }).await
+        deadline.read(async move { engine.read_full(&owner, &pages, tail, deadline).await }).await
     }
 }

@@ -3,16 +3,17 @@
 use mongodb::bson::Timestamp;
 
 use super::dedup::{Placed, RecordId, Search};
-use super::document::Item;
+use super::document::Marked;
 use super::outcome::{AppendError, Cause, Progress};
-use crate::domain::{CustomerId, SeqRange, Trade};
+use crate::domain::{OwnerId, SeqRange};
+use crate::item::Item;
 use crate::store::Deadline;
 use crate::store::group_commit::Ticket;
 
-/// Trades to append to one history.
+/// Items to append to one history.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) customer: CustomerId,
+    pub(super) owner: OwnerId,
     /// The cluster time at which a statement of this request was last refused.
     pub(super) refused_at: Option<Timestamp>,
     /// How often a statement of this request was refused.
@@ -21,7 +22,7 @@ pub(super) struct Request {
     pub(super) alone: bool,
     /// The state of a request with a key, by which it is stored once.
     pub(super) keyed: Option<Keyed>,
-    trades: Vec<Trade>,
+    items: Vec<Item>,
     pub(super) placed: Placed,
     ticket: Ticket<Answer>,
 }
@@ -31,33 +32,39 @@ pub(super) struct Request {
 pub(super) struct Keyed {
     pub(super) id: RecordId,
     pub(super) search: Search,
-    /// Whether this request has stored any of its trades itself.
+    /// Whether this request has stored any of its items itself.
     pub(super) stored: bool,
     /// Whether the history was empty when the key was registered, so that the first attempt may assume that.
     pub(super) begins: bool,
     /// When the record was inserted, in milliseconds since 1970; only if this request has inserted it and has
-    /// sent no trades before.
+    /// sent no items before.
     pub(super) inserted: Option<i64>,
+}
+
+/// The memory of items in the queue, in bytes: their BSON, of these sizes, and a constant part for each.
+pub fn weight(sizes: impl Iterator<Item = usize>) -> usize {
+    const EACH: usize = 64;
+    sizes.map(|size| size + EACH).sum()
 }
 
 /// What became of a request.
 pub(super) type Answer = Result<Progress, AppendError>;
 
 impl Request {
-    pub(super) fn new(customer: CustomerId, trades: Vec<Trade>, ticket: Ticket<Answer>) -> Self {
+    pub(super) fn new(owner: OwnerId, items: Vec<Item>, ticket: Ticket<Answer>) -> Self {
         let placed = Placed::default();
-        Self { customer, refused_at: None, attempts: 0, alone: false, keyed: None, trades, placed, ticket }
+        Self { owner, refused_at: None, attempts: 0, alone: false, keyed: None, items, placed, ticket }
     }
 
-    /// A request with a key. Its first trades are already stored, as `placed` says.
+    /// A request with a key. Its first items are already stored, as `placed` says.
     pub(super) fn keyed(
-        customer: CustomerId,
-        trades: Vec<Trade>,
+        owner: OwnerId,
+        items: Vec<Item>,
         placed: Placed,
         keyed: Keyed,
         ticket: Ticket<Answer>,
     ) -> Self {
-        Self { placed, keyed: Some(keyed), ..Self::new(customer, trades, ticket) }
+        Self { placed, keyed: Some(keyed), ..Self::new(owner, items, ticket) }
     }
 
     /// Takes the request for a commit. Returns false if its client was already answered that it waited too
@@ -75,15 +82,20 @@ impl Request {
         self.ticket.is_late()
     }
 
-    /// The trades still to be placed.
-    pub(super) fn rest(&self) -> &[Trade] {
-        &self.trades[self.placed.count..]
+    /// The items still to be placed.
+    pub(super) fn rest(&self) -> &[Item] {
+        &self.items[self.placed.count..]
     }
 
-    /// The trades still to be placed, with their hashes if the request has a key.
-    pub(super) fn items(&self) -> impl Iterator<Item = Item<'_>> {
+    /// The memory of the items still to be placed, in bytes.
+    pub fn weight(&self) -> usize {
+        weight(self.rest().iter().map(Item::size))
+    }
+
+    /// The items still to be placed, with their hashes if the request has a key.
+    pub(super) fn marked(&self) -> impl Iterator<Item = Marked<'_>> {
         let (search, first) = (self.keyed.as_ref().map(|keyed| &keyed.search), self.placed.count);
-        let item = move |(index, trade)| Item { trade, key: search.map(|search| search.key(first + index)) };
+        let item = move |(index, item)| Marked { item, key: search.map(|search| search.key(first + index)) };
         self.rest().iter().enumerate().map(item)
     }
 
@@ -91,7 +103,7 @@ impl Request {
         self.rest().is_empty()
     }
 
-    /// Notes that this request has stored its next trades at `range`.
+    /// Notes that this request has stored its next items at `range`.
     pub(super) fn place(&mut self, range: SeqRange) {
         self.placed.push(range);
         if let Some(keyed) = &mut self.keyed {
@@ -105,7 +117,7 @@ impl Request {
         self.attempts == 0 && self.keyed.as_ref().is_some_and(|keyed| keyed.begins)
     }
 
-    /// Whether the history up to `last` may hold trades of this request and is not searched completely.
+    /// Whether the history up to `last` may hold items of this request and is not searched completely.
     pub(super) fn is_behind(&self, last: u64) -> bool {
         self.keyed.as_ref().is_some_and(|keyed| !keyed.search.covers(last) && !self.is_placed())
     }
@@ -123,13 +135,13 @@ impl Request {
         self.keyed.as_mut().map(|keyed| (&mut keyed.search, placed))
     }
 
-    /// Answers that all trades are done.
+    /// Answers that all items are done.
     pub(super) fn succeed(self) {
         let (progress, ticket) = self.progress();
         ticket.answer(Ok(progress));
     }
 
-    /// Answers: nothing is stored after what is placed, except that the next `unknown` trades may be.
+    /// Answers: nothing is stored after what is placed, except that the next `unknown` items may be.
     pub(super) fn fail(self, unknown: usize, cause: Cause) {
         let (progress, ticket) = self.progress();
         ticket.answer(Err(AppendError { progress, unknown, cause }));

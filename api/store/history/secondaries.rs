@@ -8,14 +8,14 @@
 //! end, so counting from there would reach another page.
 
 use super::document::Bucket;
-use super::engine::Trades;
+use super::engine::Engine;
 use super::find::Find;
-use crate::domain::{CustomerId, PageNumber};
+use crate::domain::{OwnerId, PageNumber};
 use crate::metric::PREFERRED_READS;
 use crate::store::read_preference::SOON;
 use crate::store::{Deadline, Error, ReadPreference};
 
-impl Trades {
+impl Engine {
     /// The same histories, with full pages read from the preferred members.
     #[must_use]
     pub(in crate::store) fn preferring(&self, preference: ReadPreference) -> Self {
@@ -26,24 +26,25 @@ impl Trades {
     /// `None` only means that the primary must be read.
     pub(super) async fn preferred(
         &self,
-        customer: CustomerId,
+        owner: &OwnerId,
         pages: &[PageNumber],
         deadline: Deadline,
     ) -> Option<Vec<Bucket>> {
         let criteria = self.1.criteria()?;
-        let seek = match pages {
-            [page] => Find::page(customer, *page, None),
-            pages => Find::pages(customer, pages),
-        };
         let mut expected = pages.to_vec();
         expected.sort_unstable();
-        let (reads, deadline) = (self.0.reads.clone(), deadline.or_within(SOON));
-        let read = async move { seek.find_all_at(Some(&criteria), &reads, deadline).await };
+        let (source, owner, pages) = (self.0.source.clone(), owner.clone(), pages.to_vec());
+        let deadline = deadline.or_within(SOON);
+        let read = async move {
+            let find = match pages[..] {
+                [page] => Find::page(&source, &owner, page, None),
+                _ => Find::pages(&source, &owner, &pages),
+            };
+            find.find_all_at(Some(&criteria), deadline).await
+        };
         let found = deadline.read(read).await;
         let result = match &found {
-            Ok(found)
-                if found.iter().map(|bucket| bucket.page).eq(expected) && found.iter().all(Bucket::full) =>
-            {
+            Ok(found) if found.iter().map(Bucket::page).eq(expected) && found.iter().all(Bucket::full) => {
                 "full"
             }
             Ok(_) => "behind",

@@ -1,35 +1,41 @@
-//! Plans where trades go: from a known tail to the statements of an `update` command.
+//! Plans where items go: from a known tail to the statements of an `update` command.
 
 use std::ops::Range;
 
-use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::bson::raw::{CString, cstr};
+use mongodb::bson::{DateTime, RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
 
 use super::bucket_id::BucketId;
-use super::document::{self, Item};
+use super::document::Marked;
+use super::source::owner_bson;
 use super::tail::Tail;
-use crate::domain::{CustomerId, Instant, PAGE_SIZE, PageNumber, SeqRange};
+use crate::definition::Definition;
+use crate::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange};
 
-/// One conditional upsert: appends trades to a bucket that holds exactly `expects` trades.
+/// One conditional upsert: appends items to a bucket that holds exactly `expects` items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
-    pub(super) id: BucketId,
+    /// The second in the bucket's `_id`.
+    pub(super) second: u64,
     pub(super) page: PageNumber,
-    /// The number of trades that the bucket must hold; 0 opens the bucket.
+    pub(super) page_size: PageSize,
+    /// The number of items that the bucket must hold; 0 opens the bucket.
     pub(super) expects: usize,
-    /// The trades to append, as indexes into the append's trades.
-    pub(super) trades: Range<usize>,
+    /// The items to append, as indexes into the append's items.
+    pub(super) items: Range<usize>,
 }
 
 impl Statement {
-    /// The addresses that the trades get.
+    /// The addresses that the items get.
     pub(super) fn range(&self) -> SeqRange {
-        let first = self.page.first_seq().plus(self.expects);
-        SeqRange { first, last: first.plus(self.trades.len() - 1) }
+        let first = self.page_size.first_seq(self.page).plus(self.expects);
+        SeqRange { first, last: first.plus(self.items.len() - 1) }
     }
 
     /// The tail after the statement is stored.
     pub(super) fn tail_after(&self) -> Tail {
-        Tail { id: self.id, page: self.page, count: self.expects + self.trades.len() }
+        let count = (self.expects + self.items.len()) as u16;
+        Tail { second: self.second, page: self.page, count, page_size: self.page_size }
     }
 }
 
@@ -38,41 +44,41 @@ impl Statement {
 #[error("no bucket second is left after the last bucket of this history")]
 pub struct SecondsExhausted;
 
-/// The bucket second of a new bucket: `max(previous + 1, min(trade's own, now))`, at least 0.
+/// The bucket second of a new bucket: `max(previous + 1, min(item's own, now))`, at least 0.
 ///
-/// It is the first trade's own second, as in the manual, unless that second is taken, precedes an earlier
+/// It is the first item's own second, as in the manual, unless that second is taken, precedes an earlier
 /// bucket, or lies in the future. Seconds are since 1970.
 ///
 /// # Errors
 /// The second would be after [`BucketId::LAST_SECOND`].
-pub fn next_second(previous: Option<u64>, trade: i64, now: i64) -> Result<u64, SecondsExhausted> {
+pub fn next_second(previous: Option<u64>, item: i64, now: i64) -> Result<u64, SecondsExhausted> {
     let earliest = previous.map_or(0, |second| second + 1);
-    let second = u64::try_from(trade.min(now)).unwrap_or(0).max(earliest);
+    let second = u64::try_from(item.min(now)).unwrap_or(0).max(earliest);
     if second <= BucketId::LAST_SECOND { Ok(second) } else { Err(SecondsExhausted) }
 }
 
-/// Fills the tail, then opens as many buckets as the rest of the trades need.
+/// Fills the tail, then opens as many buckets as the rest of the items need.
 pub(super) fn plan(
-    customer: CustomerId,
+    page_size: PageSize,
     tail: Option<Tail>,
-    trades: &[Item<'_>],
+    items: &[Marked<'_>],
     now: Instant,
 ) -> Result<Vec<Statement>, SecondsExhausted> {
-    let mut statements = Vec::with_capacity(trades.len().div_ceil(PAGE_SIZE) + 1);
+    let mut statements = Vec::with_capacity(items.len().div_ceil(page_size.get()) + 1);
     let mut start = 0;
     let mut tail = tail;
-    while start < trades.len() {
-        let (id, page, expects) = match tail {
-            Some(tail) if tail.room() > 0 => (tail.id, tail.page, tail.count),
+    while start < items.len() {
+        let (second, page, expects) = match tail {
+            Some(tail) if tail.room() > 0 => (tail.second, tail.page, tail.count.into()),
             _ => {
-                let previous = tail.map(|tail| tail.id.second);
-                let second = next_second(previous, trades[start].trade.date.seconds(), now.seconds())?;
+                let previous = tail.map(|tail| tail.second);
+                let second = next_second(previous, items[start].item.date().seconds(), now.seconds())?;
                 let page = tail.map_or(PageNumber::FIRST, |tail| tail.page.next());
-                (BucketId { customer, second }, page, 0)
+                (second, page, 0)
             }
         };
-        let end = trades.len().min(start + PAGE_SIZE - expects);
-        let statement = Statement { id, page, expects, trades: start..end };
+        let end = items.len().min(start + page_size.get() - expects);
+        let statement = Statement { second, page, page_size, expects, items: start..end };
         tail = Some(statement.tail_after());
         statements.push(statement);
         start = end;
@@ -80,31 +86,39 @@ pub(super) fn plan(
     Ok(statements)
 }
 
-/// The statement as a part of an `update` command. `trades` are all trades of the append.
+/// The statement as a part of an `update` command. `items` are all items of the append to the history of `owner`.
 ///
-/// The types in `q` decide the types in the stored bucket, `customerId` int64 and `count` int32: the server
-/// copies them on insert.
-pub(super) fn upsert(statement: &Statement, trades: &[Item<'_>]) -> Document {
-    let trades = &trades[statement.trades.clone()];
-    let dates = || trades.iter().map(|item| item.trade.date);
+/// The types in `q` decide the types in the stored bucket, `count` int32 and the owner's: the server copies them on
+/// insert.
+pub(super) fn upsert(
+    definition: &Definition,
+    owner: &OwnerId,
+    statement: &Statement,
+    items: &[Marked<'_>],
+) -> RawDocumentBuf {
+    let items = &items[statement.items.clone()];
+    let dates = || items.iter().map(|item| item.item.date());
     let millis =
-        |date: Option<Instant>| DateTime::from_millis(date.expect("a statement has a trade").millis());
-    let history: Vec<Bson> = trades.iter().map(|item| document::of_trade(item).into()).collect();
-    doc! {
-        "q": {
-            "_id": statement.id.to_string(),
-            "customerId": statement.id.customer.get() as i64,
-            "count": statement.expects as i32,
-        },
+        |date: Option<Instant>| DateTime::from_millis(date.expect("a statement has an item").millis());
+    let mut history = RawArrayBuf::new();
+    items.iter().for_each(|item| history.push(item.document(definition)));
+    let id = BucketId { owner: owner.clone(), second: statement.second };
+    let owner_field = CString::try_from(&*definition.owner.field).expect("a checked name has no NUL");
+    let owner = RawBson::try_from(owner_bson(owner)).expect("a number or a string without NUL");
+    let mut query = rawdoc! { "_id": id.to_string() };
+    query.append(owner_field, owner);
+    query.append(cstr!("count"), statement.expects as i32);
+    rawdoc! {
+        "q": query,
         "u": {
             "$push": { "history": { "$each": history } },
-            "$inc": { "count": trades.len() as i32 },
+            "$inc": { "count": items.len() as i32 },
             "$min": { "first": millis(dates().min()) },
             "$max": { "last": millis(dates().max()) },
             "$setOnInsert": { "page": statement.page.get() as i64 },
         },
         "upsert": true,
-        // Without the hint 6.0.5 chooses {customerId, page} and examines every page of the customer.
+        // Without the hint 6.0.5 chooses the unique index and examines every page of the owner.
         "hint": { "_id": 1 },
     }
 }
@@ -116,14 +130,14 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     use super::*;
-    use crate::domain::Trade;
+    use crate::item::Item;
 
-    fn trade(millis: i64) -> Trade {
-        Trade { date: Instant::from_millis(millis).unwrap(), ..Trade::example(1) }
+    fn item(millis: i64) -> Item {
+        Item::new(rawdoc! {}, Instant::from_millis(millis).unwrap())
     }
 
     #[test]
-    fn the_first_trades_own_second_if_possible() {
+    fn the_first_items_own_second_if_possible() {
         assert_eq!(next_second(None, 1_698_349_623, 1_800_000_000), Ok(1_698_349_623));
         assert_eq!(next_second(Some(1_698_349_623), 1_698_349_623, 1_800_000_000), Ok(1_698_349_624));
         assert_eq!(next_second(Some(1_700_000_000), 1_698_349_623, 1_800_000_000), Ok(1_700_000_001));
@@ -134,7 +148,7 @@ mod tests {
     }
 
     /// A million buckets in histories of a thousand. Seconds rise and stay within ten digits. They are the
-    /// trade's own if that is free. They are in the future only if an earlier bucket's second is.
+    /// item's own if that is free. They are in the future only if an earlier bucket's second is.
     #[test]
     fn the_rule_holds_by_the_million() {
         let seed = rand::random();
@@ -144,12 +158,12 @@ mod tests {
             let now = random.random_range(0_i64..9_000_000_000);
             let mut previous = None;
             for _ in 0..1_000 {
-                let trade = now + random.random_range(-3_000_i64..2_000);
-                let second = next_second(previous, trade, now).unwrap();
+                let item = now + random.random_range(-3_000_i64..2_000);
+                let second = next_second(previous, item, now).unwrap();
                 assert!(second <= BucketId::LAST_SECOND && previous.is_none_or(|previous| second > previous));
-                let own = u64::try_from(trade).ok().filter(|_| trade <= now);
+                let own = u64::try_from(item).ok().filter(|_| item <= now);
                 let free = own.filter(|own| previous.is_none_or(|previous| *own > previous));
-                assert!(free.is_none_or(|free| second == free), "{previous:?}, {trade}, {now}: {second}");
+                assert!(free.is_none_or(|free| second == free), "{previous:?}, {item}, {now}: {second}");
                 assert!(second as i64 <= now || previous.is_some_and(|previous| second == previous + 1));
                 previous = Some(second);
             }
@@ -173,27 +187,27 @@ mod tests {
 
         #[test]
         fn a_plan_leaves_no_hole_and_no_ragged_page(
-            count in 1_usize..=1000, held in 0_usize..=10, page in 1_u64..1_000_000, millis in -1_000_000_i64..2_000_000_000_000,
+            count in 1_usize..=1000, (size, held) in (2_u16..=200).prop_flat_map(|size| (Just(size), 0..=size)), page in 1_u64..1_000_000, millis in -1_000_000_i64..2_000_000_000_000,
         ) {
-            let customer = CustomerId::new(7).unwrap();
+            let page_size = PageSize::new(size.into()).unwrap();
             let tail = (held > 0).then(|| Tail {
-                id: BucketId { customer, second: 1_000_000_000 }, page: PageNumber::new(page).unwrap(), count: held,
+                second: 1_000_000_000, page: PageNumber::new(page).unwrap(), count: held, page_size,
             });
-            let trade = trade(millis);
-            let trades = vec![Item { trade: &trade, key: None }; count];
-            let plan = plan(customer, tail, &trades, Instant::from_millis(1_500_000_000_000).unwrap()).unwrap();
-            let mut expected = Tail::totals(tail).last_seq().map_or(1, |seq| seq.get() + 1);
+            let item = item(millis);
+            let items = vec![Marked { item: &item, key: None }; count];
+            let plan = plan(page_size, tail, &items, Instant::from_millis(1_500_000_000_000).unwrap()).unwrap();
+            let mut expected = Tail::items(tail) + 1;
             let mut place = 0;
             for statement in &plan {
                 prop_assert_eq!(statement.range().first.get(), expected);
-                prop_assert_eq!(statement.trades.start, place);
-                prop_assert_eq!(statement.range().first.page(), statement.page);
-                prop_assert_eq!(statement.range().last.page(), statement.page);
+                prop_assert_eq!(statement.items.start, place);
+                prop_assert_eq!(page_size.page_of(statement.range().first), statement.page);
+                prop_assert_eq!(page_size.page_of(statement.range().last), statement.page);
                 expected = statement.range().last.get() + 1;
-                place = statement.trades.end;
+                place = statement.items.end;
             }
             prop_assert_eq!(place, count);
-            prop_assert!(plan.windows(2).all(|pair| pair[0].id.second < pair[1].id.second));
+            prop_assert!(plan.windows(2).all(|pair| pair[0].second < pair[1].second));
         }
     }
 }

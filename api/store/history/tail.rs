@@ -1,26 +1,34 @@
 use super::bucket_id::BucketId;
-use crate::domain::{PAGE_SIZE, PageNumber, Seq, Totals};
+use crate::domain::{OwnerId, PageNumber, PageSize, Seq};
 
 /// The last bucket of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail {
-    pub(super) id: BucketId,
+    /// The second in the bucket's `_id`.
+    pub(super) second: u64,
     pub(super) page: PageNumber,
-    /// The number of trades in the bucket, 1 to 10.
-    pub(super) count: usize,
+    /// The number of items in the bucket: 1 to the page size.
+    pub(super) count: u16,
+    pub(super) page_size: PageSize,
 }
 
 impl Tail {
-    /// How many more trades fit into the bucket.
+    /// The bucket's `_id` in the history of `owner`.
+    pub(super) fn id(self, owner: &OwnerId) -> BucketId {
+        BucketId { owner: owner.clone(), second: self.second }
+    }
+
+    /// How many more items fit into the bucket.
     pub(super) fn room(self) -> usize {
-        PAGE_SIZE - self.count
+        self.page_size.get() - usize::from(self.count)
     }
 
     pub(super) fn last_seq(self) -> Seq {
-        self.page.first_seq().plus(self.count - 1)
+        self.page_size.first_seq(self.page).plus(usize::from(self.count) - 1)
     }
 
-    pub(super) fn totals(tail: Option<Self>) -> Totals {
-        Totals::ending_with(tail.map(Self::last_seq))
+    /// The number of items of a history that ends with this bucket; 0 without one.
+    pub(super) fn items(tail: Option<Self>) -> u64 {
+        tail.map_or(0, |tail| tail.last_seq().get())
     }
 }

@@ -26,6 +26,21 @@ pub enum MigrationError {
         /// What is wrong, and where.
         detail: String,
     },
+    /// A history of the database has another definition where definitions never change.
+    #[error(
+        "the history `{history}` of this database has the {member} {stored}, which cannot become {given}; a history keeps \
+         what its pages depend on, so give the new one another name"
+    )]
+    Redefined {
+        /// The history's name.
+        history: String,
+        /// The member of the definition.
+        member: String,
+        /// What the database remembers.
+        stored: String,
+        /// What is defined now.
+        given: String,
+    },
     /// A command was refused.
     #[error("migration {name} failed at `{command}`: {source}")]
     Failed {

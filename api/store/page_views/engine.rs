@@ -28,7 +28,7 @@ impl Counting {
     fn start(connection: Connection, capacity: Capacity) -> Arc<Self> {
         let connection = Arc::new(connection);
         let committers = Committers::start(|_number| Counters(Arc::clone(&connection)));
-        let queue = Queue::new(capacity.queued_trades, capacity.commit_time, QUEUED_COUNTERS);
+        let queue = Queue::new(capacity.counters(), capacity.commit_time, QUEUED_COUNTERS);
         Arc::new(Self { connection, queue, committers })
     }
 }

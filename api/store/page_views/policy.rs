@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, RawBson, doc};
 
 use super::document::{self, COLLECTION};
 use super::outcome::{CountCause, Counted};
@@ -88,7 +88,8 @@ impl BatchPolicy<Self> for Counters {
             waiting.drain(..).partition(|request| request.ticket.is_late());
         late.into_iter().for_each(|request| request.ticket.answer(Err(CountCause::Overloaded)));
         requests.retain(|request| request.ticket.take());
-        (!requests.is_empty()).then(|| (Batch { name: name.clone(), requests }, 1))
+        // A statement is short: the number of keys in a commit bounds it.
+        (!requests.is_empty()).then(|| (Batch { name: name.clone(), requests }, 0))
     }
 
     fn commit(
@@ -112,7 +113,7 @@ async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<C
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
     let views: u64 = requests().flat_map(|request| request.seconds.values()).sum();
     metrics::histogram!(COMMIT_VIEWS).record(views as f64);
-    let updates = batches.iter().map(|batch| Bson::from(batch.statement()));
+    let updates = batches.iter().map(|batch| RawBson::try_from(Bson::from(batch.statement())));
     let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
     match connection.sessions.commit(&connection.database, command, deadline).await {
         Ok(Answer { verdicts, at, .. }) => {

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{pointers, refused, total, trade_with};
-use crate::harness::{Service, tests, trade};
+use crate::harness::{INVALID_ITEM, Service, tests, trade};
 
 tests!["bad_input::bodies": not_json, deep_nesting, too_large, shapes, all_or_nothing, many_faults, media_types];
 
@@ -104,19 +104,19 @@ async fn deep_nesting() {
     for depth in [10_000, 400_000] {
         let arrays = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let problem =
-            refused(&service.client.post_text(PATH, arrays.clone()).await, 422, "invalid-trade", "arrays");
+            refused(&service.client.post_text(PATH, arrays.clone()).await, 422, INVALID_ITEM, "arrays");
         assert_eq!(pointers(&problem), ["/0"]);
         for field in ["type", "ticker", "qty", "price", "date", "other"] {
             // A repeated name: the nested value comes second, where it must be skipped.
             let body = format!(r#"{{"type":"buy","ticker":"MDB","qty":1,"{field}":{arrays}}}"#);
             let answer = service.client.post_text(PATH, body).await;
-            let problem = refused(&answer, 422, "invalid-trade", field);
+            let problem = refused(&answer, 422, INVALID_ITEM, field);
             assert_eq!(pointers(&problem), [format!("/{field}")]);
         }
         refused(&service.client.post_text(PATH, "[".repeat(depth)).await, 400, "malformed-json", "opened");
     }
     let objects = format!("{}1{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
-    let problem = refused(&service.client.post_text(PATH, objects).await, 422, "invalid-trade", "objects");
+    let problem = refused(&service.client.post_text(PATH, objects).await, 422, INVALID_ITEM, "objects");
     assert_eq!(pointers(&problem), ["/a", "/type", "/ticker", "/qty"]);
     refused(
         &service.client.post_text(PATH, r#"{"a":"#.repeat(10_000)).await,
@@ -182,12 +182,12 @@ async fn shapes() {
         (r#"{"type":"buy","ticker":"A","qty":1,"\u0071ty":2}"#, vec!["/qty"]),
         (r#"{"type":"buy","ticker":"A","qty":0,"qty":0,"qty":0}"#, vec!["/qty", "/qty", "/qty"]),
     ] {
-        let problem = refused(&service.client.post_text(PATH, body).await, 422, "invalid-trade", body);
+        let problem = refused(&service.client.post_text(PATH, body).await, 422, INVALID_ITEM, body);
         assert_eq!(pointers(&problem), expected, "{body}");
         assert!(problem.get("errorsOmitted").is_none(), "{problem}");
     }
     let long = json!([trade_with(json!({ "x".repeat(10_000): 1 }))]);
-    let problem = refused(&service.client.append(1, &long).await, 422, "invalid-trade", "a long name");
+    let problem = refused(&service.client.append(1, &long).await, 422, INVALID_ITEM, "a long name");
     assert_eq!(pointers(&problem), ["/0"]);
     assert!(problem.to_string().len() < 1000, "a long name is not repeated: {problem}");
     assert_eq!(total(&service.client, 1).await, 0);
@@ -200,17 +200,13 @@ async fn all_or_nothing() {
         let mut trades = vec![trade(1); 1000];
         trades[bad] = trade_with(json!({ "qty": 0 }));
         for customer in [1, 2] {
-            let problem = refused(
-                &service.client.append(customer, &json!(trades)).await,
-                422,
-                "invalid-trade",
-                "one bad",
-            );
+            let problem =
+                refused(&service.client.append(customer, &json!(trades)).await, 422, INVALID_ITEM, "one bad");
             assert_eq!(pointers(&problem), [format!("/{bad}/qty")]);
         }
     }
     let problem =
-        refused(&service.client.append(2, &json!(vec![trade(1); 1001])).await, 422, "invalid-trade", "1,001");
+        refused(&service.client.append(2, &json!(vec![trade(1); 1001])).await, 422, INVALID_ITEM, "1,001");
     assert_eq!(pointers(&problem), [""]);
     assert_eq!(problem["errors"][0]["detail"], "must have at most 1000 trades");
     assert_eq!((total(&service.client, 1).await, total(&service.client, 2).await), (5, 0));
@@ -225,7 +221,7 @@ async fn many_faults() {
     {
         let trades = vec![trade_with(json!({ "qty": 0 })); faults];
         let problem =
-            refused(&service.client.append(1, &json!(trades)).await, 422, "invalid-trade", "many faults");
+            refused(&service.client.append(1, &json!(trades)).await, 422, INVALID_ITEM, "many faults");
         let expected: Vec<_> = (0..kept).map(|index| format!("/{index}/qty")).collect();
         assert_eq!(pointers(&problem), expected);
         assert_eq!(problem.get("errorsOmitted").and_then(Value::as_u64), omitted, "{faults}");
@@ -236,7 +232,7 @@ async fn many_faults() {
     }
     // As many faults as fit into a body make no long answer.
     let answer = service.client.post_text(PATH, format!("[{}0]", "0,".repeat(500_000))).await;
-    let problem = refused(&answer, 422, "invalid-trade", "500,001 faults");
+    let problem = refused(&answer, 422, INVALID_ITEM, "500,001 faults");
     // One more: there are too many items.
     assert_eq!(problem["errorsOmitted"], 500_001 + 1 - 100);
     assert!(answer.body.len() < 20_000);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{pointers, refused, total, trade_with};
-use crate::harness::{Client, Service, tests};
+use crate::harness::{Client, INVALID_ITEM, Service, tests};
 
 tests!["bad_input::values": types, tickers, quantities, prices, dates];
 
@@ -17,7 +17,7 @@ async fn expect_refused(client: &Client, field: &str, value: &str, part: &str) {
     }
     body += &format!("\"{field}\":{value}}}");
     let problem =
-        refused(&client.post_text("/v1/customers/1/trades", body.clone()).await, 422, "invalid-trade", &body);
+        refused(&client.post_text("/v1/customers/1/trades", body.clone()).await, 422, INVALID_ITEM, &body);
     assert_eq!(pointers(&problem), [format!("/{field}")], "{body}");
     let detail = problem["errors"][0]["detail"].as_str().expect("a text");
     assert!(detail.contains(part), "{body}: {detail}");

@@ -2,7 +2,7 @@
 
 use super::total;
 use crate::commands::program::Raw;
-use crate::harness::{Service, fill, tests, trade};
+use crate::harness::{Service, TRADES, fill, tests, trade};
 
 tests!["bad_input::versions": streamed_answers_need_http_1_1, other_answers_have_a_length];
 
@@ -28,7 +28,7 @@ fn length(head: &str) -> Option<usize> {
 
 async fn streamed_answers_need_http_1_1() {
     let service = Service::start().await;
-    fill(&service.database, 7, 3, 10).await;
+    fill(&service.database, TRADES, 7, 3, 10).await;
     let (ndjson, trade) = ("Content-Type: application/x-ndjson\r\n", format!("{}\n", trade(1)));
     let by_line = format!("{ndjson}Accept: application/x-ndjson\r\n");
     for (method, path, headers, body) in [
@@ -65,7 +65,7 @@ async fn streamed_answers_need_http_1_1() {
 /// A proxy that speaks HTTP/1.0 to the service passes on what its clients accept.
 async fn other_answers_have_a_length() {
     let service = Service::start().await;
-    fill(&service.database, 7, 3, 10).await;
+    fill(&service.database, TRADES, 7, 3, 10).await;
     for path in [
         "/",
         "/docs/",

@@ -1,5 +1,6 @@
 //! A bucket that is damaged: named in the log, by `_id` and field, and to nobody else.
 
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use serde_json::{Value, json};
 
@@ -31,11 +32,11 @@ async fn a_damaged_bucket_is_named_in_the_log() {
         .expect("a page");
     let id = whole.get_str("_id").expect("_id");
     let cases: [(&str, Bson, &[&str]); 9] = [
-        ("history.3.qty", Bson::from(-1_i64), &PATHS),
-        ("history.3.qty", Bson::from(5_i32), &PATHS),
-        ("history.0.ticker", Bson::from("not a ticker"), &PATHS),
-        ("history.4.type", Bson::Null, &PATHS),
-        ("history.4.price", Bson::from(15.54), &PATHS),
+        ("history.3.qty", Bson::from(i64::MAX), &PATHS),
+        ("history.3.qty", Bson::from(f64::NAN), &PATHS),
+        ("history.0.ticker", Bson::from(ObjectId::new()), &PATHS),
+        ("history.4.type", Bson::MaxKey, &PATHS),
+        ("history.4.date", Bson::from("2004-01-09T00:00:14Z"), &PATHS),
         ("history.9.date", Bson::from(DateTime::from_millis(i64::MAX)), &PATHS),
         ("history.5", Bson::from("a trade"), &PATHS),
         ("history", Bson::from("all"), &PATHS),

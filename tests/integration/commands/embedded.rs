@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::program::{PATIENCE, Raw, Serving, all_migrations, pagebucket, run, signal};
-use crate::harness::{eventually, skip, tests, trade};
+use crate::harness::{TOTAL, TRADES, eventually, skip, tests, trade};
 
 tests!["commands":
     serve_alone_keeps_its_data,
@@ -50,7 +50,7 @@ impl Here {
     }
 
     async fn serve(&self) -> Serving {
-        Serving::start(&mut self.pagebucket(&["serve", "--listen", "127.0.0.1:0"])).await
+        Serving::start(TRADES, &mut self.pagebucket(&["serve", "--listen", "127.0.0.1:0"])).await
     }
 
     fn data(&self) -> PathBuf {
@@ -113,7 +113,7 @@ async fn serve_alone_keeps_its_data() {
 
     let serving = here.serve().await;
     let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
-    assert_eq!((&page["totalTrades"], &page["items"][2]["qty"]), (&json!(3), &json!(3)), "{page}");
+    assert_eq!((&page[TOTAL], &page["items"][2]["qty"]), (&json!(3), &json!(3)), "{page}");
     serving.stop().await;
     assert!(!here.mongod_runs());
 }
@@ -152,7 +152,7 @@ async fn a_data_directory_has_one_server() {
 async fn commands_beside_a_server_tell_no_password() {
     let Some(here) = Here::new() else { return };
     let mut serving = here.pagebucket(&["serve", "--listen", "127.0.0.1:0", "--log", "trace"]);
-    let serving = Serving::start(&mut serving).await;
+    let serving = Serving::start(TRADES, &mut serving).await;
     let mongod = here.mongod_pid();
     let secrets = ["password", "key"]
         .map(|file| fs::read_to_string(here.data().join(file)).expect("a secret").trim().to_owned());
@@ -176,7 +176,7 @@ async fn commands_beside_a_server_tell_no_password() {
     }
     assert_eq!(here.mongod_pid(), mongod, "it is the server's own all along");
     let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
-    assert_eq!(page["totalTrades"], 25, "{page}");
+    assert_eq!(page[TOTAL], 25, "{page}");
     for process in [serving.pid(), mongod] {
         for file in ["cmdline", "environ"] {
             let text = fs::read(format!("/proc/{process}/{file}")).expect("it runs");

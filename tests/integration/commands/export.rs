@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use super::program::{PATIENCE, Place, run, signal};
-use crate::harness::{Mongod, Service, Setup, fill, shared, tests, trade, trade_at};
+use crate::harness::{Mongod, Service, Setup, TRADES, fill, shared, tests, trade, trade_at};
 
 tests!["commands::export":
     one_customer_as_over_http,
@@ -19,14 +19,14 @@ tests!["commands::export":
 ];
 
 /// A file name that nobody else has; the file is removed with this value.
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         Self(std::env::temp_dir().join(format!("pagebucket-{}-{name}", std::process::id())))
     }
 
-    fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         self.0.to_str().expect("text")
     }
 
@@ -44,13 +44,17 @@ impl Drop for Scratch {
 
 async fn service() -> (Service, Place) {
     let service = Service::start().await;
-    let place = Place { uri: shared().await.uri().to_owned(), name: service.database.name().to_owned() };
+    let place = Place {
+        history: TRADES,
+        uri: shared().await.uri().to_owned(),
+        name: service.database.name().to_owned(),
+    };
     (service, place)
 }
 
 async fn one_customer_as_over_http() {
     let (service, place) = service().await;
-    fill(&service.database, 7, 250, 3).await;
+    fill(&service.database, TRADES, 7, 250, 3).await;
     for (flags, query) in [
         (&[][..], ""),
         (&["--format", "csv"], "?format=csv"),
@@ -95,11 +99,11 @@ async fn all_customers_can_be_imported() {
     }
     for name in ["all.csv", "all.ndjson"] {
         let file = Scratch::new(name);
-        let exported = run(&mut place.pagebucket("export", &["--all", "-o", file.path()])).await;
+        let exported = run(&mut place.pagebucket("export", &["-o", file.path()])).await;
         assert_eq!(exported.status, Some(0), "{exported:?}");
         assert!(exported.out.contains(" trades of 130 customers in "), "{}", exported.out);
         let other = Service::start().await;
-        let there = Place { uri: place.uri.clone(), name: other.database.name().to_owned() };
+        let there = Place { history: TRADES, uri: place.uri.clone(), name: other.database.name().to_owned() };
         let imported = run(&mut there.pagebucket("import", &[file.path()])).await;
         assert_eq!(imported.status, Some(0), "{imported:?}");
         for (path, page) in &expected {
@@ -114,11 +118,11 @@ async fn bad_usage_leaves_no_file() {
     let (_, place) = service().await;
     let file = Scratch::new("there.csv");
     std::fs::write(&file.0, "mine").expect("to write");
-    let refused = run(&mut place.pagebucket("export", &["--all", "-o", file.path()])).await;
+    let refused = run(&mut place.pagebucket("export", &["-o", file.path()])).await;
     assert!(refused.sentence(2).contains("already"), "{refused:?}");
     assert_eq!(file.read(), b"mine");
     let nowhere = Scratch::new("none.csv");
-    let gone = Place { uri: "mongodb://127.0.0.1:1/".to_owned(), name: "x".to_owned() };
+    let gone = Place { history: TRADES, uri: "mongodb://127.0.0.1:1/".to_owned(), name: "x".to_owned() };
     let failed = run(&mut gone.pagebucket("export", &["--all", "-o", nowhere.path()])).await;
     assert!(failed.sentence(3).contains("no MongoDB server answers"), "{failed:?}");
     // A database without migrations is not touched, nor taken for an empty one.
@@ -135,8 +139,9 @@ async fn bad_usage_leaves_no_file() {
 async fn an_outage_is_waited_for() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).start().await;
-    fill(&service.database, 7, 1_000, 10).await;
-    let place = Place { uri: mongod.uri().to_owned(), name: service.database.name().to_owned() };
+    fill(&service.database, TRADES, 7, 1_000, 10).await;
+    let place =
+        Place { history: TRADES, uri: mongod.uri().to_owned(), name: service.database.name().to_owned() };
     // Far more often than one read tries within its five seconds.
     let data = doc! { "failCommands": ["find"], "closeConnection": true, "namespace": format!("{}.trades", place.name) };
     mongod.fail_point("failCommand", doc! { "times": 60 }, data).await;
@@ -151,7 +156,7 @@ async fn an_outage_is_waited_for() {
 /// Its reader is slow; the signal is heard all the same.
 async fn an_interrupt_says_where_to_go_on() {
     let (service, place) = service().await;
-    fill(&service.database, 7, 3_000, 10).await;
+    fill(&service.database, TRADES, 7, 3_000, 10).await;
     service.client.append(8, &trade(1)).await.expect(201);
     let mut running = place.pagebucket("export", &["--all"]).spawn().expect("to run");
     let mut out = running.stdout.take().expect("a pipe");
@@ -164,9 +169,9 @@ async fn an_interrupt_says_where_to_go_on() {
     assert_eq!(running.wait().await.expect("its end").code(), Some(130), "{err}");
     tokio::time::timeout(Duration::from_secs(60), out.read_to_end(&mut read)).await.expect("an end").ok();
     let last = err.lines().last().expect("a line");
-    let after = last.split("--customer 7 --after ").nth(1).and_then(|rest| rest.split(',').next());
+    let after = last.split("--owner 7 --after ").nth(1).and_then(|rest| rest.split(',').next());
     let after: u64 = after.unwrap_or_else(|| panic!("{err}")).parse().expect("a seq");
-    assert!(last.ends_with(", then --all --after-customer 7"), "{last}");
+    assert!(last.ends_with(", then --after-owner 7"), "{last}");
     // So much is there, whole; a piece of the next batch may be, too.
     let whole = String::from_utf8(read).expect("UTF-8").matches('\n').count() as u64;
     assert!(after <= whole && whole < after + 2_000 && after < 30_000, "{after} of {whole}");

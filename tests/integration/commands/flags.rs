@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio::net::TcpListener;
 
 use super::program::{Place, Serving, pagebucket, run};
-use crate::harness::{Mongod, eventually, tests};
+use crate::harness::{Mongod, TRADES, eventually, tests};
 
 tests!["commands":
     help_shows_every_flag,
@@ -14,6 +14,7 @@ tests!["commands":
     wrong_flags_are_usage,
     an_environment_variable_serves_as_its_flag,
     openapi_is_the_document_in_the_repository,
+    histories_are_checked_and_shown,
     healthcheck_says_whether_it_is_ready,
 ];
 
@@ -22,11 +23,13 @@ type Flag = (&'static str, &'static str, &'static str);
 
 const LOG: &[Flag] =
     &[("--log-format", "PAGEBUCKET_LOG_FORMAT", "pretty"), ("--log", "PAGEBUCKET_LOG", "info")];
+const HISTORIES: &[Flag] = &[("--histories", "PAGEBUCKET_HISTORIES", "")];
 const DATABASE: &[Flag] = &[
+    ("--histories", "PAGEBUCKET_HISTORIES", ""),
     ("--mongodb-uri", "MONGODB_URI", ""),
     ("--database", "PAGEBUCKET_DATABASE", "pagebucket"),
     ("--pool-size", "PAGEBUCKET_POOL_SIZE", "64"),
-    ("--max-queue", "PAGEBUCKET_MAX_QUEUE", "100000"),
+    ("--max-queue-mib", "PAGEBUCKET_MAX_QUEUE_MIB", "32"),
     ("--catalog-size", "PAGEBUCKET_CATALOG_SIZE", "100000"),
     ("--data-dir", "PAGEBUCKET_DATA_DIR", "./data"),
     ("--mongod", "MONGOD", ""),
@@ -54,26 +57,22 @@ const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", "")];
 /// Their defaults depend on the file, and are in words.
 const IMPORT: &[Flag] = &[
     ("--format", "", ""),
-    ("--customer", "", ""),
-    ("--customer-column", "", ""),
-    ("--type-column", "", ""),
-    ("--ticker-column", "", ""),
-    ("--qty-column", "", ""),
-    ("--price-column", "", ""),
-    ("--date-column", "", ""),
+    ("--history", "", ""),
+    ("--owner", "", ""),
+    ("--column", "", ""),
     ("--strict", "", ""),
     ("--from-line", "", "1"),
     ("--key", "", ""),
     ("--url", "", ""),
 ];
 const EXPORT: &[Flag] = &[
-    ("--customer", "", ""),
-    ("--all", "", ""),
+    ("--history", "", ""),
+    ("--owner", "", ""),
     ("--format", "", ""),
     ("--from", "", ""),
     ("--to", "", ""),
     ("--after", "", ""),
-    ("--after-customer", "", ""),
+    ("--after-owner", "", ""),
     ("--output", "", ""),
     ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
 ];
@@ -89,7 +88,8 @@ async fn help_shows_every_flag() {
         ("import", vec![LOG, DATABASE, IMPORT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
         ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
-        ("openapi", vec![LOG]),
+        ("openapi", vec![LOG, HISTORIES]),
+        ("histories", vec![LOG, DATABASE]),
         ("healthcheck", vec![LOG, HEALTHCHECK]),
     ] {
         let help = run(&mut pagebucket(&[command, "--help"])).await;
@@ -117,7 +117,9 @@ async fn help_shows_every_flag() {
     }
     let help = run(&mut pagebucket(&["--help"])).await;
     assert_eq!(help.status, Some(0));
-    for command in ["serve", "migrate", "import", "export", "preallocate", "openapi", "healthcheck"] {
+    for command in
+        ["serve", "migrate", "import", "export", "preallocate", "openapi", "histories", "healthcheck"]
+    {
         assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
     }
     let version = run(&mut pagebucket(&["--version"])).await;
@@ -204,7 +206,7 @@ async fn an_environment_variable_serves_as_its_flag() {
         .env("PAGEBUCKET_LISTEN", "127.0.0.1:0")
         .env("PAGEBUCKET_MAX_BODY", "100")
         .env("PAGEBUCKET_LOG_FORMAT", "json");
-    let serving = Serving::start(&mut command).await;
+    let serving = Serving::start(TRADES, &mut command).await;
     let answer = serving.client.post_text("/v1/customers/7/trades", " ".repeat(101)).await;
     answer.problem(413, "body-too-large");
     let ended = serving.stop().await;
@@ -212,7 +214,7 @@ async fn an_environment_variable_serves_as_its_flag() {
 
     // A flag without a value: switched on by anything but a word for no.
     let no_migrate = |value: &str| {
-        let mut command = Place { uri: place.uri.clone(), name: format!("{}_", place.name) }
+        let mut command = Place { history: TRADES, uri: place.uri.clone(), name: format!("{}_", place.name) }
             .pagebucket("serve", &["--listen", "127.0.0.1:0"]);
         command.env("PAGEBUCKET_NO_MIGRATE", value);
         command
@@ -222,7 +224,7 @@ async fn an_environment_variable_serves_as_its_flag() {
     // On the database that has them all, so that no other is left behind.
     let mut command = place.pagebucket("serve", &["--listen", "127.0.0.1:0"]);
     command.env("PAGEBUCKET_NO_MIGRATE", "false");
-    Serving::start(&mut command).await.stop().await;
+    Serving::start(TRADES, &mut command).await.stop().await;
 }
 
 async fn openapi_is_the_document_in_the_repository() {
@@ -233,12 +235,36 @@ async fn openapi_is_the_document_in_the_repository() {
     assert!(ended.out == expected, "openapi/openapi.json is out of date: run make openapi");
 }
 
+async fn histories_are_checked_and_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shown = run(&mut pagebucket(&["histories", "show", "trades"])).await;
+    let trades =
+        std::fs::read_to_string(root.join("histories/trades.json")).expect("the definition of trades");
+    assert_eq!((shown.status, shown.out), (Some(0), trades));
+    let unknown = run(&mut pagebucket(&["histories", "show", "orders"])).await;
+    assert_eq!(unknown.sentence(2), "no history of this name is built in, only trades");
+    let check = async |file: &Path| {
+        run(&mut pagebucket(&["histories", "check", file.to_str().expect("a path")])).await
+    };
+    let checked = check(&root.join("examples/histories/messages.json")).await;
+    assert_eq!((checked.status, checked.err.as_str()), (Some(0), ""));
+    assert!(checked.out.contains("GET, POST  /v1/rooms/{roomId}/messages "), "{}", checked.out);
+    let file = std::env::temp_dir().join(format!("pagebucket-check-{}.json", std::process::id()));
+    std::fs::write(&file, r#"{ "history": "Messages" }"#).expect("a file");
+    let mistaken = check(&file).await;
+    std::fs::remove_file(&file).expect("the file");
+    let rule = "/history must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter";
+    assert_eq!(mistaken.sentence(2), format!("{}: {rule}", file.display()));
+    let missing = check(&file).await;
+    assert!(missing.sentence(2).contains("cannot be read"), "{}", missing.err);
+}
+
 async fn healthcheck_says_whether_it_is_ready() {
     let healthcheck = async |address: &str| run(&mut pagebucket(&["healthcheck", "--listen", address])).await;
 
     // On a mongod of its own, because that goes away.
     let mongod = Mongod::own().await;
-    let place = Place { uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
+    let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
     let serving = place.serve(&[]).await;
     let address = serving.address.to_string();
     let ended = healthcheck(&address).await;
@@ -249,7 +275,7 @@ async fn healthcheck_says_whether_it_is_ready() {
 
     // One that answers for certain hosts alone answers for this machine, too.
     let arguments = ["--listen", "0.0.0.0:0", "--allowed-hosts", "api.example"];
-    let guarded = Serving::start(&mut place.pagebucket("serve", &arguments)).await;
+    let guarded = Serving::start(TRADES, &mut place.pagebucket("serve", &arguments)).await;
     let ended = healthcheck(&guarded.address.to_string()).await;
     assert_eq!(ended.status, Some(0), "{ended:?}");
     guarded.stop().await;

@@ -3,7 +3,7 @@
 use mongodb::bson::doc;
 
 use super::program::{Place, all_migrations, run};
-use crate::harness::{Mongod, tests, trade};
+use crate::harness::{Mongod, TRADES, tests, trade};
 
 tests!["commands":
     migrate_lists_and_applies,
@@ -34,7 +34,11 @@ async fn initiate_makes_a_fresh_member_a_set() {
     let mongod = Mongod::fresh_member().await;
     let address = mongod.uri().trim_start_matches("mongodb://").split('/').next().expect("a host").to_owned();
     // As compose has it: the set is named before it exists.
-    let place = Place { uri: format!("mongodb://{address}/?replicaSet=rs0"), name: "pagebucket".to_owned() };
+    let place = Place {
+        history: TRADES,
+        uri: format!("mongodb://{address}/?replicaSet=rs0"),
+        name: "pagebucket".to_owned(),
+    };
 
     // The first finds a mongod that may still be starting, and waits for it.
     let ended = run(&mut place.pagebucket("migrate", &["--initiate"])).await;
@@ -63,7 +67,7 @@ async fn initiate_makes_a_fresh_member_a_set() {
 
 async fn initiate_refuses_a_standalone_server() {
     let mongod = Mongod::standalone().await;
-    let place = Place { uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
+    let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
     let ended = run(&mut place.pagebucket("migrate", &["--initiate"])).await;
     assert!(ended.sentence(3).contains("it was not started with --replSet"), "{ended:?}");
     assert_eq!(ended.out, "");

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::harness::{Client, Setup, eventually, migrations, shared};
+use crate::harness::{Client, History, Service, Setup, TRADES, eventually, migrations, shared};
 
 /// Longer than any command takes on a slow machine; only a failure waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,25 +33,39 @@ pub fn pagebucket(arguments: &[&str]) -> Command {
 
 /// A new database on the shared mongod, as the flags that name it.
 pub struct Place {
+    /// The history that the test is about.
+    pub history: &'static History,
     pub uri: String,
     pub name: String,
 }
 
 impl Place {
     pub async fn new() -> Self {
+        Self::of(TRADES).await
+    }
+
+    pub async fn of(history: &'static History) -> Self {
         let connection = Setup::on(shared().await).connection;
-        Self { uri: connection.uri, name: connection.database }
+        Self { history, uri: connection.uri, name: connection.database }
+    }
+
+    /// The database of a service.
+    pub async fn of_service(service: &Service) -> Self {
+        let (uri, name) = (shared().await.uri().to_owned(), service.database.name().to_owned());
+        Self { history: service.history, uri, name }
     }
 
     /// `command`, on this database.
     pub fn pagebucket(&self, command: &str, arguments: &[&str]) -> Command {
-        pagebucket(&[&[command, "--mongodb-uri", &self.uri, "--database", &self.name], arguments].concat())
+        let database = ["--mongodb-uri", &self.uri, "--database", &self.name];
+        let flags = self.history.flags(command);
+        pagebucket(&[&[command], &database[..], &flags, arguments].concat())
     }
 
     /// `serve` on a free port.
     pub async fn serve(&self, arguments: &[&str]) -> Serving {
-        Serving::start(&mut self.pagebucket("serve", &[&["--listen", "127.0.0.1:0"], arguments].concat()))
-            .await
+        let arguments = [&["--listen", "127.0.0.1:0"], arguments].concat();
+        Serving::start(self.history, &mut self.pagebucket("serve", &arguments)).await
     }
 
     pub async fn database(&self) -> mongodb::Database {
@@ -67,7 +81,7 @@ pub struct Ended {
     pub err: String,
 }
 
-/// One line a migration, as `migrate` prints them.
+/// One line each, as `migrate` prints them.
 pub fn all_migrations(state: &str) -> String {
     migrations().iter().map(|name| format!("{state}: {name}\n")).collect()
 }
@@ -103,7 +117,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub async fn start(command: &mut Command) -> Self {
+    pub async fn start(history: &'static History, command: &mut Command) -> Self {
         let mut child = command.spawn().expect("to run");
         let mut out = Heard::listen(child.stdout.take().expect("a pipe"));
         let err = Heard::listen(child.stderr.take().expect("a pipe"));
@@ -119,7 +133,7 @@ impl Serving {
             assert!(!late && !out.is_over(), "it does not serve: {said}{}", err.so_far());
             out.more().await;
         };
-        Self { address, client: Client::new(format!("http://{address}")), child, out, err }
+        Self { address, client: Client::new(history, format!("http://{address}")), child, out, err }
     }
 
     pub fn pid(&self) -> u32 {

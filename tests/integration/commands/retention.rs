@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
+use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::store::Capacity;
 use pagebucket::store::{Connection, Store};
@@ -121,5 +122,7 @@ async fn instances_with_different_key_retentions_start_together() {
 async fn store(place: &Place) -> Store {
     let connection =
         Connection { uri: place.uri.clone(), database: place.name.clone(), pool_size: 4, observer: None };
-    Store::connect(connection, Capacity::default(), Clock::system()).await.expect("a server")
+    Store::connect(connection, Definitions::built_in(), Capacity::default(), Clock::system())
+        .await
+        .expect("a server")
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::program::{Place, Serving, run};
-use crate::harness::{Mongod, eventually, migrations, tests, trade};
+use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, tests, trade};
 
 tests!["commands":
     serve_prints_the_address_it_bound,
@@ -28,7 +28,7 @@ async fn serve_prints_the_address_it_bound() {
     serving.client.get("/readyz").await.expect(200);
     serving.client.append(7, &trade(1)).await.expect(201);
     let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
-    assert_eq!(page["totalTrades"], 1, "{page}");
+    assert_eq!(page[TOTAL], 1, "{page}");
 
     let records = place.database().await.collection::<Document>("migrations");
     let record = records.find_one(doc! { "_id": 1 }).await.expect("an answer").expect("it is applied");
@@ -39,7 +39,7 @@ async fn serve_prints_the_address_it_bound() {
     // Again on the same data; one that comes to a database that has them all applies nothing.
     let serving = place.serve(&[]).await;
     let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
-    assert_eq!(page["totalTrades"], 1, "{page}");
+    assert_eq!(page[TOTAL], 1, "{page}");
     assert!(!serving.stop().await.err.contains("applied a migration"));
 }
 
@@ -89,7 +89,8 @@ async fn an_address_in_use_is_usage() {
 
 async fn an_unreachable_server_is_one_sentence() {
     // A port that nobody is given by chance.
-    let place = Place { uri: "mongodb://127.0.0.1:1/".to_owned(), name: "pagebucket".to_owned() };
+    let place =
+        Place { history: TRADES, uri: "mongodb://127.0.0.1:1/".to_owned(), name: "pagebucket".to_owned() };
     for (command, arguments) in [
         ("serve", &["--log", "warn"][..]),
         ("migrate", &["--log", "warn"]),
@@ -109,7 +110,8 @@ async fn a_silent_server_is_one_sentence() {
     // It accepts, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = silent.local_addr().expect("its address");
-    let place = Place { uri: format!("mongodb://{address}/"), name: "pagebucket".to_owned() };
+    let place =
+        Place { history: TRADES, uri: format!("mongodb://{address}/"), name: "pagebucket".to_owned() };
     let began = tokio::time::Instant::now();
     let ended = run(&mut place.pagebucket("serve", &["--log", "warn"])).await;
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
@@ -127,7 +129,7 @@ async fn foreign_trades_are_refused() {
         ("migrate", &["--check"]),
     ] {
         let ended = run(&mut place.pagebucket(command, arguments)).await;
-        assert!(ended.sentence(3).contains("is not clustered on _id"), "{ended:?}");
+        assert!(ended.sentence(3).contains("was not created by pagebucket"), "{ended:?}");
         assert_eq!(ended.out, "");
     }
     let made = place.database().await.list_collection_names().await.expect("names");
@@ -210,7 +212,7 @@ async fn a_json_log_has_a_line_for_each_request() {
 
 async fn a_standalone_server_is_warned_of() {
     let mongod = Mongod::standalone().await;
-    let place = Place { uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
+    let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
     let serving: Serving = place.serve(&[]).await;
     eventually("the warning", super::program::PATIENCE, || async {
         let said = serving.err();
@@ -222,7 +224,7 @@ async fn a_standalone_server_is_warned_of() {
     serving.client.append(7, &json!(many)).await.expect(201);
     serving.client.append(7, &trade(26)).await.expect(201);
     let page = serving.client.get("/v1/customers/7/trades?page=3").await.expect(200);
-    assert_eq!((&page["totalTrades"], &page["items"][5]["qty"]), (&json!(26), &json!(26)), "{page}");
+    assert_eq!((&page[TOTAL], &page["items"][5]["qty"]), (&json!(26), &json!(26)), "{page}");
     serving.stop().await;
     mongod.remove().await;
 }

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::program::{PATIENCE, Place, Raw, signal};
-use crate::harness::{eventually, history, tests, trade};
+use crate::harness::{TOTAL, TRADES, eventually, stored, tests, trade};
 
 tests!["commands":
     sigterm_lets_a_request_under_way_end,
@@ -40,12 +40,12 @@ async fn a_request_under_way_ends(name: &str) {
     request.send(rest).await;
     let answer = request.rest().await;
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
-    assert!(answer.contains("\"totalTrades\":2"), "{answer}");
+    assert!(answer.contains(&format!("\"{TOTAL}\":2")), "{answer}");
     assert!(answer.to_ascii_lowercase().contains("connection: close"), "nothing more is served: {answer}");
     let ended = serving.ended().await;
     assert_eq!(ended.status, Some(0), "{ended:?}");
     assert!(!ended.err.contains("still under way"), "{ended:?}");
-    history(&place.database().await, 7).await.holds_exactly([1, 2]);
+    stored(&place.database().await, TRADES, 7).await.holds_exactly([1, 2]);
 }
 
 async fn a_second_signal_ends_at_once() {
@@ -91,11 +91,11 @@ async fn a_stopping_instance_says_so() {
     // What was under way before is not told so.
     request.send(&body).await;
     let answer = request.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 201 ") && answer.contains("\"totalTrades\":1"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 201 ") && answer.contains(&format!("\"{TOTAL}\":1")), "{answer}");
     let ended = serving.ended().await;
     assert_eq!(ended.status, Some(0), "{ended:?}");
     assert!(!ended.err.contains("still under way"), "{ended:?}");
-    history(&place.database().await, 7).await.holds_exactly([1]);
+    stored(&place.database().await, TRADES, 7).await.holds_exactly([1]);
 }
 
 async fn a_head_that_is_late_is_told_so() {

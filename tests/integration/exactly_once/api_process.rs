@@ -9,13 +9,14 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use crate::commands::program::pagebucket;
-use crate::harness::{Client, free_port};
+use crate::harness::{Client, History, free_port};
 
 /// Longer than it takes to start, also while the database has no primary.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `pagebucket serve`, which ends with this value.
 pub struct ApiProcess {
+    history: &'static History,
     uri: String,
     database: String,
     address: SocketAddr,
@@ -23,16 +24,17 @@ pub struct ApiProcess {
 }
 
 impl ApiProcess {
-    pub async fn start(uri: &str, database: &str) -> Self {
+    pub async fn start(history: &'static History, uri: &str, database: &str) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let mut process = Self { uri: uri.to_owned(), database: database.to_owned(), address, child: None };
+        let (uri, database) = (uri.to_owned(), database.to_owned());
+        let mut process = Self { history, uri, database, address, child: None };
         process.restart().await;
         process
     }
 
     /// A new client of it, which outlives it.
     pub fn client(&self) -> Client {
-        Client::new(format!("http://{}", self.address))
+        Client::new(self.history, format!("http://{}", self.address))
     }
 
     /// `kill -9`.
@@ -70,6 +72,7 @@ impl ApiProcess {
             "error",
         ];
         let mut command: Command = pagebucket(&arguments);
+        command.args(self.history.flags("serve"));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().expect("to run")
     }

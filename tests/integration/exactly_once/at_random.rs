@@ -11,18 +11,20 @@ use super::api_process::ApiProcess;
 use super::clients::{Load, Repeats};
 use super::replica_set::Fault;
 use super::run::{Run, hold};
-use crate::harness::{Harm, ReplicaSet, Setup, Way, Wires, tests};
+use crate::harness::{ALL, Harm, History, ReplicaSet, Setup, Way, Wires, tests_over};
 
-tests!["exactly_once": everything_at_random];
+tests_over![ALL, "exactly_once": everything_at_random];
 
-async fn everything_at_random() {
+async fn everything_at_random(history: &'static History) {
     const NAME: &str = "everything at random";
     let set = ReplicaSet::start(Wires::Harmable).await;
     let name = Setup::at(set.uri()).connection.database;
-    let mut instances =
-        [ApiProcess::start(set.uri(), &name).await, ApiProcess::start(set.uri(), &name).await];
+    let mut instances = [
+        ApiProcess::start(history, set.uri(), &name).await,
+        ApiProcess::start(history, set.uri(), &name).await,
+    ];
     let clients = instances.iter().map(ApiProcess::client).collect();
-    let run = Run::start(NAME, Load::keyed(12, Repeats::AtRandom), clients);
+    let run = Run::start(NAME, Load::keyed(history, 12, Repeats::AtRandom), clients);
     let mut rng = run.rng();
     while run.lasts() {
         run.goes_on(20).await;
@@ -34,7 +36,7 @@ async fn everything_at_random() {
                 fault.strike(&set, &run, &mut rng_of_the_set).await;
             }
         };
-        tokio::join!(strike, lesser_faults(&set, &run, &mut instances, &mut rng_of_the_rest));
+        tokio::join!(strike, lesser_faults(history, &set, &run, &mut instances, &mut rng_of_the_rest));
         relent(&set);
         run.goes_on(20).await;
     }
@@ -43,7 +45,7 @@ async fn everything_at_random() {
         instance.kill().await;
     }
     set.until_well().await;
-    hold(NAME, &set.client().await.database(&name), &log).await;
+    hold(NAME, history, &set.client().await.database(&name), &log).await;
     set.remove().await;
 }
 
@@ -52,7 +54,13 @@ fn relent(set: &ReplicaSet) {
 }
 
 /// Wires cut or silent and instances killed, while the set is struck or is well.
-async fn lesser_faults(set: &ReplicaSet, run: &Run, instances: &mut [ApiProcess; 2], rng: &mut StdRng) {
+async fn lesser_faults(
+    history: &History,
+    set: &ReplicaSet,
+    run: &Run,
+    instances: &mut [ApiProcess; 2],
+    rng: &mut StdRng,
+) {
     for _ in 0..rng.random_range(1..=3) {
         sleep(Duration::from_millis(rng.random_range(0..1500))).await;
         if rng.random_bool(0.3) {
@@ -63,21 +71,21 @@ async fn lesser_faults(set: &ReplicaSet, run: &Run, instances: &mut [ApiProcess;
             instance.restart().await;
         } else {
             let commands = [
-                "update trades",
-                "insert idempotency_keys",
-                "update idempotency_keys",
-                "find idempotency_keys",
-                "find trades",
-                "aggregate",
+                history.command("update"),
+                "insert idempotency_keys".to_owned(),
+                "update idempotency_keys".to_owned(),
+                "find idempotency_keys".to_owned(),
+                history.command("find"),
+                "aggregate".to_owned(),
             ];
-            let command = *commands.choose(rng).expect("some");
+            let command = commands.choose(rng).expect("some");
             let way = if rng.random() { Way::There } else { Way::Back };
             // What is held goes on at the end of the round, perhaps to a server that is no primary any more.
             let harm = if rng.random_bool(0.7) { Harm::Cut } else { Harm::Hold };
             run.fault(format!("{command}: {harm:?} {way:?}"));
             let times = rng.random_range(1..=3);
             for member in 0..3 {
-                set.proxy(member).harm(command, way, harm, times);
+                set.proxy(member).harm(command.clone(), way, harm, times);
             }
         }
     }

@@ -8,16 +8,15 @@ use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use reqwest::Method;
-use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::record::{Reply, Told, Wanted};
 use super::run::seed;
-use crate::harness::{Client, trade};
+use crate::harness::{Client, History};
 
-/// A request has up to so many trades: one bucket, or several.
-const MOST_TRADES: u64 = 25;
+/// A request has items for up to so many pages: one bucket, or several.
+const MOST_PAGES: f64 = 2.5;
 
 /// Quantities of one client, which no other uses.
 const OF_A_CLIENT: u64 = 10_000_000;
@@ -28,10 +27,11 @@ const INSIST: Duration = Duration::from_secs(90);
 /// What clients do.
 #[derive(Debug, Clone)]
 pub struct Load {
+    pub history: &'static History,
     pub seed: u64,
     pub clients: u64,
     /// The first has half of all requests.
-    pub customers: Vec<u64>,
+    pub owners: Vec<u64>,
     pub keys: bool,
     pub repeats: Repeats,
     /// A client waits so long for one answer, or less, at random.
@@ -64,12 +64,13 @@ impl Desk {
     pub async fn client(self: Arc<Self>, number: u64) -> Vec<Wanted> {
         let mut rng = self.rng(number);
         let mut first = (number + 1) * OF_A_CLIENT;
+        let most = self.load.history.pages(MOST_PAGES);
         let mut all = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
-            let count = if rng.random() { 1 } else { rng.random_range(1..=MOST_TRADES) };
+            let count = if rng.random() { 1 } else { rng.random_range(1..=most) };
             let key = self.load.keys.then(|| format!("{:x}/{first}~{count}!", self.load.seed));
-            let customer = self.customer(&mut rng);
-            let mut wanted = Wanted { customer, key, first, count, told: Vec::new() };
+            let owner = self.owner(&mut rng);
+            let mut wanted = Wanted { owner, key, first, count, told: Vec::new() };
             self.append(&mut wanted, &mut rng).await;
             all.push(wanted);
             first += count;
@@ -85,9 +86,9 @@ impl Desk {
     }
 
     /// Half of the time the hot one.
-    pub fn customer(&self, rng: &mut StdRng) -> u64 {
-        let customers = &self.load.customers;
-        if rng.random() { customers[0] } else { customers[rng.random_range(0..customers.len())] }
+    pub fn owner(&self, rng: &mut StdRng) -> u64 {
+        let owners = &self.load.owners;
+        if rng.random() { owners[0] } else { owners[rng.random_range(0..owners.len())] }
     }
 
     async fn append(&self, wanted: &mut Wanted, rng: &mut StdRng) {
@@ -130,14 +131,14 @@ impl Desk {
 
 /// Sends a request once.
 pub async fn attempt(client: &Client, wanted: &Wanted, timeout: Duration) -> Reply {
-    let trades: Vec<_> = (wanted.first..wanted.first + wanted.count).map(trade).collect();
-    let path = format!("/v1/customers/{}/trades", wanted.customer);
+    let items = client.history.items(wanted.first..=wanted.first + wanted.count - 1);
+    let path = client.history.path(wanted.owner);
     let answer = client.try_send(Method::POST, &path, |request| {
         let request = match &wanted.key {
             Some(key) => request.header("idempotency-key", key),
             None => request,
         };
-        request.timeout(timeout).json(&json!(trades))
+        request.timeout(timeout).json(&items)
     });
     match answer.await {
         Ok(answer) => Reply::of(&answer, wanted.count),
@@ -146,12 +147,13 @@ pub async fn attempt(client: &Client, wanted: &Wanted, timeout: Duration) -> Rep
 }
 
 impl Load {
-    /// Under keys, to a hot customer and eleven others.
-    pub fn keyed(clients: u64, repeats: Repeats) -> Self {
+    /// Under keys, to a hot owner and eleven others.
+    pub fn keyed(history: &'static History, clients: u64, repeats: Repeats) -> Self {
         Self {
+            history,
             seed: seed(),
             clients,
-            customers: (1..=12).collect(),
+            owners: (1..=12).collect(),
             keys: true,
             repeats,
             timeout: Duration::from_secs(3),

@@ -6,12 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::record::{Log, Reply, Seen, Sight, Stored, Told, Trade, Wanted, seqs};
+use super::record::{Item, Log, Reply, Seen, Sight, Stored, Told, Wanted, seqs};
 
-const PAGE_SIZE: u64 = 10;
-
-/// The trades of each customer at the end, in order of `seq`.
-pub type Histories = BTreeMap<u64, Vec<Trade>>;
+/// The items of each owner at the end, in order of `seq`.
+pub type Histories = BTreeMap<u64, Vec<Item>>;
 
 /// One way in which a promise was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,14 +49,14 @@ impl fmt::Display for Finding {
 }
 
 /// All that is wrong.
-pub fn judge(log: &Log, stored: &Histories) -> Vec<Finding> {
-    let mut judge = Judge { stored, places: BTreeMap::new(), findings: Vec::new() };
-    for (customer, trades) in stored {
-        for (seq, trade) in (1..).zip(trades) {
-            judge.places.entry(trade.qty).or_default().push((*customer, seq));
+pub fn judge(log: &Log, stored: &Histories, page_size: u64) -> Vec<Finding> {
+    let mut judge = Judge { page_size, stored, places: BTreeMap::new(), findings: Vec::new() };
+    for (owner, items) in stored {
+        for (seq, item) in (1..).zip(items) {
+            judge.places.entry(item.number).or_default().push((*owner, seq));
         }
     }
-    judge.each_trade_is_there_once(&log.wanted);
+    judge.each_item_is_there_once(&log.wanted);
     for wanted in &log.wanted {
         judge.what_was_acknowledged_is_stored(wanted);
         if wanted.key.is_some() {
@@ -71,6 +69,7 @@ pub fn judge(log: &Log, stored: &Histories) -> Vec<Finding> {
 }
 
 struct Judge<'a> {
+    page_size: u64,
     stored: &'a Histories,
     /// By quantity.
     places: BTreeMap<i64, Vec<(u64, u64)>>,
@@ -82,7 +81,7 @@ impl Judge<'_> {
         self.findings.push(Finding { kind, what });
     }
 
-    fn each_trade_is_there_once(&mut self, wanted: &[Wanted]) {
+    fn each_item_is_there_once(&mut self, wanted: &[Wanted]) {
         let mut allowed = BTreeSet::new();
         for wanted in wanted {
             let possible = wanted.told.iter().map(|told| match &told.reply {
@@ -91,15 +90,16 @@ impl Judge<'_> {
                 Reply::Other(_) => 0,
             });
             let possible = possible.max().unwrap_or(0).min(wanted.count);
-            allowed.extend((wanted.first..wanted.first + possible).map(|qty| (wanted.customer, qty as i64)));
+            allowed
+                .extend((wanted.first..wanted.first + possible).map(|number| (wanted.owner, number as i64)));
         }
-        for (qty, places) in self.places.clone() {
+        for (number, places) in self.places.clone() {
             if places.len() > 1 {
-                self.find(Kind::Doubled, format!("trade {qty} is at {places:?} (customer, seq)"));
+                self.find(Kind::Doubled, format!("item {number} is at {places:?} (owner, seq)"));
             }
-            let (customer, seq) = places[0];
-            if !allowed.contains(&(customer, qty)) {
-                self.find(Kind::Unasked, format!("trade {qty} is at {seq} of customer {customer}"));
+            let (owner, seq) = places[0];
+            if !allowed.contains(&(owner, number)) {
+                self.find(Kind::Unasked, format!("item {number} is at {seq} of owner {owner}"));
             }
         }
     }
@@ -116,7 +116,7 @@ impl Judge<'_> {
                 Reply::Stored(stored) => {
                     let last = stored.ranges.last().map_or(0, |(_, last)| *last);
                     length == wanted.count
-                        && (stored.trades, stored.pages) == (last, last.div_ceil(PAGE_SIZE))
+                        && (stored.items, stored.pages) == (last, last.div_ceil(self.page_size))
                 }
                 Reply::Again { unknown, .. } => length + unknown <= wanted.count,
                 Reply::Other(_) | Reply::Silence => true,
@@ -124,22 +124,22 @@ impl Judge<'_> {
             if !rising || !whole {
                 self.find(Kind::Absurd, format!("{}: {:?}", named(wanted), told.reply));
             }
-            for (qty, seq) in (wanted.first as i64..).zip(seqs(ranges)) {
-                self.is_at(wanted, told, qty, seq);
+            for (number, seq) in (wanted.first as i64..).zip(seqs(ranges)) {
+                self.is_at(wanted, told, number, seq);
             }
         }
     }
 
-    /// Whether a trade is at the `seq` that it was given to, with the date that was named.
-    fn is_at(&mut self, wanted: &Wanted, told: &Told, qty: i64, seq: u64) {
-        let there = self.stored.get(&wanted.customer).and_then(|trades| trades.get(seq as usize - 1));
+    /// Whether a item is at the `seq` that it was given to, with the date that was named.
+    fn is_at(&mut self, wanted: &Wanted, told: &Told, number: i64, seq: u64) {
+        let there = self.stored.get(&wanted.owner).and_then(|items| items.get(seq as usize - 1));
         let (instance, heard) = (told.instance, told.heard);
         let place = format!(
-            "trade {qty} of {}, acknowledged at {seq} by instance {instance} after {heard:.1?}",
+            "item {number} of {}, acknowledged at {seq} by instance {instance} after {heard:.1?}",
             named(wanted)
         );
         match there {
-            Some(there) if there.qty == qty => {
+            Some(there) if there.number == number => {
                 if let Reply::Stored(Stored { date, .. }) = told.reply
                     && there.date != date
                 {
@@ -147,7 +147,7 @@ impl Judge<'_> {
                     self.find(Kind::Misplaced, what);
                 }
             }
-            _ => match self.places.get(&qty).cloned() {
+            _ => match self.places.get(&number).cloned() {
                 Some(places) => self.find(Kind::Misplaced, format!("{place}, is at {places:?}")),
                 None => self.find(Kind::Lost, format!("{place}, is nowhere; there is {there:?}")),
             },
@@ -159,8 +159,8 @@ impl Judge<'_> {
         let Some((first, original)) = acknowledgements.first() else { return };
         let mut storing = 0;
         for (told, stored) in &acknowledgements {
-            if (&stored.ranges, stored.date, stored.trades, stored.pages)
-                != (&original.ranges, original.date, original.trades, original.pages)
+            if (&stored.ranges, stored.date, stored.items, stored.pages)
+                != (&original.ranges, original.date, original.items, original.pages)
             {
                 let what = format!("{}: first {original:?}, then {stored:?}", named(wanted));
                 self.find(Kind::ReplayDiffers, what);
@@ -174,7 +174,7 @@ impl Judge<'_> {
             }
         }
         // Attempts that complete each other store at least a bucket's part each.
-        let page = |seq: u64| seq.div_ceil(PAGE_SIZE);
+        let page = |seq: u64| seq.div_ceil(self.page_size);
         let parts: u64 = original.ranges.iter().map(|(first, last)| page(*last) - page(*first) + 1).sum();
         if storing > parts {
             let what = format!("{}: {storing} attempts say that they stored it", named(wanted));
@@ -189,15 +189,15 @@ impl Judge<'_> {
         }
     }
 
-    /// No reader is shown less of a customer than the same instance has shown it before, also when another
+    /// No reader is shown less of a owner than the same instance has shown it before, also when another
     /// server has become primary. An instance that is started again knows nothing of what it has shown.
     fn totals_never_shrink(&mut self, seen: &[Seen]) {
         let mut last = BTreeMap::new();
         for seen in seen {
-            let Sight::Totals { trades, .. } = seen.sight else { continue };
-            let Seen { reader, instance, restarts, customer, .. } = *seen;
-            match last.insert((reader, instance, restarts, customer), (trades, seen)) {
-                Some((before, earlier)) if trades < before => {
+            let Sight::Totals { items, .. } = seen.sight else { continue };
+            let Seen { reader, instance, restarts, owner, .. } = *seen;
+            match last.insert((reader, instance, restarts, owner), (items, seen)) {
+                Some((before, earlier)) if items < before => {
                     self.find(Kind::TotalShrank, format!("{}, after {}", shown(seen), shown(earlier)));
                 }
                 _ => {}
@@ -206,21 +206,21 @@ impl Judge<'_> {
     }
 
     fn what_was_seen_is_still_there(&mut self, seen: &Seen) {
-        let stored = self.stored.get(&seen.customer).map_or(&[][..], Vec::as_slice);
+        let stored = self.stored.get(&seen.owner).map_or(&[][..], Vec::as_slice);
         match &seen.sight {
-            Sight::Page { page, full, trades } => {
-                let begin = ((page - 1) * PAGE_SIZE) as usize;
+            Sight::Page { page, full, items } => {
+                let begin = ((page - 1) * self.page_size) as usize;
                 let now = stored.get(begin..).unwrap_or_default();
-                let whole = trades.len() as u64 == PAGE_SIZE;
-                if !now.starts_with(trades) || *full != whole || trades.len() as u64 > PAGE_SIZE {
-                    let now = &now[..now.len().min(PAGE_SIZE as usize)];
+                let whole = items.len() as u64 == self.page_size;
+                if !now.starts_with(items) || *full != whole || items.len() as u64 > self.page_size {
+                    let now = &now[..now.len().min(self.page_size as usize)];
                     self.find(Kind::PageChanged, format!("{}, and now {now:?}", shown(seen)));
                 }
             }
-            Sight::Totals { trades, pages } => {
+            Sight::Totals { items, pages } => {
                 let now = stored.len() as u64;
-                if *trades > now || *pages != trades.div_ceil(PAGE_SIZE) {
-                    self.find(Kind::TotalShrank, format!("{}, and now {now} trades", shown(seen)));
+                if *items > now || *pages != items.div_ceil(self.page_size) {
+                    self.find(Kind::TotalShrank, format!("{}, and now {now} items", shown(seen)));
                 }
             }
         }
@@ -228,12 +228,12 @@ impl Judge<'_> {
 }
 
 fn named(wanted: &Wanted) -> String {
-    let Wanted { customer, key, first, count, .. } = wanted;
+    let Wanted { owner, key, first, count, .. } = wanted;
     let last = first + count - 1;
-    format!("trades {first} to {last} for customer {customer} under {}", key.as_deref().unwrap_or("no key"))
+    format!("items {first} to {last} for owner {owner} under {}", key.as_deref().unwrap_or("no key"))
 }
 
 fn shown(seen: &Seen) -> String {
-    let Seen { reader, instance, customer, at, sight, .. } = seen;
-    format!("customer {customer}: instance {instance} showed reader {reader} after {at:.1?} {sight:?}")
+    let Seen { reader, instance, owner, at, sight, .. } = seen;
+    format!("owner {owner}: instance {instance} showed reader {reader} after {at:.1?} {sight:?}")
 }

@@ -5,24 +5,26 @@ use std::time::Duration;
 use mongodb::bson::{DateTime, Document, doc};
 
 use super::judge::{Histories, Kind, judge};
-use super::record::{Log, Range, Reply, Seen, Sight, Stored, Told, Trade, Wanted};
-use crate::harness::{Setup, shared, tests, try_history};
+use super::record::{Item, Log, Range, Reply, Seen, Sight, Stored, Told, Wanted};
+use crate::harness::{ALL, History, Setup, shared, tests, tests_over, try_stored};
 
 tests!["exactly_once::judge":
     a_good_history_is_found_good,
-    a_lost_trade_is_found,
-    a_doubled_trade_is_found,
-    swapped_trades_are_found,
-    a_trade_that_nobody_sent_is_found,
-    a_trade_that_was_told_to_be_not_stored_is_found,
+    a_lost_item_is_found,
+    a_doubled_item_is_found,
+    swapped_items_are_found,
+    a_item_that_nobody_sent_is_found,
+    a_item_that_was_told_to_be_not_stored_is_found,
     a_replay_that_differs_is_found,
     a_replay_that_does_not_say_so_is_found,
     an_answer_that_does_not_add_up_is_found,
     a_page_that_changed_is_found,
     a_total_that_shrank_is_found,
-    buckets_that_break_an_invariant_are_found,
 ];
 
+tests_over![ALL, "exactly_once::judge": buckets_that_break_an_invariant_are_found];
+
+const PAGE_SIZE: u64 = 10;
 const DATE: i64 = 1_698_349_623_000;
 
 fn told(sent: u64, reply: Reply) -> Told {
@@ -30,29 +32,29 @@ fn told(sent: u64, reply: Reply) -> Told {
 }
 
 fn stored(ranges: &[Range], replayed: bool) -> Reply {
-    let trades = ranges.last().expect("a range").1;
-    let (ranges, pages) = (ranges.to_vec(), trades.div_ceil(10));
-    Reply::Stored(Stored { ranges, date: DATE, trades, pages, replayed })
+    let items = ranges.last().expect("a range").1;
+    let (ranges, pages) = (ranges.to_vec(), items.div_ceil(PAGE_SIZE));
+    Reply::Stored(Stored { ranges, date: DATE, items, pages, replayed })
 }
 
 fn again(slug: &str, ranges: &[Range], unknown: u64) -> Reply {
     Reply::Again { slug: slug.to_owned(), ranges: ranges.to_vec(), unknown }
 }
 
-fn wanted(customer: u64, first: u64, count: u64, told: Vec<Told>) -> Wanted {
-    Wanted { customer, key: Some(format!("key-{first}")), first, count, told }
+fn wanted(owner: u64, first: u64, count: u64, told: Vec<Told>) -> Wanted {
+    Wanted { owner, key: Some(format!("key-{first}")), first, count, told }
 }
 
-fn page(page: u64, quantities: impl IntoIterator<Item = i64>) -> Sight {
-    let trades: Vec<Trade> = quantities.into_iter().map(|qty| Trade { qty, date: DATE }).collect();
-    Sight::Page { page, full: trades.len() == 10, trades }
+fn page(page: u64, numbers: impl IntoIterator<Item = i64>) -> Sight {
+    let items: Vec<Item> = numbers.into_iter().map(|number| Item { number, date: DATE }).collect();
+    Sight::Page { page, full: items.len() as u64 == PAGE_SIZE, items }
 }
 
-fn seen(customer: u64, sight: Sight) -> Seen {
-    Seen { reader: 0, instance: 0, restarts: 0, customer, at: Duration::ZERO, sight }
+fn seen(owner: u64, sight: Sight) -> Seen {
+    Seen { reader: 0, instance: 0, restarts: 0, owner, at: Duration::ZERO, sight }
 }
 
-/// One customer with twelve trades, another's single one, and one more of an append that was cut in
+/// One owner with twelve items, another's single one, and one more of an append that was cut in
 /// two; everything that may happen in a good run.
 fn good() -> (Log, Histories) {
     let log = Log {
@@ -90,20 +92,19 @@ fn good() -> (Log, Histories) {
             seen(7, page(1, 100..105)),
             seen(7, page(1, (100..109).chain([200]))),
             seen(7, page(2, [300])),
-            seen(7, Sight::Totals { trades: 0, pages: 0 }),
-            seen(7, Sight::Totals { trades: 11, pages: 2 }),
-            seen(7, Sight::Totals { trades: 12, pages: 2 }),
-            seen(8, Sight::Totals { trades: 1, pages: 1 }),
+            seen(7, Sight::Totals { items: 0, pages: 0 }),
+            seen(7, Sight::Totals { items: 11, pages: 2 }),
+            seen(7, Sight::Totals { items: 12, pages: 2 }),
+            seen(8, Sight::Totals { items: 1, pages: 1 }),
         ],
         faults: Vec::new(),
     };
-    let trades = |quantities: Vec<i64>| {
-        quantities.into_iter().map(|qty| Trade { qty, date: DATE }).collect::<Vec<_>>()
-    };
+    let items =
+        |numbers: Vec<i64>| numbers.into_iter().map(|number| Item { number, date: DATE }).collect::<Vec<_>>();
     let histories = Histories::from([
-        (7, trades((100..109).chain([200, 300, 201]).collect())),
-        (8, trades(vec![400])),
-        (9, trades((600..612).collect())),
+        (7, items((100..109).chain([200, 300, 201]).collect())),
+        (8, items(vec![400])),
+        (9, items((600..612).collect())),
     ]);
     (log, histories)
 }
@@ -112,14 +113,15 @@ fn good() -> (Log, Histories) {
 fn found(doctor: impl FnOnce(&mut Log, &mut Histories)) -> Vec<Kind> {
     let (mut log, mut histories) = good();
     doctor(&mut log, &mut histories);
-    let mut kinds: Vec<Kind> = judge(&log, &histories).into_iter().map(|finding| finding.kind).collect();
+    let mut kinds: Vec<Kind> =
+        judge(&log, &histories, PAGE_SIZE).into_iter().map(|finding| finding.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds
 }
 
-fn of(histories: &mut Histories, customer: u64) -> &mut Vec<Trade> {
-    histories.get_mut(&customer).expect("a customer")
+fn of(histories: &mut Histories, owner: u64) -> &mut Vec<Item> {
+    histories.get_mut(&owner).expect("a owner")
 }
 
 /// The answer to one attempt at one append.
@@ -136,12 +138,12 @@ fn acknowledgement(log: &mut Log, wanted: usize, attempt: usize) -> &mut Stored 
 
 async fn a_good_history_is_found_good() {
     let (log, histories) = good();
-    assert_eq!(judge(&log, &histories), []);
+    assert_eq!(judge(&log, &histories, PAGE_SIZE), []);
     // What nobody acknowledged may be missing, unless it was seen.
     assert_eq!(found(|_, histories| of(histories, 8).clear()), [Kind::TotalShrank]);
 }
 
-async fn a_lost_trade_is_found() {
+async fn a_lost_item_is_found() {
     // The last of a history, so that nothing else moves; and the whole history.
     assert_eq!(found(|_, histories| of(histories, 9).truncate(11)), [Kind::Lost]);
     assert_eq!(found(|_, histories| drop(histories.remove(&9))), [Kind::Lost]);
@@ -155,42 +157,42 @@ async fn a_lost_trade_is_found() {
     assert_eq!(found(in_part), [Kind::Lost]);
     // Another in its place.
     let other = |log: &mut Log, histories: &mut Histories| {
-        of(histories, 8)[0].qty = 500;
+        of(histories, 8)[0].number = 500;
         *answer(log, 3, 0) = stored(&[(1, 1)], false);
     };
     assert_eq!(found(other), [Kind::Lost]);
 }
 
-async fn a_doubled_trade_is_found() {
-    for customer in [7, 8] {
+async fn a_doubled_item_is_found() {
+    for owner in [7, 8] {
         let doubled = |log: &mut Log, histories: &mut Histories| {
             log.seen.clear();
-            let trade = of(histories, customer)[0];
-            of(histories, customer).push(trade);
+            let item = of(histories, owner)[0];
+            of(histories, owner).push(item);
         };
         assert_eq!(found(doubled), [Kind::Doubled]);
     }
     // In another's history.
     let elsewhere = |_: &mut Log, histories: &mut Histories| {
-        let trade = of(histories, 8)[0];
-        of(histories, 9).push(trade);
+        let item = of(histories, 8)[0];
+        of(histories, 9).push(item);
     };
     assert_eq!(found(elsewhere), [Kind::Doubled]);
 }
 
-async fn swapped_trades_are_found() {
+async fn swapped_items_are_found() {
     assert_eq!(found(|_, histories| of(histories, 9).swap(3, 4)), [Kind::Misplaced]);
     assert_eq!(found(|_, histories| of(histories, 9)[3].date += 1), [Kind::Misplaced]);
 }
 
-async fn a_trade_that_nobody_sent_is_found() {
+async fn a_item_that_nobody_sent_is_found() {
     let foreign = |_: &mut Log, histories: &mut Histories| {
-        of(histories, 8).push(Trade { qty: 999, date: DATE });
+        of(histories, 8).push(Item { number: 999, date: DATE });
     };
     assert_eq!(found(foreign), [Kind::Unasked]);
 }
 
-async fn a_trade_that_was_told_to_be_not_stored_is_found() {
+async fn a_item_that_was_told_to_be_not_stored_is_found() {
     for slug in ["overloaded", "database-unavailable", "shutting-down"] {
         let refused = |log: &mut Log, _: &mut Histories| *answer(log, 3, 0) = again(slug, &[], 0);
         assert_eq!(found(refused), [Kind::Unasked]);
@@ -211,7 +213,7 @@ async fn a_replay_that_differs_is_found() {
     let ranges = |log: &mut Log, histories: &mut Histories| {
         // Stored a second time, and told so.
         log.seen.clear();
-        let again: Vec<Trade> = of(histories, 7)[..9].to_vec();
+        let again: Vec<Item> = of(histories, 7)[..9].to_vec();
         of(histories, 7).extend(again);
         *answer(log, 0, 1) = stored(&[(13, 21)], true);
     };
@@ -219,10 +221,10 @@ async fn a_replay_that_differs_is_found() {
     assert_eq!(
         found(|log, _| acknowledgement(log, 0, 1).date += 1),
         [Kind::Misplaced, Kind::ReplayDiffers],
-        "the date, which the trades do not have"
+        "the date, which the items do not have"
     );
     assert_eq!(
-        found(|log, _| acknowledgement(log, 0, 1).trades += 1),
+        found(|log, _| acknowledgement(log, 0, 1).items += 1),
         [Kind::Absurd, Kind::ReplayDiffers],
         "the totals"
     );
@@ -251,14 +253,14 @@ async fn an_answer_that_does_not_add_up_is_found() {
 }
 
 async fn a_page_that_changed_is_found() {
-    // Another trade, another order, another date, more than there is, a fullness that is none.
+    // Another item, another order, another date, more than there is, a fullness that is none.
     for (number, doctored) in
         [(1, vec![101]), (1, vec![101, 100]), (2, vec![300, 201, 202]), (2, vec![]), (3, vec![1])]
     {
         let changed = |log: &mut Log, _: &mut Histories| {
             let mut sight = page(number, doctored);
-            if let Sight::Page { trades, full, .. } = &mut sight
-                && trades.is_empty()
+            if let Sight::Page { items, full, .. } = &mut sight
+                && items.is_empty()
             {
                 *full = true;
             }
@@ -267,26 +269,25 @@ async fn a_page_that_changed_is_found() {
         assert_eq!(found(changed), [Kind::PageChanged]);
     }
     let date = |log: &mut Log, _: &mut Histories| {
-        if let Sight::Page { trades, .. } = &mut log.seen[0].sight {
-            trades[0].date += 1;
+        if let Sight::Page { items, .. } = &mut log.seen[0].sight {
+            items[0].date += 1;
         }
     };
     assert_eq!(found(date), [Kind::PageChanged]);
 }
 
 async fn a_total_that_shrank_is_found() {
-    for totals in [Sight::Totals { trades: 13, pages: 2 }, Sight::Totals { trades: 12, pages: 3 }] {
+    for totals in [Sight::Totals { items: 13, pages: 2 }, Sight::Totals { items: 12, pages: 3 }] {
         assert_eq!(found(|log, _| log.seen.push(seen(7, totals))), [Kind::TotalShrank]);
     }
     // Before the end, for one reader.
     let earlier =
-        |log: &mut Log, _: &mut Histories| log.seen.push(seen(7, Sight::Totals { trades: 11, pages: 2 }));
+        |log: &mut Log, _: &mut Histories| log.seen.push(seen(7, Sight::Totals { items: 11, pages: 2 }));
     assert_eq!(found(earlier), [Kind::TotalShrank]);
     // Whatever was done to the servers meanwhile; only an instance that was killed may have forgotten.
     for (restarts, expected) in [(0, vec![Kind::TotalShrank]), (1, vec![])] {
         let across = |log: &mut Log, _: &mut Histories| {
-            let total =
-                |restarts, trades, pages| Seen { restarts, ..seen(9, Sight::Totals { trades, pages }) };
+            let total = |restarts, items, pages| Seen { restarts, ..seen(9, Sight::Totals { items, pages }) };
             log.seen.extend([total(0, 12, 2), total(restarts, 10, 1)]);
             log.faults.push((Duration::ZERO, "kill -9 of the primary".to_owned()));
         };
@@ -295,30 +296,26 @@ async fn a_total_that_shrank_is_found() {
 }
 
 /// Invariants 1 to 3, which the judge leaves to the reading of buckets.
-async fn buckets_that_break_an_invariant_are_found() {
+async fn buckets_that_break_an_invariant_are_found(history: &'static History) {
     let setup = Setup::on(shared().await);
     let database = shared().await.client().await.database(&setup.connection.database);
-    let trades = database.collection::<Document>("trades");
-    let bucket = |second: i64, page: i64, count: i64| {
-        let history = (0..count).map(|place| {
-            doc! { "qty": page * 10 + place, "date": DateTime::from_millis(DATE) }
-        });
-        doc! {
-            "_id": format!("7_{second:010}"), "customerId": 7_i64, "page": page, "count": count as i32,
-            "history": history.collect::<Vec<_>>(),
-        }
+    let collection = database.collection::<Document>(history.name);
+    let (full, date) = (history.page_size, DateTime::from_millis(DATE));
+    let bucket = |second: i64, page: u64, count: u64| {
+        let items: Vec<_> = (0..count).map(|place| (page * 1_000 + place, date)).collect();
+        history.bucket(7, second, page, &items)
     };
     for (good, buckets) in [
-        (true, vec![bucket(1, 1, 10), bucket(2, 2, 3)]),
-        (false, vec![bucket(1, 1, 10), bucket(2, 3, 3)]),
-        (false, vec![bucket(1, 1, 10), bucket(2, 1, 3)]),
-        (false, vec![bucket(1, 1, 9), bucket(2, 2, 3)]),
-        (false, vec![bucket(1, 2, 3), bucket(2, 1, 10)]),
-        (false, vec![bucket(1, 1, 11)]),
+        (true, vec![bucket(1, 1, full), bucket(2, 2, 1)]),
+        (false, vec![bucket(1, 1, full), bucket(2, 3, 1)]),
+        (false, vec![bucket(1, 1, full), bucket(2, 1, 1)]),
+        (false, vec![bucket(1, 1, full - 1), bucket(2, 2, 1)]),
+        (false, vec![bucket(1, 2, 1), bucket(2, 1, full)]),
+        (false, vec![bucket(1, 1, full + 1)]),
     ] {
-        trades.delete_many(doc! {}).await.expect("to empty it");
-        trades.insert_many(buckets.clone()).await.expect("buckets");
-        assert_eq!(try_history(&database, 7).await.is_ok(), good, "{buckets:?}");
+        collection.delete_many(doc! {}).await.expect("to empty it");
+        collection.insert_many(buckets.clone()).await.expect("buckets");
+        assert_eq!(try_stored(&database, history, 7).await.is_ok(), good, "{buckets:?}");
     }
     database.drop().await.expect("to drop it");
 }

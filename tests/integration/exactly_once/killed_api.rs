@@ -13,26 +13,28 @@ use super::clients::{Load, Repeats, attempt};
 use super::judge::Finding;
 use super::record::{Log, Reply, Told, Wanted};
 use super::run::{Run, hold, verdict};
-use crate::harness::{Client, Harm, Nth, Proxy, Service, Setup, Way, shared, tests};
+use crate::harness::{
+    Client, Harm, History, Nth, Proxy, READINGS, Service, Setup, TRADES, Way, shared, tests_over,
+};
 
-tests!["exactly_once": api_killed_under_load, api_killed_at_each_command];
+tests_over![&[TRADES, READINGS], "exactly_once": api_killed_under_load, api_killed_at_each_command];
 
-async fn api_killed_under_load() {
+async fn api_killed_under_load(history: &'static History) {
     const NAME: &str = "the API, killed";
-    let (log, database) = run(NAME, Load::keyed(16, Repeats::UntilAnswered)).await;
-    hold(NAME, &database, &log).await;
+    let (log, database) = run(NAME, Load::keyed(history, 16, Repeats::UntilAnswered)).await;
+    hold(NAME, history, &database, &log).await;
 }
 
 /// The same without keys: what is wrong then.
 pub async fn without_keys() -> Vec<Finding> {
     const NAME: &str = "the API, killed, no keys";
-    let (log, database) = run(NAME, Load::keyed(16, Repeats::UntilAnswered).without_keys()).await;
-    verdict(NAME, &database, &log).await
+    let (log, database) = run(NAME, Load::keyed(TRADES, 16, Repeats::UntilAnswered).without_keys()).await;
+    verdict(NAME, TRADES, &database, &log).await
 }
 
 async fn run(name: &'static str, load: Load) -> (Log, mongodb::Database) {
     let connection = Setup::on(shared().await).connection;
-    let mut api = ApiProcess::start(&connection.uri, &connection.database).await;
+    let mut api = ApiProcess::start(load.history, &connection.uri, &connection.database).await;
     let run = Run::start(name, load, vec![api.client()]);
     let mut rng = run.rng();
     while run.lasts() {
@@ -49,11 +51,11 @@ async fn run(name: &'static str, load: Load) -> (Log, mongodb::Database) {
     (log, shared().await.client().await.database(&connection.database))
 }
 
-async fn api_killed_at_each_command() {
+async fn api_killed_at_each_command(history: &'static History) {
     const NAME: &str = "the API, killed at each command";
-    let mut stage = Stage::new().await;
+    let mut stage = Stage::new(history).await;
     let mut met = BTreeSet::new();
-    for count in [1, 25] {
+    for count in [1, history.pages(2.5)] {
         for command in stage.case(count, None).await {
             for way in [Way::There, Way::Back] {
                 // What it had sent reaches the server before the repeat, or after it was answered.
@@ -65,20 +67,20 @@ async fn api_killed_at_each_command() {
         }
     }
     println!("{NAME}: {met:?}");
-    for command in ["insert idempotency_keys", "update idempotency_keys", "aggregate trades", "update trades"]
-    {
+    let [aggregate, update] = ["aggregate", "update"].map(|name| history.command(name));
+    for command in ["insert idempotency_keys", "update idempotency_keys", &aggregate, &update] {
         assert!(met.contains(command), "{command} is not among {met:?}");
     }
-    hold(NAME, &stage.plain.database, &stage.log).await;
+    hold(NAME, history, &stage.plain.database, &stage.log).await;
 }
 
 /// What a repeat without a key does when the API was killed between the commit and the answer.
 pub async fn between_commit_and_answer_without_a_key() -> Vec<Finding> {
-    let mut stage = Stage::new().await;
+    let mut stage = Stage::new(TRADES).await;
     stage.keys = false;
-    let command = Nth("update trades".to_owned(), 0);
+    let command = Nth(TRADES.command("update"), 0);
     stage.case(25, Some(Killed { command, way: Way::Back, late: false })).await;
-    verdict("the API, killed after its commit, no key", &stage.plain.database, &stage.log).await
+    verdict("the API, killed after its commit, no key", TRADES, &stage.plain.database, &stage.log).await
 }
 
 /// When the API is killed.
@@ -94,7 +96,7 @@ struct Killed {
 /// Longer than any append that is to be answered takes.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Customers beside those of the cases.
+/// Owners beside those of the cases.
 const WARMED: u64 = 1_000_000;
 
 /// One instance over a wire, which is killed, and one that is not.
@@ -108,26 +110,26 @@ struct Stage {
 }
 
 impl Stage {
-    async fn new() -> Self {
+    async fn new(history: &'static History) -> Self {
         let mongod = shared().await;
-        let plain = Setup::on(mongod).start().await;
+        let plain = Setup::on(mongod).of(history).start().await;
         let wire = Proxy::before(mongod).await;
-        let api = ApiProcess::start(&wire.uri(), plain.database.name()).await;
+        let api = ApiProcess::start(history, &wire.uri(), plain.database.name()).await;
         Self { plain, api, wire, log: Log::default(), next: 1, keys: true }
     }
 
     /// One append, and its repeat if the API was killed; returns the commands of the first.
     async fn case(&mut self, count: u64, killed: Option<Killed>) -> Vec<Nth> {
-        // A customer of its own, with room for one trade and not for several.
-        let customer = self.next;
-        let mut before = self.wanted(customer, 5);
+        // An owner of its own, with room for one item and not for several.
+        let owner = self.next;
+        let mut before = self.wanted(owner, self.plain.history.pages(0.5));
         tell(&mut before, &self.plain.client).await;
         self.log.wanted.push(before);
-        let mut wanted = self.wanted(customer, count);
+        let mut wanted = self.wanted(owner, count);
         let client = self.api.client();
         if count > 1 {
             // An instance inserts records once an answer has told it the server's time.
-            let mut first = self.wanted(customer + WARMED, 1);
+            let mut first = self.wanted(owner + WARMED, 1);
             tell(&mut first, &client).await;
             self.log.wanted.push(first);
         } else {
@@ -138,7 +140,7 @@ impl Stage {
             let struck = self.wire.strikes();
             self.wire.harm_nth(killed.command.clone(), killed.way, Harm::Hold);
             tokio::select! {
-                // A second tail read comes only of a request that overtakes what was learnt of its customer.
+                // A second tail read comes only of a request that overtakes what was learnt of its owner.
                 () = tell(&mut wanted, &client) => {}
                 () = self.wire.struck(struck + 1) => {}
             }
@@ -150,7 +152,7 @@ impl Stage {
                 self.wire.relent();
             }
             self.api.restart().await;
-            let maybe = killed.command.to_string() == "aggregate trades again";
+            let maybe = killed.command == Nth(self.plain.history.command("aggregate"), 1);
             assert!(maybe || self.wire.strikes() == struck + 1, "{killed:?}: it was not met: {wanted:?}");
         }
         self.wire.forget();
@@ -169,11 +171,11 @@ impl Stage {
     }
 
     /// Trades that no other append has.
-    fn wanted(&mut self, customer: u64, count: u64) -> Wanted {
+    fn wanted(&mut self, owner: u64, count: u64) -> Wanted {
         let first = self.next;
         self.next += count;
         let key = self.keys.then(|| format!("key-of-{first}"));
-        Wanted { customer, key, first, count, told: Vec::new() }
+        Wanted { owner, key, first, count, told: Vec::new() }
     }
 }
 

@@ -6,15 +6,15 @@ use rand::Rng;
 
 use super::clients::{Load, Repeats};
 use super::run::{Run, hold};
-use crate::harness::{Mongod, Setup, tests};
+use crate::harness::{History, Mongod, READINGS, Setup, TRADES, tests_over};
 
-tests!["exactly_once": mongod_killed_under_load];
+tests_over![&[TRADES, READINGS], "exactly_once": mongod_killed_under_load];
 
-async fn mongod_killed_under_load() {
+async fn mongod_killed_under_load(history: &'static History) {
     const NAME: &str = "a single mongod, killed";
     let mongod = Mongod::own().await;
-    let service = Setup::on(&mongod).start().await;
-    let load = Load::keyed(16, Repeats::UntilAnswered);
+    let service = Setup::on(&mongod).of(history).start().await;
+    let load = Load::keyed(history, 16, Repeats::UntilAnswered);
     let run = Run::start(NAME, load, vec![service.client.clone()]);
     let mut rng = run.rng();
     while run.lasts() {
@@ -29,6 +29,6 @@ async fn mongod_killed_under_load() {
     let log = run.end().await;
     let database = service.database.clone();
     assert!(service.stop().await, "nothing is left under way");
-    hold(NAME, &database, &log).await;
+    hold(NAME, history, &database, &log).await;
     mongod.remove().await;
 }

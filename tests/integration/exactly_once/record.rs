@@ -5,7 +5,7 @@ use std::time::Duration;
 use mongodb::bson::DateTime;
 use serde_json::Value;
 
-use crate::harness::Answer;
+use crate::harness::{Answer, TOTAL};
 
 /// Everything that happened in a run. Moments are counted from its beginning.
 #[derive(Debug, Clone, Default)]
@@ -19,9 +19,9 @@ pub struct Log {
 /// One append that a client wants, and each answer that it got to it.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    pub customer: u64,
+    pub owner: u64,
     pub key: Option<String>,
-    /// The trades are told apart by their quantities, of which no two in a run are the same:
+    /// The items are told apart by their numbers, of which no two in a run are the same:
     /// `first ..first + count`.
     pub first: u64,
     pub count: u64,
@@ -42,7 +42,7 @@ pub struct Told {
 pub enum Reply {
     /// 201.
     Stored(Stored),
-    /// 503: ask again. The first trades are stored in `ranges`; of the next `unknown` nothing is
+    /// 503: ask again. The first items are stored in `ranges`; of the next `unknown` nothing is
     /// known; the rest is not stored.
     Again { slug: String, ranges: Vec<Range>, unknown: u64 },
     /// Anything else, which no client should get.
@@ -54,9 +54,9 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     pub ranges: Vec<Range>,
-    /// Of trades without a date of their own, in milliseconds.
+    /// Of items without a date of their own, in milliseconds.
     pub date: i64,
-    pub trades: u64,
+    pub items: u64,
     pub pages: u64,
     /// It says that it stored nothing itself.
     pub replayed: bool,
@@ -65,10 +65,10 @@ pub struct Stored {
 /// First and last `seq`.
 pub type Range = (u64, u64);
 
-/// A stored trade, as far as the judge knows it apart.
+/// A stored item, as far as the judge knows it apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trade {
-    pub qty: i64,
+pub struct Item {
+    pub number: i64,
     /// In milliseconds.
     pub date: i64,
 }
@@ -80,15 +80,15 @@ pub struct Seen {
     pub instance: usize,
     /// How often an instance had been killed before.
     pub restarts: u32,
-    pub customer: u64,
+    pub owner: u64,
     pub at: Duration,
     pub sight: Sight,
 }
 
 #[derive(Debug, Clone)]
 pub enum Sight {
-    Page { page: u64, full: bool, trades: Vec<Trade> },
-    Totals { trades: u64, pages: u64 },
+    Page { page: u64, full: bool, items: Vec<Item> },
+    Totals { items: u64, pages: u64 },
 }
 
 impl Wanted {
@@ -113,7 +113,7 @@ impl Wanted {
 }
 
 impl Reply {
-    /// What an append of `count` trades was answered.
+    /// What an append of `count` items was answered.
     pub fn of(answer: &Answer, count: u64) -> Self {
         let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
             return Self::Other(format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
@@ -122,7 +122,7 @@ impl Reply {
             201 => Self::Stored(Stored {
                 ranges: ranges(&body),
                 date: millis(body["date"].as_str().expect("a date")),
-                trades: body["totalTrades"].as_u64().expect("a total"),
+                items: body[TOTAL].as_u64().expect("a total"),
                 pages: body["totalPages"].as_u64().expect("a total"),
                 replayed: answer.headers.get("idempotency-replayed").is_some_and(|value| value == "true"),
             }),
@@ -142,7 +142,7 @@ impl Reply {
         }
     }
 
-    /// Where the first trades of the request are, by this answer.
+    /// Where the first items of the request are, by this answer.
     pub fn ranges(&self) -> &[Range] {
         match self {
             Self::Stored(Stored { ranges, .. }) | Self::Again { ranges, .. } => ranges,

@@ -9,9 +9,11 @@ use tokio::time::Instant;
 
 use super::clients::{Load, Repeats};
 use super::run::{Run, hold, seconds};
-use crate::harness::{ReplicaSet, Setup, Wires, tests};
+use crate::harness::{History, NOTES, READINGS, ReplicaSet, Setup, TRADES, Wires, tests_over};
 
-tests!["exactly_once": a_primary_killed, a_primary_frozen_past_an_election, a_primary_that_steps_down];
+tests_over![&[TRADES, NOTES], "exactly_once": a_primary_killed];
+
+tests_over![&[TRADES, READINGS], "exactly_once": a_primary_frozen_past_an_election, a_primary_that_steps_down];
 
 /// What is done to the primary, and undone.
 #[derive(Debug, Clone, Copy)]
@@ -21,26 +23,24 @@ pub enum Fault {
     StepDown,
 }
 
-async fn a_primary_killed() {
-    under_load("a primary killed", Fault::Kill).await;
+async fn a_primary_killed(history: &'static History) {
+    under_load(history, "a primary killed", Fault::Kill).await;
 }
 
-async fn a_primary_frozen_past_an_election() {
-    under_load("a primary frozen past an election", Fault::Freeze).await;
+async fn a_primary_frozen_past_an_election(history: &'static History) {
+    under_load(history, "a primary frozen past an election", Fault::Freeze).await;
 }
 
-async fn a_primary_that_steps_down() {
-    under_load("a primary that steps down", Fault::StepDown).await;
+async fn a_primary_that_steps_down(history: &'static History) {
+    under_load(history, "a primary that steps down", Fault::StepDown).await;
 }
 
-async fn under_load(name: &'static str, fault: Fault) {
+async fn under_load(history: &'static History, name: &'static str, fault: Fault) {
     let set = ReplicaSet::start(Wires::Straight).await;
-    let one = Setup::at(set.uri()).start().await;
-    let mut other = Setup::at(set.uri());
-    other.connection.database = one.database.name().to_owned();
-    let other = other.start().await;
+    let one = Setup::at(set.uri()).of(history).start().await;
+    let other = Setup::at(set.uri()).of(history).in_database(&one.database).start().await;
     let instances = vec![one.client.clone(), other.client.clone()];
-    let run = Run::start(name, Load::keyed(12, Repeats::UntilAnswered), instances);
+    let run = Run::start(name, Load::keyed(history, 12, Repeats::UntilAnswered), instances);
     let mut rng = run.rng();
     while run.lasts() {
         run.goes_on(30).await;
@@ -53,7 +53,7 @@ async fn under_load(name: &'static str, fault: Fault) {
     let database = one.database.clone();
     assert!(one.stop().await && other.stop().await, "nothing is left under way");
     set.until_well().await;
-    hold(name, &database, &log).await;
+    hold(name, history, &database, &log).await;
     set.remove().await;
 }
 

@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout};
 use super::clients::{Desk, Load};
 use super::judge::{Finding, Histories, Kind, judge};
 use super::readers;
-use super::record::{Log, Reply, Trade};
-use crate::harness::{Client, history};
+use super::record::{Item, Log, Reply};
+use crate::harness::{Client, History, stored};
 
 /// Longer than clients are ever kept waiting; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -123,16 +123,16 @@ impl Run {
     }
 }
 
-/// What is stored of the customers of a log, held against the log.
-pub async fn verdict(name: &str, database: &Database, log: &Log) -> Vec<Finding> {
-    let mut customers: Vec<u64> = log.wanted.iter().map(|wanted| wanted.customer).collect();
-    customers.sort_unstable();
-    customers.dedup();
+/// What is stored of the owners of a log, held against the log.
+pub async fn verdict(name: &str, history: &'static History, database: &Database, log: &Log) -> Vec<Finding> {
+    let mut owners: Vec<u64> = log.wanted.iter().map(|wanted| wanted.owner).collect();
+    owners.sort_unstable();
+    owners.dedup();
     let mut histories = Histories::new();
-    for customer in customers {
-        let history = history(database, customer).await;
-        let trades = history.quantities.into_iter().zip(history.dates);
-        histories.insert(customer, trades.map(|(qty, date)| Trade { qty, date }).collect());
+    for owner in owners {
+        let stored = stored(database, history, owner).await;
+        let items = stored.numbers.into_iter().zip(stored.dates);
+        histories.insert(owner, items.map(|(number, date)| Item { number, date }).collect());
     }
     println!("{name}: {}", tally(log, &histories));
     for ((at, what), (from, to)) in log.faults.iter().zip(silences(log)) {
@@ -142,12 +142,12 @@ pub async fn verdict(name: &str, database: &Database, log: &Log) -> Vec<Finding>
             (to - from).as_secs_f64()
         );
     }
-    judge(log, &histories)
+    judge(log, &histories, history.page_size)
 }
 
 /// Checks that nothing is wrong, and that everything was answered in the end.
-pub async fn hold(name: &str, database: &Database, log: &Log) {
-    let findings = verdict(name, database, log).await;
+pub async fn hold(name: &str, history: &'static History, database: &Database, log: &Log) {
+    let findings = verdict(name, history, database, log).await;
     let mut by_kind = BTreeMap::<Kind, Vec<String>>::new();
     for finding in &findings {
         by_kind.entry(finding.kind).or_default().push(finding.to_string());
@@ -174,8 +174,8 @@ fn tally(log: &Log, histories: &Histories) -> String {
         }
     }
     format!(
-        "{} requests of {} trades: {stored} times stored, {replayed} replayed, {silent} without an answer, {again:?}; \
-         {} trades stored; {} pages and totals seen",
+        "{} requests of {} items: {stored} times stored, {replayed} replayed, {silent} without an answer, {again:?}; \
+         {} items stored; {} pages and totals seen",
         log.wanted.len(),
         log.wanted.iter().map(|wanted| wanted.count).sum::<u64>(),
         histories.values().map(Vec::len).sum::<usize>(),

@@ -14,7 +14,7 @@ use super::clients::{Load, Repeats};
 use super::judge::Finding;
 use super::record::{Log, Reply, Stored, Told, Wanted};
 use super::run::{Run, hold, verdict};
-use crate::harness::{ReplicaSet, Setup, Wires};
+use crate::harness::{ReplicaSet, Setup, TRADES, Wires};
 
 /// How often the secondaries are killed, until the primary has acknowledged something alone.
 const ATTEMPTS: usize = 5;
@@ -24,15 +24,15 @@ pub async fn failover() -> Vec<Finding> {
     const NAME: &str = "a failover, w: majority";
     let set = ReplicaSet::start(Wires::Straight).await;
     let service = Setup::at(set.uri()).start().await;
-    let run = Run::start(NAME, Load::keyed(8, Repeats::UntilAnswered), vec![service.client.clone()]);
+    let run = Run::start(NAME, Load::keyed(TRADES, 8, Repeats::UntilAnswered), vec![service.client.clone()]);
     let careless = set.client().await.database(&format!("{}_w1", service.database.name()));
     let mut rng = run.rng();
     let mut log = Log::default();
     let mut alone = 0;
     for _ in 0..ATTEMPTS {
         run.goes_on(20).await;
-        // A customer each time: after a loss its writer does not know the tail.
-        let mut writer = Writer { customer: rng.random_range(1..1_000_000), stored: 0 };
+        // A owner each time: after a loss its writer does not know the tail.
+        let mut writer = Writer { owner: rng.random_range(1..1_000_000), stored: 0 };
         for _ in 0..rng.random_range(1..25) {
             log.wanted.extend(writer.append(&careless).await);
         }
@@ -65,15 +65,15 @@ pub async fn failover() -> Vec<Finding> {
     let product = run.end().await;
     let database = service.database.clone();
     assert!(service.stop().await, "nothing is left under way");
-    let findings = verdict("a failover, w: 1", &careless, &log).await;
-    hold(NAME, &database, &product).await;
+    let findings = verdict("a failover, w: 1", TRADES, &careless, &log).await;
+    hold(NAME, TRADES, &database, &product).await;
     set.remove().await;
     findings
 }
 
-/// The only writer of a customer, which therefore knows its tail; our own statement, at `w: 1`.
+/// The only writer of a owner, which therefore knows its tail; our own statement, at `w: 1`.
 struct Writer {
-    customer: i64,
+    owner: i64,
     stored: i64,
 }
 
@@ -82,10 +82,10 @@ impl Writer {
     async fn append(&mut self, database: &Database) -> Option<Wanted> {
         let (page, count) = (self.stored / 10 + 1, (self.stored % 10) as i32);
         let seq = self.stored + 1;
-        let (first, date) = ((self.customer * 1000 + seq) as u64, DateTime::from_millis(1_698_349_623_000));
+        let (first, date) = ((self.owner * 1000 + seq) as u64, DateTime::from_millis(1_698_349_623_000));
         let trade = doc! { "type": "buy", "ticker": "MDB", "qty": first as i64, "date": date };
         let append = doc! {
-            "q": { "_id": format!("{}_{page:010}", self.customer), "customerId": self.customer, "count": count },
+            "q": { "_id": format!("{}_{page:010}", self.owner), TRADES.owner_field: self.owner, "count": count },
             "u": { "$push": { "history": trade }, "$inc": { "count": 1 }, "$setOnInsert": { "page": page } },
             "upsert": true,
         };
@@ -100,16 +100,16 @@ impl Writer {
             return None;
         }
         self.stored = seq;
-        let (customer, seq) = (self.customer as u64, seq as u64);
+        let (owner, seq) = (self.owner as u64, seq as u64);
         let stored = Stored {
             ranges: vec![(seq, seq)],
             date: date.timestamp_millis(),
-            trades: seq,
+            items: seq,
             pages: page as u64,
             replayed: false,
         };
         let told =
             Told { instance: 0, sent: Duration::ZERO, heard: Duration::ZERO, reply: Reply::Stored(stored) };
-        Some(Wanted { customer, key: None, first, count: 1, told: vec![told] })
+        Some(Wanted { owner, key: None, first, count: 1, told: vec![told] })
     }
 }

@@ -1,9 +1,9 @@
 //! The wire is cut, or is silent, before or after the server has applied.
 
 use super::rig::{LONG, Rig, SHORT, SHORT_BUT_PATIENT, Told};
-use crate::harness::{Harm, Mongod, Proxy, Way, eventually, history, tests};
+use crate::harness::{Harm, History, Mongod, NOTES, Proxy, TRADES, Way, eventually, tests_over};
 
-tests!["faults":
+tests_over![&[TRADES, NOTES], "faults":
     a_cut_wire_loses_and_doubles_nothing,
     an_answer_that_never_comes_is_unknown,
     a_request_that_comes_late_finds_its_place_taken,
@@ -12,15 +12,15 @@ tests!["faults":
 
 const MANY: std::ops::RangeInclusive<u64> = 101..=140;
 
-async fn a_cut_wire_loses_and_doubles_nothing() {
+async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
-    let rig = Rig::through(&proxy, &mongod).await;
+    let rig = Rig::through(history, &proxy, &mongod).await;
     let mut told: Vec<Told> = Vec::new();
     let mut next = 1;
     for way in [Way::There, Way::Back] {
         for times in [1, 3] {
-            for count in [1, 25] {
+            for count in [1, history.pages(2.5)] {
                 rig.sent.forget();
                 proxy.harm("update", way, Harm::Cut, times);
                 told.push(rig.append(7, next, count, LONG).await);
@@ -29,7 +29,7 @@ async fn a_cut_wire_loses_and_doubles_nothing() {
                 assert_eq!(
                     rig.sent.nothing_is_placed_anew(),
                     [times as usize + 1],
-                    "{way:?}, {count} trades, {times} times"
+                    "{way:?}, {count} items, {times} times"
                 );
             }
             let struck = proxy.strikes();
@@ -40,16 +40,17 @@ async fn a_cut_wire_loses_and_doubles_nothing() {
             told.extend(all);
             next += 1;
             assert_eq!(proxy.strikes(), struck + times);
-            assert!(rig.sent.updates().iter().any(|update| update.customers().len() > 1));
+            assert!(rig.sent.updates().iter().any(|update| update.owners().len() > 1));
             rig.sent.nothing_is_placed_anew();
         }
         // The read of a tail, by an instance that knows none.
         for times in [1, 3] {
-            let cold = Rig::through(&proxy, &mongod).await;
+            let cold = Rig::through(history, &proxy, &mongod).await;
             proxy.harm("aggregate", way, Harm::Cut, times);
-            let all = cold.append_to_all([7, 101, 102], 1, 12, LONG).await;
+            let count = history.pages(1.2);
+            let all = cold.append_to_all([7, 101, 102], 1, count, LONG).await;
             all.iter().for_each(Told::stored);
-            assert_eq!(cold.check(&all).await.len(), 36);
+            assert_eq!(cold.check(&all).await.len() as u64, 3 * count);
             proxy.relent();
         }
     }
@@ -58,48 +59,51 @@ async fn a_cut_wire_loses_and_doubles_nothing() {
     mongod.remove().await;
 }
 
-async fn an_answer_that_never_comes_is_unknown() {
+async fn an_answer_that_never_comes_is_unknown(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
-    let rig = Rig::through(&proxy, &mongod).await;
-    let mut told = rig.append_to_all([1, 2], 1, 5, LONG).await;
+    let rig = Rig::through(history, &proxy, &mongod).await;
+    let (half, several) = (history.pages(0.5), history.pages(2.5));
+    let mut told = rig.append_to_all([1, 2], 1, half, LONG).await;
     rig.sent.forget();
 
     proxy.harm("update", Way::Back, Harm::Hold, 2);
-    let (one, several) = tokio::join!(rig.append(1, 11, 1, SHORT), rig.append(2, 11, 25, SHORT));
+    let (one, many) = tokio::join!(rig.append(1, 1_001, 1, SHORT), rig.append(2, 1_001, several, SHORT));
     one.unknown_after(0);
-    several.unknown_after(0);
+    many.unknown_after(0);
     let held: Vec<_> = rig.sent.updates().into_iter().map(|update| update.session).collect();
     assert_eq!(held.len(), 2, "each was sent once, and is waited for");
     rig.sent.forget();
 
     // The server had applied them; the store did not know, and reads the tail anew.
-    let after = rig.append_to_all([1, 2], 101, 1, LONG).await;
-    assert_eq!((after[0].seqs(), after[1].seqs()), (vec![7], vec![31]));
+    let after = rig.append_to_all([1, 2], 2_001, 1, LONG).await;
+    let expected = (vec![half + 2], vec![half + several + 1]);
+    assert_eq!((after[0].seqs(), after[1].seqs()), expected);
     assert!(!rig.sent.tail_reads().is_empty(), "a tail that is not known is read");
     assert!(rig.sent.updates().iter().all(|update| !held.contains(&update.session)), "other sessions");
-    told.extend([one, several]);
+    told.extend([one, many]);
     told.extend(after);
     proxy.relent();
-    told.extend(rig.append_to_all([1, 2], 201, 1, LONG).await);
+    told.extend(rig.append_to_all([1, 2], 3_001, 1, LONG).await);
     rig.sent.replays_are_identical();
-    assert_eq!(rig.check(&told).await.len(), 5 + 1 + 2 + 5 + 25 + 2);
+    assert_eq!(rig.check(&told).await.len() as u64, half + 1 + 2 + half + several + 2);
     mongod.remove().await;
 }
 
-async fn a_request_that_comes_late_finds_its_place_taken() {
+async fn a_request_that_comes_late_finds_its_place_taken(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
-    let rig = Rig::through(&proxy, &mongod).await;
+    let rig = Rig::through(history, &proxy, &mongod).await;
     // Behind something, and as the first of a history.
-    let mut told = rig.append_to_all([1], 1, 5, LONG).await;
+    let (half, several) = (history.pages(0.5), history.pages(2.5));
+    let mut told = rig.append_to_all([1], 1, half, LONG).await;
     proxy.harm("update", Way::There, Harm::Hold, 2);
-    let unknown = tokio::join!(rig.append(1, 11, 25, SHORT), rig.append(2, 11, 25, SHORT));
+    let unknown = tokio::join!(rig.append(1, 1_001, several, SHORT), rig.append(2, 1_001, several, SHORT));
     unknown.0.unknown_after(0);
     unknown.1.unknown_after(0);
     told.extend([unknown.0, unknown.1]);
-    let after = rig.append_to_all([1, 2], 101, 1, LONG).await;
-    assert_eq!((after[0].seqs(), after[1].seqs()), (vec![6], vec![1]));
+    let after = rig.append_to_all([1, 2], 2_001, 1, LONG).await;
+    assert_eq!((after[0].seqs(), after[1].seqs()), (vec![half + 1], vec![1]));
     told.extend(after);
 
     // It reaches the server now, which answers what it answers.
@@ -107,41 +111,44 @@ async fn a_request_that_comes_late_finds_its_place_taken() {
     proxy.relent_but("update", Way::Back, Harm::Hold, 2);
     proxy.struck(held + 2).await;
     proxy.relent();
-    told.extend(rig.append_to_all([1, 2], 201, 1, LONG).await);
+    told.extend(rig.append_to_all([1, 2], 3_001, 1, LONG).await);
     let stored = rig.check(&told).await;
-    assert_eq!(stored, [1, 2, 3, 4, 5, 101, 201, 101, 201], "nothing of what came late");
+    let expected: Vec<_> = (1..=half as i64).chain([2_001, 3_001, 2_001, 3_001]).collect();
+    assert_eq!(stored, expected, "nothing of what came late");
     mongod.remove().await;
 }
 
-async fn an_outcome_that_stays_unknown_may_be_stored_once() {
+async fn an_outcome_that_stays_unknown_may_be_stored_once(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
-    let rig = Rig::through(&proxy, &mongod).await;
+    let rig = Rig::through(history, &proxy, &mongod).await;
     // Every answer is lost until nobody waits any more: the first time it was stored.
     proxy.harm("update", Way::Back, Harm::Cut, u32::MAX);
+    let count = history.pages(2.5);
     let (one, several, many) = tokio::join!(
         rig.append(1, 1, 1, SHORT),
-        rig.append(2, 1, 25, SHORT),
+        rig.append(2, 1, count, SHORT),
         rig.append_to_all(MANY, 1, 1, SHORT_BUT_PATIENT),
     );
     let mut told: Vec<Told> = [one, several].into_iter().chain(many).collect();
     told.iter().for_each(|told| told.unknown_after(0));
     assert!(rig.sent.nothing_is_placed_anew().iter().any(|&times| times > 1), "it was replayed");
     proxy.relent();
-    told.extend(rig.append_to_all([1, 2].into_iter().chain(MANY), 101, 1, LONG).await);
+    told.extend(rig.append_to_all([1, 2].into_iter().chain(MANY), 1_001, 1, LONG).await);
     rig.check(&told).await;
-    assert_eq!(history(&rig.database, 2).await.quantities, (1..=25).chain([101]).collect::<Vec<_>>());
+    let expected: Vec<_> = (1..=count as i64).chain([1_001]).collect();
+    assert_eq!(rig.stored(2).await.numbers, expected);
 
     // The request comes late, and nobody else has come: it is stored.
     proxy.harm("update", Way::There, Harm::Hold, 1);
-    let late = rig.append(3, 1, 25, SHORT).await;
+    let late = rig.append(3, 1, count, SHORT).await;
     late.unknown_after(0);
-    assert!(history(&rig.database, 3).await.quantities.is_empty());
+    assert!(rig.stored(3).await.numbers.is_empty());
     proxy.relent();
-    let stored = || async { history(&rig.database, 3).await.quantities.len() == 25 };
+    let stored = || async { rig.stored(3).await.numbers.len() as u64 == count };
     // Invariant 2 holds at each moment, also while it is being stored.
     eventually("what came late", LONG, stored).await;
-    told.extend([late, rig.append(3, 101, 1, LONG).await]);
+    told.extend([late, rig.append(3, 1_001, 1, LONG).await]);
     rig.check(&told).await;
     mongod.remove().await;
 }

@@ -1,4 +1,4 @@
-//! Appends of several customers in one commit: what is wrong with one of them concerns no other.
+//! Appends of several owners in one commit: what is wrong with one of them concerns no other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,29 +7,28 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all, join3};
 use mongodb::bson::doc;
-use pagebucket::domain::{Clock, CustomerId, IdempotencyKey, parse_drafts};
+use pagebucket::domain::{Clock, IdempotencyKey};
 use pagebucket::store::history::Cause;
 use pagebucket::store::{Deadline, Error};
 use tokio::sync::oneshot;
 
 use super::rig::{LONG, Rig, Told, Update};
-use crate::harness::{Harm, Proxy, Setup, Way, history, shared, tests, trade};
+use crate::harness::{ALL, Harm, History, Proxy, Setup, Way, engine, shared, tests_over};
 
-tests!["faults":
-    a_stale_tail_costs_its_customer_one_retry,
-    a_trade_that_the_schema_refuses_fails_alone,
+tests_over![ALL, "faults":
+    a_stale_tail_costs_its_owner_one_retry,
     an_append_with_little_time_left_fails_alone,
     a_key_with_little_time_left_fails_alone,
-    a_commit_that_panics_leaves_its_customers_usable,
+    a_commit_that_panics_leaves_its_owners_usable,
+    an_item_that_the_validator_refuses_fails_alone,
 ];
 
-/// Customers of one committer, however many committers there are, if their number divides 64.
-fn of_one_committer(count: usize) -> Vec<u64> {
-    let spread = |customer: &u64| CustomerId::new(*customer).expect("a customer").spread();
-    (1..).filter(|customer| spread(customer) % 64 == 0).take(count).collect()
+/// Owners of one committer, however many committers there are, if their number divides 64.
+fn of_one_committer(history: &History, count: usize) -> Vec<u64> {
+    (1..).filter(|owner| engine::spread(history, *owner).is_multiple_of(64)).take(count).collect()
 }
 
-/// Queues `appends` of one committer, which then go into one commit: `busy`, an append of a customer of the
+/// Queues `appends` of one committer, which then go into one commit: `busy`, an append of an owner of the
 /// same committer, is held on the wire until they are queued. `after` begins when they are; it has to let go
 /// what is held.
 async fn in_one_commit<T>(
@@ -48,23 +47,24 @@ async fn in_one_commit<T>(
     join(busy, queued).await
 }
 
-async fn a_stale_tail_costs_its_customer_one_retry() {
+async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
-    let first = Rig::through(&proxy, mongod).await;
+    let first = Rig::through(history, &proxy, mongod).await;
     let second = first.sibling(mongod).await;
-    let customers = of_one_committer(21);
-    let (busy, others) = (customers[0], &customers[1..]);
+    let owners = of_one_committer(history, 21);
+    let (busy, others) = (owners[0], &owners[1..]);
     let stale = others[19];
     let mut told: Vec<Told> = Vec::new();
     // The tail that is known has room, or is just full; the other instance stays on its page, or goes on.
-    for (turn, (held, behind)) in (1..).zip([(3, 1), (5, 3), (7, 12), (6, 25)]) {
-        let base = turn * 1000;
-        told.extend(first.append_to_all(customers.clone(), base, held, LONG).await);
-        let behind_its_back = second.append(stale, base + 100, behind, LONG).await;
+    for (turn, (held, behind)) in (1..).zip([(0.3, 0.1), (0.5, 0.3), (0.7, 1.2), (0.6, 2.5)]) {
+        let [held, behind] = [held, behind].map(|pages| history.pages(pages).max(1));
+        let base = turn * 10_000;
+        told.extend(first.append_to_all(owners.clone(), base, held, LONG).await);
+        let behind_its_back = second.append(stale, base + 1_000, behind, LONG).await;
         first.sent.forget();
-        let appends = first.append_to_all(others.iter().copied(), base + 200, 1, LONG);
-        let before = first.append(busy, base + 200, 1, LONG);
+        let appends = first.append_to_all(others.iter().copied(), base + 2_000, 1, LONG);
+        let before = first.append(busy, base + 2_000, 1, LONG);
         let (before, last) = in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
         let after = last.last().expect("some").seqs()[0];
         assert_eq!(after, behind_its_back.seqs().last().expect("some") + 1);
@@ -73,50 +73,57 @@ async fn a_stale_tail_costs_its_customer_one_retry() {
         told.iter().for_each(Told::stored);
 
         let updates = first.sent.updates();
-        let times = |customer| updates.iter().filter(|update| update.customers().contains(&customer)).count();
+        let times = |owner| updates.iter().filter(|update| update.owners().contains(&owner)).count();
         assert_eq!(times(stale), 2, "refused, and stored");
-        assert!(others.iter().filter(|customer| **customer != stale).all(|customer| times(*customer) == 1));
-        let merged = updates.iter().find(|update| update.customers().contains(&stale)).expect("one");
-        assert_eq!(merged.customers(), others.iter().copied().collect(), "it was merged with the others");
+        assert!(others.iter().filter(|owner| **owner != stale).all(|owner| times(*owner) == 1));
+        let merged = updates.iter().find(|update| update.owners().contains(&stale)).expect("one");
+        assert_eq!(merged.owners(), others.iter().copied().collect(), "it was merged with the others");
         assert_eq!(first.sent.tail_reads(), [[stale].into()], "the one tail is read, and no other");
     }
     let stored = first.check(&told).await;
     assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
 }
 
-/// Makes the validator refuse quantities of a thousand and more.
-async fn refuse_thousands(rig: &Rig) {
-    let collections = rig.database.list_collections().filter(doc! { "name": "trades" }).await;
+/// The number of an item that the validator refuses.
+const REFUSED: u64 = 1_000_000;
+
+/// Makes the validator refuse buckets with this item, by its schema: the engine's own leaves items alone.
+async fn refuse(rig: &Rig, number: u64) {
+    let collections = rig.database.list_collections().filter(doc! { "name": rig.history.name }).await;
     let mut collections = collections.expect("collections");
     assert!(collections.advance().await.expect("collections"));
-    let trades = collections.deserialize_current().expect("trades");
-    let mut validator = trades.options.validator.expect("a validator");
-    let mut schema = validator.get_document_mut("$jsonSchema").expect("a schema");
-    for name in ["properties", "history", "items", "properties", "qty"] {
-        schema = schema.get_document_mut(name).expect(name);
-    }
-    schema.insert("maximum", 999_i64);
-    rig.database.run_command(doc! { "collMod": "trades", "validator": validator }).await.expect("collMod");
+    let collection = collections.deserialize_current().expect("a collection");
+    let mut validator = collection.options.validator.expect("a validator");
+    let schema = validator.get_document_mut("$jsonSchema").expect("a schema");
+    let item = rig
+        .history
+        .number_path()
+        .rsplit('.')
+        .fold(doc! { "maximum": number as i64 - 1 }, |within, name| doc! { "properties": { name: within } });
+    let buckets = doc! { "properties": { "history": { "items": item } } };
+    schema.insert("allOf", vec![buckets]);
+    let command = doc! { "collMod": rig.history.name, "validator": validator };
+    rig.database.run_command(command).await.expect("collMod");
 }
 
-async fn a_trade_that_the_schema_refuses_fails_alone() {
+async fn an_item_that_the_validator_refuses_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
-    let rig = Rig::through(&proxy, mongod).await;
-    refuse_thousands(&rig).await;
-    let customers = of_one_committer(6);
-    let (busy, own, others) = (customers[0], customers[1], &customers[2..]);
+    let rig = Rig::through(history, &proxy, mongod).await;
+    refuse(&rig, REFUSED).await;
+    let owners = of_one_committer(history, 6);
+    let (busy, own, others) = (owners[0], owners[1], &owners[2..]);
     let mut told: Vec<Told> = Vec::new();
     // Where it would open a history, in a page that is there, and with its neighbours over the page's end.
     for turn in 1..=5 {
         let first = turn * 100;
         rig.sent.forget();
-        let of_its_customer = join3(
+        let of_its_owner = join3(
             rig.append(own, first, 1, LONG),
-            rig.append(own, 1_000, 1, LONG),
+            rig.append(own, REFUSED, 1, LONG),
             rig.append(own, first + 1, 1, LONG),
         );
-        let appends = join(of_its_customer, rig.append_to_all(others.iter().copied(), first, 2, LONG));
+        let appends = join(of_its_owner, rig.append_to_all(others.iter().copied(), first, 2, LONG));
         let before = rig.append(busy, first, 1, LONG);
         let (before, ((earlier, refused, later), neighbours)) =
             in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
@@ -126,26 +133,23 @@ async fn a_trade_that_the_schema_refuses_fails_alone() {
         let stored: Vec<Told> = [before, earlier, later].into_iter().chain(neighbours).collect();
         stored.iter().for_each(Told::stored);
         let together = &rig.sent.updates()[1..];
-        let customers: BTreeSet<u64> = together.iter().flat_map(|update| update.customers()).collect();
-        assert_eq!(customers, others.iter().copied().chain([own]).collect());
-        let statement = |update: &Update| {
-            update.statements.iter().any(|(customer, quantities)| *customer == own && quantities.len() > 1)
-        };
-        assert!(together.iter().any(statement), "it was merged with others of its customer");
+        let sent: BTreeSet<u64> = together.iter().flat_map(|update| update.owners()).collect();
+        assert_eq!(sent, others.iter().copied().chain([own]).collect());
+        let statement =
+            |update: &Update| update.statements.iter().any(|(owner, items)| *owner == own && items.len() > 1);
+        assert!(together.iter().any(statement), "it was merged with others of its owner");
         told.extend(stored);
         told.push(refused);
     }
     rig.check(&told).await;
 }
 
-async fn an_append_with_little_time_left_fails_alone() {
+async fn an_append_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
-    let mut setup = Setup::on(mongod);
-    setup.connection.uri = proxy.uri();
-    let rig = Rig::with(setup, mongod).await;
-    let customers = of_one_committer(12);
-    let (busy, own, others) = (customers[0], customers[1], &customers[1..]);
+    let rig = Rig::with(Setup::at(&proxy.uri()).of(history), mongod).await;
+    let owners = of_one_committer(history, 12);
+    let (busy, own, others) = (owners[0], owners[1], &owners[1..]);
     let (tell, answered) = oneshot::channel();
     let late = async {
         let late = rig.append(own, 101, 1, Duration::from_secs(1)).await;
@@ -167,26 +171,25 @@ async fn an_append_with_little_time_left_fails_alone() {
     assert!(matches!(error.cause, Cause::Late), "{late:?}");
     assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
     let sent = rig.sent.updates();
-    assert!(sent.iter().flat_map(|update| &update.statements).all(|(_, trades)| !trades.contains(&101)));
+    assert!(sent.iter().flat_map(|update| &update.statements).all(|(_, items)| !items.contains(&101)));
     assert_eq!(rig.check(told.iter().chain([&before, &late])).await.len(), 12);
 }
 
 /// The clock panics, which a commit reads before it sends anything.
-async fn a_commit_that_panics_leaves_its_customers_usable() {
+async fn a_commit_that_panics_leaves_its_owners_usable(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
     let panics = Arc::new(AtomicBool::new(false));
-    let mut setup = Setup::on(mongod);
-    setup.connection.uri = proxy.uri();
+    let mut setup = Setup::at(&proxy.uri()).of(history);
     let (panicking, system) = (Arc::clone(&panics), Clock::system());
     setup.clock = Clock::from_fn(move || {
         assert!(!panicking.swap(false, Ordering::SeqCst), "the clock of the test panics");
         system.now()
     });
     let rig = Rig::with(setup, mongod).await;
-    let customers = of_one_committer(4);
-    let (busy, others) = (customers[0], &customers[1..]);
-    let mut told = rig.append_to_all(customers.clone(), 1, 3, LONG).await;
+    let owners = of_one_committer(history, 4);
+    let (busy, others) = (owners[0], &owners[1..]);
+    let mut told = rig.append_to_all(owners.clone(), 1, 3, LONG).await;
     rig.sent.forget();
     let appends = rig.append_to_all(others.iter().copied(), 101, 1, LONG);
     let (before, lost) = in_one_commit(&proxy, rig.append(busy, 101, 1, LONG), appends, async {
@@ -199,29 +202,30 @@ async fn a_commit_that_panics_leaves_its_customers_usable() {
     assert_eq!(rig.sent.updates().len(), 1, "nothing of them was sent");
     told.push(before);
     told.extend(lost);
-    let after = rig.append_to_all(customers.clone(), 201, 12, LONG).await;
+    let count = history.pages(1.2);
+    let after = rig.append_to_all(owners.clone(), 201, count, LONG).await;
     after.iter().for_each(Told::stored);
-    assert_eq!(after[1].seqs(), (4..16).collect::<Vec<_>>());
+    assert_eq!(after[1].seqs(), (4..4 + count).collect::<Vec<_>>());
     let read: BTreeSet<u64> = rig.sent.tail_reads().into_iter().flatten().collect();
     assert_eq!(read, others.iter().copied().collect(), "their tails are read again");
     told.extend(after);
-    assert_eq!(rig.check(&told).await.len(), 4 * 15 + 1);
+    assert_eq!(rig.check(&told).await.len() as u64, 4 * (3 + count) + 1);
 }
 
 /// Keys are registered together, too.
-async fn a_key_with_little_time_left_fails_alone() {
+async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
-    let rig = Rig::through(&proxy, mongod).await;
-    let customers = of_one_committer(12);
-    let (first, own, others) = (customers[0], customers[1], &customers[2..]);
-    let told = rig.append_to_all(customers.clone(), 1, 1, LONG).await;
+    let rig = Rig::through(history, &proxy, mongod).await;
+    let owners = of_one_committer(history, 12);
+    let (first, own, others) = (owners[0], owners[1], &owners[2..]);
+    let told = rig.append_to_all(owners.clone(), 1, 1, LONG).await;
     told.iter().for_each(Told::stored);
-    let append = |customer: u64, within: Duration| {
-        let id = CustomerId::new(customer).expect("a customer");
+    let append = |owner: u64, within: Duration| {
+        let id = engine::owner(history, owner);
         let key = IdempotencyKey::parse(b"k").expect("a key");
-        let drafts = parse_drafts(trade(2).to_string().as_bytes(), 1).expect("a trade");
-        rig.store.trades().append_once(id, key, drafts, Clock::system().now(), Deadline::within(within))
+        let (items, now) = (vec![engine::draft(history, 2)], Clock::system().now());
+        engine::histories(&rig.store, history).append_once(id, key, items, &[], now, Deadline::within(within))
     };
     let held = proxy.strikes() + 1;
     proxy.harm("insert", Way::There, Harm::Hold, u32::MAX);
@@ -233,15 +237,15 @@ async fn a_key_with_little_time_left_fails_alone() {
     };
     let rest = async {
         proxy.struck(held).await;
-        join(late, join_all(others.iter().map(|customer| append(*customer, LONG)))).await
+        join(late, join_all(others.iter().map(|owner| append(*owner, LONG)))).await
     };
     let (before, (late, stored)) = join(append(first, LONG), rest).await;
     stored.iter().chain([&before]).for_each(|stored| assert!(stored.is_ok(), "{stored:?}"));
     let error = late.expect_err("too late");
     assert!(matches!(error.cause, Cause::Database(Error::Unavailable(_))), "{error:?}");
     assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
-    for customer in customers {
-        let expected = if customer == own { &[1][..] } else { &[1, 2] };
-        assert_eq!(history(&rig.database, customer).await.quantities, expected, "customer {customer}");
+    for owner in owners {
+        let expected = if owner == own { &[1][..] } else { &[1, 2] };
+        assert_eq!(rig.stored(owner).await.numbers, expected, "owner {owner}");
     }
 }

@@ -6,84 +6,96 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::rig::{LONG, Rig, Told};
 use super::updates::{fail, heal};
-use crate::harness::{Mongod, tests};
+use crate::harness::{ALL, History, Mongod, tests_over};
 
-tests!["faults": partly_stored, partly_stored_and_then_unknown, another_writer_between_two_buckets];
+tests_over![ALL, "faults": partly_stored, partly_stored_and_then_unknown, another_writer_between_two_buckets];
 
 /// Longer than a read waits for the database to come back.
 const ENOUGH: Duration = Duration::from_secs(2);
 
-/// A history of five, which the store knows, and another's page 2 with one trade in its way: whoever
+/// The number of the other's item.
+const OTHERS: u64 = 9_000;
+
+/// A history of half a page, which the store knows, and another's page 2 with one item in its way: whoever
 /// fills page 1 makes it a good history again.
 async fn obstructed(rig: &Rig) -> Told {
-    let before = rig.append(7, 1, 5, LONG).await;
+    let history = rig.history;
+    let before = rig.append(7, 1, history.pages(0.5), LONG).await;
     before.stored();
-    let trades = rig.database.collection::<Document>("trades");
     let date = DateTime::from_millis(1_698_349_623_000);
-    let trade = doc! { "type": "buy", "ticker": "MDB", "qty": 900_i64, "date": date };
-    let bucket = doc! {
-        "_id": "7_1698349700", "customerId": 7_i64, "page": 2_i64, "count": 1, "first": date, "last": date,
-        "history": [trade],
-    };
-    trades.insert_one(bucket).await.expect("a valid bucket");
+    let bucket = history.bucket(7, 1_698_349_700, 2, &[(OTHERS, date)]);
+    let buckets = rig.database.collection::<Document>(history.name);
+    buckets.insert_one(bucket).await.expect("a valid bucket");
     rig.sent.forget();
     before
 }
 
+/// How many items find room on page 1.
+fn room(history: &History) -> u64 {
+    history.page_size - history.pages(0.5)
+}
+
 async fn check(rig: &Rig, told: &Told, more: &[i64]) {
-    let stored = crate::harness::history(&rig.database, 7).await.quantities;
-    // The five before, the five that found room, the one of the other writer.
-    let expected: Vec<i64> = (1..=5).chain(101..=105).chain([900]).chain(more.iter().copied()).collect();
+    let stored = rig.stored(7).await.numbers;
+    // Those before, those that found room, the one of the other writer.
+    let (half, room) = (rig.history.pages(0.5), room(rig.history));
+    let found_room = 1_001..=1_000 + room as i64;
+    let expected: Vec<i64> =
+        (1..=half as i64).chain(found_room).chain([OTHERS as i64]).chain(more.iter().copied()).collect();
     assert_eq!(stored, expected);
-    assert_eq!(told.seqs()[..5], [6, 7, 8, 9, 10]);
+    let first_page: Vec<_> = (half + 1..=rig.history.page_size).collect();
+    assert_eq!(told.seqs()[..room as usize], first_page);
     rig.sent.replays_are_identical();
 }
 
-async fn another_writer_between_two_buckets() {
+/// The items that found no room on page 1.
+fn rest(history: &History) -> Vec<i64> {
+    (1_001 + room(history) as i64..=1_000 + history.pages(2.5) as i64).collect()
+}
+
+async fn another_writer_between_two_buckets(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
     obstructed(&rig).await;
-    let told = rig.append(7, 101, 25, LONG).await;
+    let (count, page, half) = (history.pages(2.5), history.page_size, history.pages(0.5));
+    let told = rig.append(7, 1_001, count, LONG).await;
     told.stored();
-    assert_eq!(told.seqs(), (6..=10).chain(12..=31).collect::<Vec<_>>(), "around the other's trade");
-    check(&rig, &told, &(106..=125).collect::<Vec<_>>()).await;
+    let around: Vec<_> = (half + 1..=page).chain(page + 2..=half + count + 1).collect();
+    assert_eq!(told.seqs(), around, "around the other's item");
+    check(&rig, &told, &rest(history)).await;
     assert_eq!(rig.sent.updates().len(), 2, "one refusal, one retry");
     mongod.remove().await;
 }
 
-async fn partly_stored() {
+async fn partly_stored(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
     obstructed(&rig).await;
     fail(&mongod, "aggregate", "alwaysOn", doc! { "closeConnection": true }).await;
-    let told = rig.append(7, 101, 25, ENOUGH).await;
+    let told = rig.append(7, 1_001, history.pages(2.5), ENOUGH).await;
     heal(&mongod).await;
-    told.unavailable_after(5);
+    told.unavailable_after(room(history));
     check(&rig, &told, &[]).await;
-    let after = rig.append(7, 201, 2, LONG).await;
-    assert_eq!(after.seqs(), [12, 13]);
-    check(&rig, &told, &[201, 202]).await;
+    let after = rig.append(7, 2_001, 2, LONG).await;
+    assert_eq!(after.seqs(), [history.page_size + 2, history.page_size + 3]);
+    check(&rig, &told, &[2_001, 2_002]).await;
     mongod.remove().await;
 }
 
-async fn partly_stored_and_then_unknown() {
+async fn partly_stored_and_then_unknown(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
     obstructed(&rig).await;
     // The first update is refused in its second statement; of the second one nothing is heard.
     fail(&mongod, "update", doc! { "skip": 1 }, doc! { "closeConnection": true }).await;
-    let told = rig.append(7, 101, 25, ENOUGH).await;
+    let told = rig.append(7, 1_001, history.pages(2.5), ENOUGH).await;
     heal(&mongod).await;
-    told.unknown_after(5);
-    let after = rig.append(7, 201, 2, LONG).await;
+    told.unknown_after(room(history));
+    let after = rig.append(7, 2_001, 2, LONG).await;
     after.stored();
-    let late =
-        rig.database.collection::<Document>("trades").count_documents(doc! { "customerId": 7_i64 }).await;
     // The last attempt may have come after the end of the fault: all of it then, in its place.
-    if late.expect("a count") == 2 {
-        check(&rig, &told, &[201, 202]).await;
-    } else {
-        check(&rig, &told, &(106..=125).chain([201, 202]).collect::<Vec<_>>()).await;
-    }
+    let late = rig.stored(7).await.numbers.contains(&(1_001 + room(history) as i64));
+    let rest = if late { rest(history) } else { Vec::new() };
+    check(&rig, &told, &rest.into_iter().chain([2_001, 2_002]).collect::<Vec<_>>()).await;
     mongod.remove().await;
 }

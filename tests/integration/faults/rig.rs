@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
-use pagebucket::domain::{CustomerId, Instant, Quantity, Seq, SeqRange, Side, Ticker, Trade};
+use pagebucket::domain::{Seq, SeqRange};
 use pagebucket::store::history::{AppendError, Cause, Progress};
 use pagebucket::store::{CommandObserver, Deadline, Store};
 
-use crate::harness::{Mongod, Proxy, Setup, history};
+use crate::harness::{History, Mongod, Proxy, Setup, Stored, engine, stored};
 
 /// Long enough for any append that is to be answered, on a slow machine.
 pub const LONG: Duration = Duration::from_secs(25);
@@ -29,64 +29,68 @@ const HEARTBEAT: &str = "&heartbeatFrequencyMS=500";
 
 /// A store on a database of its own, watched.
 pub struct Rig {
+    pub history: &'static History,
     pub store: Store,
     pub database: Database,
     pub sent: Sent,
 }
 
 impl Rig {
-    pub async fn on(mongod: &Mongod) -> Self {
-        Self::with(at_any_time(Setup::on(mongod)), mongod).await
+    pub async fn on(history: &'static History, mongod: &Mongod) -> Self {
+        Self::with(at_any_time(Setup::on(mongod).of(history)), mongod).await
     }
 
     /// Over a wire that can be cut; what is checked does not go over it.
-    pub async fn through(proxy: &Proxy, mongod: &Mongod) -> Self {
-        let mut setup = Setup::on(mongod);
-        setup.connection.uri = proxy.uri();
-        Self::with(at_any_time(setup), mongod).await
+    pub async fn through(history: &'static History, proxy: &Proxy, mongod: &Mongod) -> Self {
+        Self::with(at_any_time(Setup::at(&proxy.uri()).of(history)), mongod).await
     }
 
     /// Another instance, on the same database.
     pub async fn sibling(&self, mongod: &Mongod) -> Self {
-        let mut setup = Setup::on(mongod);
-        setup.connection.database = self.database.name().to_owned();
+        let setup = Setup::on(mongod).of(self.history).in_database(&self.database);
         Self::with(at_any_time(setup), mongod).await
     }
 
     pub async fn with(mut setup: Setup, mongod: &Mongod) -> Self {
         setup.connection.uri.push_str(HEARTBEAT);
-        let sent = Sent::default();
-        let commands = Arc::clone(&sent.0);
+        let history = setup.history;
+        let sent = Sent { history, commands: Arc::default() };
+        let commands = Arc::clone(&sent.commands);
         setup.connection.observer = Some(CommandObserver::new(move |name, command| {
-            if command.get_str(name).is_ok_and(|collection| collection == "trades") {
+            if command.get_str(name).is_ok_and(|collection| collection == history.name) {
                 commands.lock().expect("no test panics here").push((name.to_owned(), command.clone()));
             }
         }));
         let database = mongod.client().await.database(&setup.connection.database);
-        let store = Store::connect(setup.connection, setup.capacity, setup.clock).await;
-        let store = store.expect("the test's mongod");
-        store.migrate().await.expect("the migrations");
+        let store = setup.store().await;
         sent.forget();
-        Self { store, database, sent }
+        Self { history, store, database, sent }
     }
 
-    /// Appends so many trades, told apart by their quantities, from `first` on.
-    pub async fn append(&self, customer: u64, first: u64, count: u64, within: Duration) -> Told {
-        let trades = (first..first + count).map(trade).collect();
-        let id = CustomerId::new(customer).expect("a customer");
-        let outcome = self.store.trades().append(id, trades, Deadline::within(within)).await;
-        Told { customer, first, count, outcome }
+    /// What the database holds of an owner; fails the test when it breaks an invariant.
+    #[track_caller]
+    pub fn stored(&self, owner: u64) -> impl Future<Output = Stored> {
+        stored(&self.database, self.history, owner)
     }
 
-    /// The same for each of these customers at once, with quantities from `first` on for each.
+    /// Appends so many items, told apart by their numbers, from `first` on.
+    pub async fn append(&self, owner: u64, first: u64, count: u64, within: Duration) -> Told {
+        let items = (first..first + count).map(|number| engine::dated(self.history, number, DATE));
+        let histories = engine::histories(&self.store, self.history);
+        let id = engine::owner(self.history, owner);
+        let outcome = histories.append(id, items.collect(), Deadline::within(within)).await;
+        Told { owner, first, count, outcome }
+    }
+
+    /// The same for each of these owners at once, with numbers from `first` on for each.
     pub async fn append_to_all(
         &self,
-        customers: impl IntoIterator<Item = u64>,
+        owners: impl IntoIterator<Item = u64>,
         first: u64,
         count: u64,
         within: Duration,
     ) -> Vec<Told> {
-        join_all(customers.into_iter().map(|customer| self.append(customer, first, count, within))).await
+        join_all(owners.into_iter().map(|owner| self.append(owner, first, count, within))).await
     }
 
     /// Holds what appends were told against what is stored: invariants 1 to 6.
@@ -95,30 +99,30 @@ impl Rig {
         let told: Vec<&Told> = told.into_iter().collect();
         async move {
             let mut all = Vec::new();
-            for customer in told.iter().map(|told| told.customer).collect::<BTreeSet<_>>() {
-                let stored = history(&self.database, customer).await.quantities;
+            for owner in told.iter().map(|told| told.owner).collect::<BTreeSet<_>>() {
+                let stored = self.stored(owner).await.numbers;
                 let mut allowed = BTreeSet::new();
-                for told in told.iter().filter(|told| told.customer == customer) {
-                    let mut quantities = told.quantities();
+                for told in told.iter().filter(|told| told.owner == owner) {
+                    let mut numbers = told.numbers();
                     for seq in told.seqs() {
-                        let quantity = quantities.next().expect("no more is stored than was sent");
+                        let number = numbers.next().expect("no more is stored than was sent");
                         assert_eq!(
                             stored.get(seq as usize - 1),
-                            Some(&quantity),
-                            "acknowledged at {seq} of customer {customer}"
+                            Some(&number),
+                            "acknowledged at {seq} of owner {owner}"
                         );
-                        allowed.insert(quantity);
+                        allowed.insert(number);
                     }
-                    allowed.extend(quantities.by_ref().take(told.unknown()));
+                    allowed.extend(numbers.by_ref().take(told.unknown()));
                     if told.outcome.is_ok() {
-                        assert_eq!(quantities.next(), None, "stored means all of it");
+                        assert_eq!(numbers.next(), None, "stored means all of it");
                     }
                 }
                 let found: BTreeSet<_> = stored.iter().copied().collect();
-                assert_eq!(found.len(), stored.len(), "a trade of customer {customer} is there twice");
+                assert_eq!(found.len(), stored.len(), "an item of owner {owner} is there twice");
                 assert!(
                     found.is_subset(&allowed),
-                    "told not stored, but stored for customer {customer}: {:?}",
+                    "told not stored, but stored for owner {owner}: {:?}",
                     found.difference(&allowed).collect::<Vec<_>>()
                 );
                 all.extend(stored);
@@ -135,33 +139,26 @@ fn at_any_time(mut setup: Setup) -> Setup {
     setup
 }
 
-pub fn trade(quantity: u64) -> Trade {
-    Trade {
-        side: Side::Buy,
-        ticker: Ticker::parse("MDB").expect("a ticker"),
-        qty: Quantity::new(quantity).expect("a quantity"),
-        price: None,
-        date: Instant::from_millis(1_698_349_623_000).expect("a date"),
-    }
-}
+/// The date of every item, in milliseconds.
+const DATE: i64 = 1_698_349_623_000;
 
 /// What an append was told.
 #[derive(Debug)]
 pub struct Told {
-    pub customer: u64,
+    pub owner: u64,
     first: u64,
     count: u64,
     pub outcome: Result<Progress, AppendError>,
 }
 
 impl Told {
-    /// Where the first of the trades are, as far as they are told to be stored.
+    /// Where the first of the items are, as far as they are told to be stored.
     pub fn seqs(&self) -> Vec<u64> {
         let progress = self.outcome.as_ref().unwrap_or_else(|error| &error.progress);
         progress.ranges().iter().flat_map(SeqRange::seqs).map(|seq: Seq| seq.get()).collect()
     }
 
-    pub fn quantities(&self) -> std::ops::Range<i64> {
+    pub fn numbers(&self) -> std::ops::Range<i64> {
         self.first as i64..(self.first + self.count) as i64
     }
 
@@ -197,9 +194,12 @@ impl Told {
     }
 }
 
-/// Commands on `trades` of one store, in the order in which they were sent.
-#[derive(Clone, Default)]
-pub struct Sent(Arc<Mutex<Vec<(String, Document)>>>);
+/// Commands on the history of one store, in the order in which they were sent.
+#[derive(Clone)]
+pub struct Sent {
+    history: &'static History,
+    commands: Arc<Mutex<Vec<(String, Document)>>>,
+}
 
 /// An `update` command.
 pub struct Update {
@@ -207,37 +207,38 @@ pub struct Update {
     pub number: i64,
     /// What it does, all of it.
     content: (Bson, Bson),
-    /// For each statement its customer, and the quantities it places.
+    /// For each statement its owner, and the numbers of the items it places.
     pub statements: Vec<(u64, Vec<i64>)>,
 }
 
 impl Sent {
     pub fn forget(&self) {
-        self.0.lock().expect("no test panics here").clear();
+        self.commands.lock().expect("no test panics here").clear();
     }
 
     fn named(&self, name: &str) -> Vec<Document> {
-        let sent = self.0.lock().expect("no test panics here");
+        let sent = self.commands.lock().expect("no test panics here");
         sent.iter().filter(|(sent, _)| sent == name).map(|(_, command)| command.clone()).collect()
     }
 
-    /// The customers of each read of tails.
+    /// The owners of each read of tails.
     pub fn tail_reads(&self) -> Vec<BTreeSet<u64>> {
-        let customers = |command: &Document| {
+        let owners = |command: &Document| {
             let stage = command.get_array("pipeline").expect("a pipeline")[0].as_document().expect("a stage");
-            let by = stage.get_document("$match").and_then(|filter| filter.get_document("customerId"));
-            let ids = by.and_then(|by| by.get_array("$in")).expect("customers");
-            ids.iter().map(|id| id.as_i64().expect("an int64") as u64).collect()
+            let by =
+                stage.get_document("$match").and_then(|filter| filter.get_document(self.history.owner_field));
+            let ids = by.and_then(|by| by.get_array("$in")).expect("owners");
+            ids.iter().map(|id| self.history.owner_of(id)).collect()
         };
-        self.named("aggregate").iter().map(customers).collect()
+        self.named("aggregate").iter().map(owners).collect()
     }
 
     pub fn updates(&self) -> Vec<Update> {
-        self.named("update").iter().map(Update::read).collect()
+        self.named("update").iter().map(|command| Update::read(self.history, command)).collect()
     }
 
     /// The rules of numbered commands: the same number never with other content, and no number twice
-    /// for other trades. Returns how often each number was sent, in order of their first use.
+    /// for other items. Returns how often each number was sent, in order of their first use.
     #[track_caller]
     pub fn replays_are_identical(&self) -> Vec<usize> {
         let updates = self.updates();
@@ -255,17 +256,17 @@ impl Sent {
         numbers.into_iter().map(|(_, times)| times).collect()
     }
 
-    /// Without another writer no statement is refused, so that no trade may be placed anew: it has
+    /// Without another writer no statement is refused, so that no item may be placed anew: it has
     /// one number for ever.
     #[track_caller]
     pub fn nothing_is_placed_anew(&self) -> Vec<usize> {
         let mut placed = BTreeMap::new();
         for update in self.updates() {
-            for (customer, quantities) in update.statements {
-                for quantity in quantities {
+            for (owner, items) in update.statements {
+                for item in items {
                     let number = (update.session.clone(), update.number);
-                    let first = placed.entry((customer, quantity)).or_insert_with(|| number.clone());
-                    assert_eq!(*first, number, "trade {quantity} of customer {customer} was placed anew");
+                    let first = placed.entry((owner, item)).or_insert_with(|| number.clone());
+                    assert_eq!(*first, number, "item {item} of owner {owner} was placed anew");
                 }
             }
         }
@@ -274,17 +275,16 @@ impl Sent {
 }
 
 impl Update {
-    fn read(command: &Document) -> Self {
+    fn read(history: &History, command: &Document) -> Self {
         let updates = command.get_array("updates").expect("updates");
         let statement = |update: &Bson| {
             let update = update.as_document().expect("a statement");
-            let customer =
-                update.get_document("q").and_then(|q| q.get_i64("customerId")).expect("a customer");
+            let owner = update.get_document("q").expect("q").get(history.owner_field).expect("an owner");
             let pushed = update.get_document("u").and_then(|u| u.get_document("$push"));
             let pushed = pushed.and_then(|push| push.get_document("history"));
-            let each = pushed.and_then(|history| history.get_array("$each")).expect("trades");
-            let quantity = |trade: &Bson| trade.as_document().and_then(|trade| trade.get_i64("qty").ok());
-            (customer as u64, each.iter().map(|trade| quantity(trade).expect("qty")).collect())
+            let each = pushed.and_then(|history| history.get_array("$each")).expect("items");
+            let items = each.iter().map(|item| history.stored_number(item.as_document().expect("an item")));
+            (history.owner_of(owner), items.collect())
         };
         Self {
             session: command.get_document("lsid").expect("a session").to_string(),
@@ -297,7 +297,7 @@ impl Update {
         }
     }
 
-    pub fn customers(&self) -> BTreeSet<u64> {
-        self.statements.iter().map(|(customer, _)| *customer).collect()
+    pub fn owners(&self) -> BTreeSet<u64> {
+        self.statements.iter().map(|(owner, _)| *owner).collect()
     }
 }

@@ -6,39 +6,39 @@ use serde_json::{Value, json};
 
 use super::rig::{LONG, Rig, Told};
 use super::updates::{fail, heal};
-use crate::harness::{Answer, Mongod, Setup, history, tests, trade};
+use crate::harness::{Answer, History, Mongod, READINGS, Setup, TOTAL, TRADES, tests_over};
 
-tests!["faults": a_standalone_server_has_one_attempt, what_clients_are_told];
+tests_over![&[TRADES, READINGS], "faults": a_standalone_server_has_one_attempt, what_clients_are_told];
 
-async fn a_standalone_server_has_one_attempt() {
+async fn a_standalone_server_has_one_attempt(history: &'static History) {
     let mongod = Mongod::failing_standalone().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
     let mut told: Vec<Told> = Vec::new();
-    told.push(rig.append(7, 1, 25, LONG).await);
-    told.extend(rig.append_to_all(101..=140, 1, 12, LONG).await);
+    told.push(rig.append(7, 1, history.pages(2.5), LONG).await);
+    told.extend(rig.append_to_all(101..=140, 1, history.pages(1.2), LONG).await);
     told.iter().for_each(Told::stored);
-    let mut next = 101;
+    let mut next = 1_001;
     for how in [
         doc! { "closeConnection": true },
         doc! { "errorCode": 91 },
         doc! { "writeConcernError": { "code": 64, "errmsg": "of the test" } },
     ] {
-        for count in [1, 25] {
+        for count in [1, history.pages(2.5)] {
             rig.sent.forget();
             fail(&mongod, "update", doc! { "times": 1 }, how.clone()).await;
             let unknown = rig.append(7, next, count, LONG).await;
             unknown.unknown_after(0);
             assert_eq!(rig.sent.updates().len(), 1, "no attempt but one: {how}");
-            let after = rig.append(7, next + 50, 1, LONG).await;
+            let after = rig.append(7, next + 500, 1, LONG).await;
             after.stored();
-            let total = told.iter().chain([&after]).filter(|told| told.customer == 7);
+            let total = told.iter().chain([&after]).filter(|told| told.owner == 7);
             let known: usize = total.map(|told| told.seqs().len()).sum();
-            let stored = history(&rig.database, 7).await.quantities;
+            let stored = rig.stored(7).await.numbers;
             let came = stored.contains(&(next as i64));
             assert_eq!(came, how.contains_key("writeConcernError"), "{how}");
             assert!(stored.len() >= known);
             told.extend([unknown, after]);
-            next += 100;
+            next += 1_000;
         }
     }
     // A lost read is tried again all the same.
@@ -58,62 +58,60 @@ fn told(answer: &Answer, slug: &str) -> Value {
     problem
 }
 
-async fn what_clients_are_told() {
+async fn what_clients_are_told(history: &'static History) {
     let mongod = Mongod::failing_standalone().await;
-    let service = Setup::on(&mongod).start().await;
+    let service = Setup::on(&mongod).of(history).start().await;
     let client = &service.client;
-    let many = |count: u64| json!((1..=count).map(trade).collect::<Vec<_>>());
+    let (page, half, several) = (history.page_size, history.pages(0.5), history.pages(2.5));
+    // How many items find room beside half a page.
+    let room = page - half;
     let cut = || doc! { "closeConnection": true };
 
-    client.append(7, &many(5)).await.expect(201);
+    client.append_all(7, 1..=half).await;
     fail(&mongod, "update", doc! { "times": 1 }, cut()).await;
-    let problem = told(&client.append(7, &trade(1)).await, "outcome-unknown");
+    let problem = told(&client.append(7, &history.item(1)).await, "outcome-unknown");
     assert_eq!(problem["unknownItems"], json!({ "first": 0, "last": 0 }));
     assert_eq!((&problem["ranges"], &problem["notStoredItems"]), (&json!([]), &Value::Null));
     fail(&mongod, "update", doc! { "times": 1 }, cut()).await;
-    let problem = told(&client.append(7, &many(25)).await, "outcome-unknown");
-    assert_eq!(problem["unknownItems"], json!({ "first": 0, "last": 24 }));
-    assert_eq!(client.append(7, &trade(6)).await.expect(201)["totalTrades"], 6, "neither was stored");
+    let problem = told(&client.append(7, &history.items(1..=several)).await, "outcome-unknown");
+    assert_eq!(problem["unknownItems"], json!({ "first": 0, "last": several - 1 }));
+    let stored = client.append(7, &history.item(6)).await.expect(201);
+    assert_eq!(stored[TOTAL], half + 1, "neither was stored");
 
     // Another's page 2 is in the way of the second half.
-    let obstruct = async |customer: i64| {
-        client.append(customer as u64, &many(5)).await.expect(201);
-        let date = DateTime::from_millis(0);
-        let one = doc! { "type": "buy", "ticker": "MDB", "qty": 900_i64, "date": date };
-        let bucket = doc! {
-            "_id": format!("{customer}_9999999000"), "customerId": customer, "page": 2_i64, "count": 1,
-            "first": date, "last": date, "history": [one],
-        };
-        service.database.collection::<Document>("trades").insert_one(bucket).await.expect("a bucket");
+    let obstruct = async |owner: u64| {
+        client.append_all(owner, 1..=half).await;
+        let bucket = history.bucket(owner, 9_999_999_000, 2, &[(9_000, DateTime::from_millis(0))]);
+        service.database.collection::<Document>(history.name).insert_one(bucket).await.expect("a bucket");
     };
     obstruct(8).await;
     fail(&mongod, "update", doc! { "skip": 1 }, cut()).await;
-    let answer = client.append(8, &many(25)).await;
+    let answer = client.append(8, &history.items(1..=several)).await;
     heal(&mongod).await;
     let problem = told(&answer, "outcome-unknown");
-    assert_eq!(problem["ranges"], json!([{ "firstSeq": 6, "lastSeq": 10 }]));
-    assert_eq!(problem["unknownItems"], json!({ "first": 5, "last": 24 }));
+    assert_eq!(problem["ranges"], json!([{ "firstSeq": half + 1, "lastSeq": page }]));
+    assert_eq!(problem["unknownItems"], json!({ "first": room, "last": several - 1 }));
     assert_eq!(problem["notStoredItems"], Value::Null);
 
     obstruct(9).await;
     fail(&mongod, "aggregate", "alwaysOn", cut()).await;
-    let answer = client.append(9, &many(25)).await;
+    let answer = client.append(9, &history.items(1..=several)).await;
     heal(&mongod).await;
     let problem = told(&answer, "partly-stored");
-    assert_eq!(problem["ranges"], json!([{ "firstSeq": 6, "lastSeq": 10 }]));
-    assert_eq!(problem["notStoredItems"], json!({ "first": 5, "last": 24 }));
+    assert_eq!(problem["ranges"], json!([{ "firstSeq": half + 1, "lastSeq": page }]));
+    assert_eq!(problem["notStoredItems"], json!({ "first": room, "last": several - 1 }));
     assert_eq!(problem["unknownItems"], Value::Null);
 
-    for customer in [8, 9] {
-        let stored = client.append(customer, &trade(77)).await.expect(201);
-        assert_eq!(stored["ranges"], json!([{ "firstSeq": 12, "lastSeq": 12 }]));
-        let expected: Vec<i64> = (1..=5).chain(1..=5).chain([900, 77]).collect();
-        assert_eq!(history(&service.database, customer).await.quantities, expected);
+    for owner in [8, 9] {
+        let stored = client.append(owner, &history.item(77)).await.expect(201);
+        assert_eq!(stored["ranges"], json!([{ "firstSeq": page + 2, "lastSeq": page + 2 }]));
+        let expected: Vec<i64> = (1..=half as i64).chain(1..=room as i64).chain([9_000, 77]).collect();
+        assert_eq!(service.stored(owner).await.numbers, expected);
     }
 
     // Nothing was sent for one who is not known: all may be sent again.
     fail(&mongod, "aggregate", "alwaysOn", cut()).await;
-    let refused = client.append(10, &many(25)).await;
+    let refused = client.append(10, &history.items(1..=several)).await;
     heal(&mongod).await;
     refused.problem(503, "database-unavailable");
     assert!(refused.headers.contains_key("retry-after"));

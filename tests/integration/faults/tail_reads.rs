@@ -4,9 +4,9 @@ use mongodb::bson::{Document, doc};
 
 use super::rig::{LONG, Rig, SHORT, Told};
 use super::updates::{fail, heal};
-use crate::harness::{Mongod, tests};
+use crate::harness::{History, Mongod, NOTES, TRADES, tests_over};
 
-tests!["faults": a_tail_read_that_fails_now_and_then, a_tail_read_that_always_fails];
+tests_over![&[TRADES, NOTES], "faults": a_tail_read_that_fails_now_and_then, a_tail_read_that_always_fails];
 
 fn faults() -> Vec<Document> {
     let codes = [10107, 189, 11602, 91].map(|code| doc! { "errorCode": code });
@@ -15,9 +15,10 @@ fn faults() -> Vec<Document> {
 
 const MANY: std::ops::RangeInclusive<u64> = 101..=140;
 
-async fn a_tail_read_that_fails_now_and_then() {
+async fn a_tail_read_that_fails_now_and_then(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let mut rig = Rig::on(&mongod).await;
+    let mut rig = Rig::on(history, &mongod).await;
+    let several = history.pages(2.5);
     let mut told = rig.append_to_all([7, 8].into_iter().chain(MANY), 1, 5, LONG).await;
     let mut next = 11;
     for how in faults() {
@@ -25,15 +26,15 @@ async fn a_tail_read_that_fails_now_and_then() {
             // An instance that knows no tail.
             rig = rig.sibling(&mongod).await;
             fail(&mongod, "aggregate", doc! { "times": times }, how.clone()).await;
-            let (one, several, many) = tokio::join!(
+            let (one, some, many) = tokio::join!(
                 rig.append(7, next, 1, LONG),
-                rig.append(8, next, 25, LONG),
+                rig.append(8, next, several, LONG),
                 rig.append_to_all(MANY, next, 1, LONG),
             );
-            let all: Vec<Told> = [one, several].into_iter().chain(many).collect();
+            let all: Vec<Told> = [one, some].into_iter().chain(many).collect();
             all.iter().for_each(Told::stored);
             told.extend(all);
-            next += 25;
+            next += several;
             assert!(rig.sent.nothing_is_placed_anew().iter().all(|&times| times == 1), "{how}");
         }
     }
@@ -42,21 +43,22 @@ async fn a_tail_read_that_fails_now_and_then() {
     mongod.remove().await;
 }
 
-async fn a_tail_read_that_always_fails() {
+async fn a_tail_read_that_always_fails(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let mut rig = Rig::on(&mongod).await;
+    let mut rig = Rig::on(history, &mongod).await;
+    let several = history.pages(2.5);
     let mut told = rig.append_to_all([7, 8].into_iter().chain(MANY), 1, 5, LONG).await;
     let blocked = doc! { "blockConnection": true, "blockTimeMS": 1500 };
     for how in faults().into_iter().chain([blocked]) {
         rig = rig.sibling(&mongod).await;
         fail(&mongod, "aggregate", "alwaysOn", how.clone()).await;
-        let (one, several, many) = tokio::join!(
+        let (one, some, many) = tokio::join!(
             rig.append(7, 1001, 1, SHORT),
-            rig.append(8, 1001, 25, SHORT),
+            rig.append(8, 1001, several, SHORT),
             rig.append_to_all(MANY, 1001, 1, SHORT),
         );
         heal(&mongod).await;
-        let all: Vec<Told> = [one, several].into_iter().chain(many).collect();
+        let all: Vec<Told> = [one, some].into_iter().chain(many).collect();
         for told in &all {
             // An append that did not come to its turn says so.
             if !matches!(told.outcome, Err(ref error) if matches!(error.cause, pagebucket::store::history::Cause::Late))

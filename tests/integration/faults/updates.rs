@@ -4,9 +4,9 @@ use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::rig::{LONG, Rig, SHORT, SHORT_BUT_PATIENT, Told};
-use crate::harness::{Mongod, eventually, history, tests};
+use crate::harness::{History, Mongod, READINGS, TRADES, eventually, tests_over};
 
-tests!["faults":
+tests_over![&[TRADES, READINGS], "faults":
     an_update_that_fails_now_and_then_is_stored_once,
     an_update_that_always_fails_is_unknown,
     a_stepdown_between_two_buckets,
@@ -41,27 +41,27 @@ pub async fn heal(mongod: &Mongod) {
 
 const MANY: std::ops::RangeInclusive<u64> = 101..=140;
 
-/// Some command spoke of several customers.
+/// Some command spoke of several owners.
 #[track_caller]
 fn were_merged(rig: &Rig) {
-    assert!(rig.sent.updates().iter().any(|update| update.customers().len() > 1), "commits were merged");
+    assert!(rig.sent.updates().iter().any(|update| update.owners().len() > 1), "commits were merged");
 }
 
-async fn an_update_that_fails_now_and_then_is_stored_once() {
+async fn an_update_that_fails_now_and_then_is_stored_once(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
     let mut told: Vec<Told> = Vec::new();
     let mut next = 1;
     for (what, how) in faults() {
         for times in [1, 3] {
-            // A bucket, several of them, and several customers in a commit.
-            for count in [1, 25] {
+            // A bucket, several of them, and several owners in a commit.
+            for count in [1, history.pages(2.5)] {
                 rig.sent.forget();
                 fail(&mongod, "update", doc! { "times": times }, how.clone()).await;
                 told.push(rig.append(7, next, count, LONG).await);
                 told.last().expect("one").stored();
                 next += count;
-                assert_eq!(rig.sent.nothing_is_placed_anew(), [times as usize + 1], "{what}, {count} trades");
+                assert_eq!(rig.sent.nothing_is_placed_anew(), [times as usize + 1], "{what}, {count} items");
             }
             rig.sent.forget();
             fail(&mongod, "update", doc! { "times": times }, how.clone()).await;
@@ -78,14 +78,17 @@ async fn an_update_that_fails_now_and_then_is_stored_once() {
     mongod.remove().await;
 }
 
-async fn an_update_that_always_fails_is_unknown() {
+async fn an_update_that_always_fails_is_unknown(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
     let mut told: Vec<Told> = Vec::new();
     let mut next = 1;
     // Other customers each time: what was given up may come late, and would leave them at a page's end,
     // where each has a command of its own.
     let mut others = 101..=140_u64;
+    let (before, several) = (history.pages(0.3).max(1), history.pages(2.5));
+    // With room for all of it on their page, so that they are merged.
+    let few = history.pages(0.2).max(1);
     for how in [
         doc! { "closeConnection": true },
         doc! { "errorCode": 11602 },
@@ -93,19 +96,19 @@ async fn an_update_that_always_fails_is_unknown() {
     ] {
         let applied = how.contains_key("writeConcernError");
         // So that there is something before, and a page to fill.
-        told.extend(rig.append_to_all([7, 8].into_iter().chain(others.clone()), next, 3, LONG).await);
+        told.extend(rig.append_to_all([7, 8].into_iter().chain(others.clone()), next, before, LONG).await);
         rig.sent.forget();
         fail(&mongod, "update", "alwaysOn", how.clone()).await;
-        let (one, several, many) = tokio::join!(
-            rig.append(7, next + 3, 1, SHORT),
-            rig.append(8, next + 3, 25, SHORT),
-            rig.append_to_all(others.clone(), next + 3, 2, SHORT_BUT_PATIENT),
+        let (one, some, many) = tokio::join!(
+            rig.append(7, next + before, 1, SHORT),
+            rig.append(8, next + before, several, SHORT),
+            rig.append_to_all(others.clone(), next + before, few, SHORT_BUT_PATIENT),
         );
         heal(&mongod).await;
-        let unknown: Vec<Told> = [one, several].into_iter().chain(many).collect();
+        let unknown: Vec<Told> = [one, some].into_iter().chain(many).collect();
         unknown.iter().for_each(|told| told.unknown_after(0));
         were_merged(&rig);
-        next += 28;
+        next += before + several;
         // What was given up has been tried for the last time before these are acknowledged, or
         // finds them in its way: either way nothing of it comes later.
         let after = rig.append_to_all([7, 8].into_iter().chain(others.clone()), next, 1, LONG).await;
@@ -113,8 +116,8 @@ async fn an_update_that_always_fails_is_unknown() {
         next += 1;
         if applied {
             for unknown in &unknown {
-                let stored = history(&rig.database, unknown.customer).await.quantities;
-                assert!(unknown.quantities().all(|quantity| stored.contains(&quantity)), "{unknown:?}");
+                let stored = rig.stored(unknown.owner).await.numbers;
+                assert!(unknown.numbers().all(|number| stored.contains(&number)), "{unknown:?}");
             }
         }
         rig.sent.replays_are_identical();
@@ -122,17 +125,18 @@ async fn an_update_that_always_fails_is_unknown() {
         told.extend(unknown);
         told.extend(after);
         let stored = rig.check(&told).await;
-        println!("{how} throughout: {} trades are stored", stored.len());
+        println!("{how} throughout: {} items are stored", stored.len());
     }
     mongod.remove().await;
 }
 
-async fn a_stepdown_between_two_buckets() {
+async fn a_stepdown_between_two_buckets(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
+    let count = history.pages(3.5);
     let mut told: Vec<Told> = Vec::new();
     let mut next = 1;
-    for (customer, how) in (1..).zip([
+    for (owner, how) in (1..).zip([
         // InterruptedDueToReplStateChange, PrimarySteppedDown, ShutdownInProgress: nothing of the statement.
         doc! { "failBeforeCommitExceptionCode": 11602, "closeConnection": false },
         doc! { "failBeforeCommitExceptionCode": 189, "closeConnection": false },
@@ -146,54 +150,55 @@ async fn a_stepdown_between_two_buckets() {
             rig.sent.forget();
             // A fail point has no mode for "the second time, once": it strikes until it is lifted.
             mongod.fail_point("onPrimaryTransactionalWrite", doc! { "skip": skip }, how.clone()).await;
-            let (one, ()) = tokio::join!(rig.append(customer, next, 35, LONG), async {
+            let (one, ()) = tokio::join!(rig.append(owner, next, count, LONG), async {
                 eventually("a replay", LONG, || async { rig.sent.updates().len() > 1 }).await;
                 mongod.fail_point("onPrimaryTransactionalWrite", "off", doc! {}).await;
             });
             one.stored();
             told.push(one);
-            next += 35;
+            next += count;
             let sent = rig.sent.nothing_is_placed_anew();
             assert!(matches!(sent[..], [times] if times > 1), "{sent:?} {how}");
         }
     }
     let stored = rig.check(&told).await;
-    assert_eq!(stored.len(), told.len() * 35);
+    assert_eq!(stored.len() as u64, told.len() as u64 * count);
     mongod.remove().await;
 }
 
-async fn an_update_blocked_past_its_deadline() {
+async fn an_update_blocked_past_its_deadline(history: &'static History) {
     let mongod = Mongod::failing().await;
-    let rig = Rig::on(&mongod).await;
+    let rig = Rig::on(history, &mongod).await;
     let block = doc! { "blockConnection": true, "blockTimeMS": 3000 };
-    let before = rig.append_to_all([1, 2, 3, 4], 1, 5, LONG).await;
+    let (half, many) = (history.pages(0.5), history.pages(2.5));
+    let before = rig.append_to_all([1, 2, 3, 4], 1, half, LONG).await;
     fail(&mongod, "update", doc! { "times": 2 }, block).await;
     rig.sent.forget();
-    let (one, several) = tokio::join!(rig.append(1, 11, 1, SHORT), rig.append(2, 11, 25, SHORT));
+    let (one, several) = tokio::join!(rig.append(1, 1_001, 1, SHORT), rig.append(2, 1_001, many, SHORT));
     one.unknown_after(0);
     several.unknown_after(0);
     let sessions: Vec<_> = rig.sent.updates().into_iter().map(|update| update.session).collect();
     assert_eq!(sessions.len(), 2);
 
-    // Others, and the first customer, are not kept waiting, and have other sessions.
+    // Others, and the first owner, are not kept waiting, and have other sessions.
     rig.sent.forget();
-    let after = rig.append_to_all([1, 3, 4], 101, 1, LONG).await;
+    let after = rig.append_to_all([1, 3, 4], 2_001, 1, LONG).await;
     after.iter().for_each(Told::stored);
-    assert_eq!(after[0].seqs(), [6], "nothing of what is blocked is there yet");
+    assert_eq!(after[0].seqs(), [half + 1], "nothing of what is blocked is there yet");
     assert!(rig.sent.updates().iter().all(|update| !sessions.contains(&update.session)));
 
     // What was blocked runs at last: into the tail that it named, if that is still there.
     let mut told: Vec<Told> = before.into_iter().chain([one, several]).chain(after).collect();
     let ended = || async {
         let admin = mongod.client().await.database("admin");
-        let ours = doc! { "$match": { "appName": "pagebucket", "command.update": "trades" } };
+        let ours = doc! { "$match": { "appName": "pagebucket", "command.update": history.name } };
         let running = admin.aggregate([doc! { "$currentOp": {} }, ours]).await.expect("operations");
         running.try_collect::<Vec<_>>().await.expect("operations").is_empty()
     };
     eventually("the end of what was blocked", LONG, ended).await;
-    told.extend(rig.append_to_all([1, 2], 201, 1, LONG).await);
-    assert_eq!(told[told.len() - 2].seqs(), [7], "customer 1: refused, because another was in its place");
-    assert_eq!(told[told.len() - 1].seqs(), [31], "customer 2: stored after all, once");
+    told.extend(rig.append_to_all([1, 2], 3_001, 1, LONG).await);
+    assert_eq!(told[told.len() - 2].seqs(), [half + 2], "owner 1: refused, because another was in its place");
+    assert_eq!(told[told.len() - 1].seqs(), [half + many + 1], "owner 2: stored after all, once");
     rig.check(&told).await;
     mongod.remove().await;
 }

@@ -1,11 +1,19 @@
 //! A client of the API, and trades to send.
 
+use std::ops::RangeInclusive;
+
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
-/// Sends requests to one service.
+use super::{History, TOTAL};
+
+/// The most items of one array.
+const MOST_ITEMS: u64 = 1_000;
+
+/// Sends requests to one service, most of them about one history.
 #[derive(Clone)]
 pub struct Client {
+    pub history: &'static History,
     base: String,
     http: reqwest::Client,
 }
@@ -19,10 +27,10 @@ pub struct Answer {
 }
 
 impl Client {
-    pub fn new(base: String) -> Self {
+    pub fn new(history: &'static History, base: String) -> Self {
         // Services of tests speak no TLS: reading the machine's certificates for each client would only take time.
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).tls_certs_only([]);
-        Self { base, http: http.build().expect("a client") }
+        Self { history, base, http: http.build().expect("a client") }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -44,9 +52,33 @@ impl Client {
         self.post_text(path, trade(1).to_string()).await
     }
 
-    /// Appends one trade, or an array of them.
-    pub async fn append(&self, customer: u64, trades: &Value) -> Answer {
-        self.post_text(&format!("/v1/customers/{customer}/trades"), trades.to_string()).await
+    /// Appends one item, or an array of them.
+    pub async fn append(&self, owner: u64, items: &Value) -> Answer {
+        self.post_text(&self.history.path(owner), items.to_string()).await
+    }
+
+    /// Appends one item, or an array of them, under a key.
+    pub async fn append_once(&self, owner: u64, key: &str, items: &Value) -> Answer {
+        let body = items.to_string();
+        let with = |request: reqwest::RequestBuilder| {
+            request.header("content-type", "application/json").header("idempotency-key", key).body(body)
+        };
+        self.send(Method::POST, &self.history.path(owner), with).await
+    }
+
+    /// Appends generated items, in as few arrays as may be.
+    pub async fn append_all(&self, owner: u64, numbers: RangeInclusive<u64>) {
+        let (first, last) = numbers.into_inner();
+        for from in (first..=last).step_by(MOST_ITEMS as usize) {
+            let items = self.history.items(from..=last.min(from + MOST_ITEMS - 1));
+            self.append(owner, &items).await.expect(201);
+        }
+    }
+
+    /// How many items the history of an owner has.
+    pub async fn total(&self, owner: u64) -> u64 {
+        let owner = self.get(&self.history.owner_path(owner)).await.expect(200);
+        self.history.totals(&owner)[TOTAL].as_u64().expect("a total")
     }
 
     pub async fn send(
@@ -112,15 +144,4 @@ pub fn trade(qty: u64) -> Value {
 /// A trade at a date.
 pub fn trade_at(qty: u64, date: &str) -> Value {
     json!({ "type": "sell", "ticker": "MDB", "qty": qty, "date": date })
-}
-
-/// The sequence numbers of a listing of trades whose quantities are their sequence numbers.
-#[track_caller]
-pub fn seqs(listing: &Value) -> Vec<u64> {
-    let items = listing["items"].as_array().expect("items");
-    let seq = |item: &Value| {
-        assert_eq!(item["seq"], item["qty"], "a trade at another's address: {item}");
-        item["seq"].as_u64().expect("a number")
-    };
-    items.iter().map(seq).collect()
 }

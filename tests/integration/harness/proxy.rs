@@ -13,10 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::Mongod;
+use super::{ALL, Mongod};
 
-/// Collections whose commands are counted: those that an append touches.
-const COUNTED: [&str; 2] = ["trades", "idempotency_keys"];
+/// Whether commands on a collection are counted: those on the collections that an append touches.
+fn is_counted(collection: &str) -> bool {
+    collection == "idempotency_keys" || ALL.iter().any(|history| history.name == collection)
+}
 
 /// Forwards every connection to a mongod, and harms those that it is told to. Ends with this value.
 pub struct Proxy {
@@ -66,12 +68,12 @@ struct Rule {
 /// Which messages a rule is about.
 enum Of {
     /// Those of commands of this name, as `update`, or `update trades`.
-    Command(&'static str),
+    Command(String),
     /// That of one command.
     Once(Nth),
 }
 
-/// A command on one of the [`COUNTED`] collections: its name, as `update trades`, and how many of that
+/// A command on a collection that [`is_counted`]: its name, as `update trades`, and how many of that
 /// name there were before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nth(pub String, pub usize);
@@ -147,9 +149,9 @@ impl Proxy {
     }
 
     /// Harms the next messages of this command, so many times.
-    pub fn harm(&self, command: &'static str, way: Way, harm: Harm, times: u32) {
+    pub fn harm(&self, command: impl Into<String>, way: Way, harm: Harm, times: u32) {
         *self.wire.harm.lock().expect("no test panics here") =
-            Some(Rule { of: Of::Command(command), way, harm, times });
+            Some(Rule { of: Of::Command(command.into()), way, harm, times });
     }
 
     /// Harms no more, and lets go what it holds.
@@ -159,7 +161,7 @@ impl Proxy {
     }
 
     /// Lets go what it holds, and harms the next messages of this command.
-    pub fn relent_but(&self, command: &'static str, way: Way, harm: Harm, times: u32) {
+    pub fn relent_but(&self, command: impl Into<String>, way: Way, harm: Harm, times: u32) {
         self.harm(command, way, harm, times);
         self.wire.relented.send_modify(|times| *times += 1);
     }
@@ -241,7 +243,7 @@ impl Wire {
     fn asked(&self, id: u32, name: String, collection: Option<String>) -> Asked {
         let collection = collection.unwrap_or_default();
         let whole = format!("{name} {collection}");
-        let nth = COUNTED.contains(&collection.as_str()).then(|| {
+        let nth = is_counted(&collection).then(|| {
             let mut commands = self.commands.lock().expect("no test panics here");
             let nth = Nth(whole.clone(), commands.iter().filter(|Nth(name, _)| *name == whole).count());
             commands.push(nth.clone());

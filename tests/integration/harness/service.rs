@@ -1,10 +1,12 @@
 //! A whole service in this process: real sockets, a real mongod, a database of its own.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pagebucket::config::{CorsOrigin, ServerArgs};
+use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::server::Server;
 use pagebucket::store::Capacity;
@@ -12,7 +14,7 @@ use pagebucket::store::{CommandObserver, Connection, ReadPreference, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{Client, Mongod, shared};
+use super::{Client, History, Mongod, Stored, TRADES, shared, stored};
 
 static DATABASES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -25,6 +27,7 @@ pub(super) fn databases() -> Vec<String> {
 pub struct Service {
     pub client: Client,
     pub database: mongodb::Database,
+    pub history: &'static History,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<bool>,
@@ -32,6 +35,10 @@ pub struct Service {
 
 /// How a service differs from the usual one.
 pub struct Setup {
+    /// The history that the test is about.
+    pub history: &'static History,
+    /// The directory of definitions; `None` for those that the binary embeds.
+    pub definitions: Option<PathBuf>,
     pub connection: Connection,
     pub args: ServerArgs,
     pub capacity: Capacity,
@@ -69,12 +76,29 @@ impl Setup {
             cache_public: false,
         };
         Self {
+            history: TRADES,
+            definitions: None,
             connection,
             args,
             capacity: Capacity::default(),
             clock: Clock::system(),
             read_preference: ReadPreference::Primary,
         }
+    }
+
+    /// The same for this history.
+    #[must_use]
+    pub fn of(mut self, history: &'static History) -> Self {
+        self.history = history;
+        self.definitions = history.definitions.map(PathBuf::from);
+        self
+    }
+
+    /// The same on another database.
+    #[must_use]
+    pub fn in_database(mut self, database: &mongodb::Database) -> Self {
+        self.connection.database = database.name().to_owned();
+        self
     }
 
     pub fn observed(
@@ -85,13 +109,21 @@ impl Setup {
         self
     }
 
+    /// The store of the service, on a database that is migrated.
+    pub async fn store(&self) -> Store {
+        let definitions = match &self.definitions {
+            None => Definitions::built_in(),
+            Some(directory) => Definitions::of_directory(directory).expect("definitions without a mistake"),
+        };
+        let store = Store::connect(self.connection.clone(), definitions, self.capacity, self.clock.clone());
+        let store = store.await.expect("the test's mongod").preferring(self.read_preference);
+        store.migrate().await.expect("the migrations");
+        store
+    }
+
     pub async fn start(self) -> Service {
         pagebucket::telemetry::measure();
-        let store = Store::connect(self.connection.clone(), self.capacity, self.clock.clone())
-            .await
-            .expect("the test's mongod")
-            .preferring(self.read_preference);
-        store.migrate().await.expect("the migrations");
+        let store = self.store().await;
         let server = Server::bind(&self.args, store, self.clock).await.expect("a free port");
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
@@ -100,8 +132,9 @@ impl Setup {
         }));
         let client = mongodb::Client::with_uri_str(&self.connection.uri).await.expect("a connection string");
         Service {
-            client: Client::new(format!("http://{address}")),
+            client: Client::new(self.history, format!("http://{address}")),
             database: client.database(&self.connection.database),
+            history: self.history,
             address,
             stop: Some(stop),
             serving,
@@ -112,14 +145,23 @@ impl Setup {
 impl Service {
     /// The usual one, on the shared mongod.
     pub async fn start() -> Self {
-        Setup::on(shared().await).start().await
+        Self::of(TRADES).await
+    }
+
+    /// The usual one, on the shared mongod, of this history.
+    pub async fn of(history: &'static History) -> Self {
+        Setup::on(shared().await).of(history).start().await
     }
 
     /// Another instance on the same database.
     pub async fn sibling(&self, mongod: &Mongod) -> Self {
-        let mut setup = Setup::on(mongod);
-        setup.connection.database = self.database.name().to_owned();
-        setup.start().await
+        Setup::on(mongod).of(self.history).in_database(&self.database).start().await
+    }
+
+    /// What the database holds of an owner; fails the test when it breaks an invariant.
+    #[track_caller]
+    pub fn stored(&self, owner: u64) -> impl Future<Output = Stored> {
+        stored(&self.database, self.history, owner)
     }
 
     pub fn address(&self) -> SocketAddr {

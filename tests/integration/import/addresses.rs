@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
 use super::{command, path, summary};
-use crate::harness::{Service, history, tests};
+use crate::harness::{Service, tests};
 
 tests!["import": over_tls, through_a_proxy];
 
@@ -28,7 +28,7 @@ async fn over_tls() {
 
     let output = import.env("SSL_CERT_FILE", &certificate).output().await.expect("the binary runs");
     assert!(summary(&output, 0).starts_with("stored 25 trades of 1 customer"), "{output:?}");
-    assert_eq!(history(&service.database, 7).await.quantities.len(), 25);
+    assert_eq!(service.stored(7).await.numbers.len(), 25);
     std::fs::remove_file(certificate).expect("it is there");
 }
 
@@ -53,7 +53,7 @@ async fn through_a_proxy() {
     let host = format!("localhost:{}", address.port());
     import("HTTPS_PROXY", Some(&certificate), &format!("https://{host}")).await;
     assert_eq!(seen.recv().await, Some(format!("CONNECT {host} HTTP/1.1")));
-    assert_eq!(history(&service.database, 7).await.quantities.len(), 25);
+    assert_eq!(service.stored(7).await.numbers.len(), 25);
     std::fs::remove_file(certificate).expect("it is there");
 }
 

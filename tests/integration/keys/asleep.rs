@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket::domain::{Clock, CustomerId, IdempotencyKey, parse_drafts};
-use pagebucket::store::Capacity;
+use pagebucket::domain::{Clock, IdempotencyKey};
+use pagebucket::store::Deadline;
 use pagebucket::store::history::{UploadedSoFar, Waiting};
-use pagebucket::store::{Deadline, Store};
 use tokio_util::sync::CancellationToken;
 
-use super::{REPLAYED, send};
-use crate::harness::{Harm, Proxy, Service, Setup, Way, history, shared, tests, trade};
+use super::REPLAYED;
+use crate::harness::{ALL, Harm, History, Proxy, Service, Setup, Way, engine, shared, stored, tests_over};
 
-tests!["keys::asleep":
+tests_over![ALL, "keys::asleep":
     a_record_is_not_born_old,
     a_record_that_expires_before_it_is_touched_is_made_again,
     a_record_that_expires_during_an_upload_is_made_again,
@@ -45,68 +44,65 @@ async fn record(database: &Database) -> Document {
 }
 
 /// An instance that has just woken up: the last answer that it knows of told the time two hours ago.
-async fn woken() -> (Service, Proxy) {
+async fn woken(history: &'static History) -> (Service, Proxy) {
     let proxy = Proxy::before(shared().await).await;
     proxy.set_back(SLEPT);
-    let service = Setup::at(&proxy.uri()).start().await;
-    service.client.append(1, &trade(1)).await.expect(201);
+    let service = Setup::at(&proxy.uri()).of(history).start().await;
+    service.client.append(1, &history.item(1)).await.expect(201);
     proxy.set_back(0);
     (service, proxy)
 }
 
-async fn a_record_is_not_born_old() {
-    let (service, _proxy) = woken().await;
+async fn a_record_is_not_born_old(history: &'static History) {
+    let (service, _proxy) = woken(history).await;
     let before = server_time(&service.database).await;
-    let first = send(&service.client, 1, "k", &trade(2)).await.expect(201);
+    let first = service.client.append_once(1, "k", &history.item(2)).await.expect(201);
     let touched = record(&service.database).await.get_datetime("touched").expect("a date").timestamp_millis();
     assert!(touched >= before, "{touched}, {before}");
     assert_eq!(expire(&service.database).await, 0);
     let other = service.sibling(shared().await).await;
-    let again = send(&other.client, 1, "k", &trade(2)).await;
+    let again = other.client.append_once(1, "k", &history.item(2)).await;
     assert_eq!((again.expect(201), again.header(REPLAYED)), (first, "true"));
-    assert_eq!(history(&service.database, 1).await.quantities, [1, 2]);
+    assert_eq!(service.stored(1).await.numbers, [1, 2]);
 }
 
-async fn a_record_that_expires_before_it_is_touched_is_made_again() {
-    let (service, proxy) = woken().await;
+async fn a_record_that_expires_before_it_is_touched_is_made_again(history: &'static History) {
+    let (service, proxy) = woken(history).await;
     proxy.harm("update idempotency_keys", Way::There, Harm::Hold, 1);
-    let (trades, expires) = (trade(2), async {
+    let (item, expires) = (history.item(2), async {
         proxy.struck(1).await;
         let expired = expire(&service.database).await;
         proxy.relent();
         expired
     });
-    let (first, expired) = tokio::join!(send(&service.client, 1, "k", &trades), expires);
+    let (first, expired) = tokio::join!(service.client.append_once(1, "k", &item), expires);
     assert_eq!(expired, 1, "it was born old");
     let first = first.expect(201);
     assert_eq!(expire(&service.database).await, 0);
     assert_eq!(record(&service.database).await.get_i64("from").expect("from"), 1);
-    let again = send(&service.client, 1, "k", &trades).await;
+    let again = service.client.append_once(1, "k", &item).await;
     assert_eq!((again.expect(201), again.header(REPLAYED)), (first, "true"));
-    assert_eq!(history(&service.database, 1).await.quantities, [1, 2]);
+    assert_eq!(service.stored(1).await.numbers, [1, 2]);
 }
 
-async fn a_record_that_expires_during_an_upload_is_made_again() {
+async fn a_record_that_expires_during_an_upload_is_made_again(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
-    let connection = Setup::at(&proxy.uri()).connection;
-    let database = shared().await.client().await.database(&connection.database);
+    let setup = Setup::at(&proxy.uri()).of(history);
+    let database = shared().await.client().await.database(&setup.connection.database);
     proxy.set_back(SLEPT);
-    let store = Store::connect(connection, Capacity::default(), Clock::system()).await.expect("a database");
-    store.migrate().await.expect("the migrations");
-    let customer = CustomerId::new(7).expect("an id");
-    let draft =
-        |number: u64| parse_drafts(trade(number).to_string().as_bytes(), 1).expect("a trade").remove(0);
-    let before = vec![draft(100).dated(Clock::system().now())];
+    let store = setup.store().await;
+    let (items, owner) = (engine::histories(&store, history), engine::owner(history, 7));
+    let before = vec![engine::draft(history, 100).dated(Clock::system().now())];
     // An instance inserts records once an answer has told it the server's time.
-    store.trades().append(customer, before, Deadline::within(Duration::from_secs(25))).await.expect("stored");
+    items.append(owner.clone(), before, Deadline::within(Duration::from_secs(25))).await.expect("stored");
     let upload = async |so_far: &mut UploadedSoFar, numbers: std::ops::RangeInclusive<u64>| {
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-        let lines = numbers.map(|number| (number, draft(number)));
-        let appended = store.trades().append_lines(so_far, lines, Clock::system().now(), &mut waiting).await;
+        let lines = numbers.map(|number| (number, engine::draft(history, number)));
+        let appended = items.append_lines(so_far, lines, Clock::system().now(), &mut waiting).await;
         let progress = appended.expect("all is dealt with");
         progress.ends().map(|end| end.expect("it is stored").get()).collect::<Vec<_>>()
     };
-    let nothing = || UploadedSoFar::nothing(customer, IdempotencyKey::parse(b"k").expect("a key"));
+    let nothing = || UploadedSoFar::nothing(owner.clone(), IdempotencyKey::parse(b"k").expect("a key"));
     let mut so_far = nothing();
     assert_eq!(upload(&mut so_far, 1..=3).await, [2, 3, 4]);
     assert_eq!(expire(&database).await, 1, "the machine sleeps");
@@ -114,5 +110,5 @@ async fn a_record_that_expires_during_an_upload_is_made_again() {
     assert_eq!(upload(&mut so_far, 4..=6).await, [5, 6, 7]);
     assert_eq!(record(&database).await.get_i64("from").expect("from"), 1, "as when the upload began");
     assert_eq!(upload(&mut nothing(), 1..=6).await, [2, 3, 4, 5, 6, 7], "sent again");
-    assert_eq!(history(&database, 7).await.quantities, [100, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(stored(&database, history, 7).await.numbers, [100, 1, 2, 3, 4, 5, 6]);
 }

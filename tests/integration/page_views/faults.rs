@@ -1,5 +1,6 @@
 //! Counting while things break: what is counted is what was acknowledged, and of what is unknown at most all.
 
+use pagebucket::store::Capacity;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -300,7 +301,7 @@ async fn what_waits_is_one_statement() {
 async fn a_minute_that_takes_long_leaves_room_for_others() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
-    setup.capacity.queued_trades = 100;
+    setup.capacity.queued_bytes = 100 * Capacity::COUNTER;
     let service = setup.start().await;
     let hot = || view("/hot", "2014-01-01T10:01:05Z", 1);
     proxy.harm("update page_views", Way::There, Harm::Hold, 1);

@@ -1,5 +1,6 @@
 //! How much is counted and read at once, and what is refused beyond that.
 
+use pagebucket::store::Capacity;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ async fn count_pages(client: &Client, pages: u64) -> Answer {
 async fn what_never_fits_is_refused_for_good() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
-    setup.capacity.queued_trades = 1_000;
+    setup.capacity.queued_bytes = 1_000 * Capacity::COUNTER;
     let service = setup.start().await;
     let client = &service.client;
     let refused = async || {

@@ -12,7 +12,7 @@ use super::faults::{ANSWERS, ending};
 use super::wire::{Upload, Writing};
 use super::{NDJSON, lines, upload};
 use crate::commands::program::{PATIENCE, Place, Serving};
-use crate::harness::{Harm, Proxy, Setup, Way, eventually, history, shared, tests, trade};
+use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, shared, tests, trade};
 
 tests!["uploads::bounds":
     an_upload_has_one_of_the_places_of_uploads,
@@ -52,7 +52,7 @@ async fn an_upload_has_one_of_the_places_of_uploads() {
         eventually("the place is free", PATIENCE, async || upload(client, HISTORY, "\n").await.status == 200)
             .await;
     }
-    assert_eq!(history(&service.database, 7).await.quantities, [1, 1]);
+    assert_eq!(service.stored(7).await.numbers, [1, 1]);
 }
 
 /// Sends this again and again, until the server has closed the connection.
@@ -123,7 +123,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     fair.end().await;
     assert_eq!(fair.line().await, None, "it ends well");
     for (customer, trades) in [(1, sent), (7, 1), (8, sent)] {
-        history(&service.database, customer).await.holds_exactly(1..=trades as i64);
+        service.stored(customer).await.holds_exactly(1..=trades as i64);
     }
 }
 
@@ -149,7 +149,7 @@ async fn who_waits_for_the_server_is_not_slow() {
     };
     let (summary, (), ()) = tokio::join!(read.line(), writing, fault);
     assert_eq!(summary.expect("a summary")["stored"], 10_000);
-    history(&service.database, 7).await.holds_exactly(all.map(|qty| qty as i64));
+    service.stored(7).await.holds_exactly(all.map(|qty| qty as i64));
 }
 
 async fn twelve_of_many_customers_take_little_memory() {
@@ -166,7 +166,7 @@ async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
     /// Outcomes that each of them gets: of two hundred, more than each can have read while nothing was stored.
     const OUTCOMES: u64 = 250;
     let proxy = Proxy::before(shared().await).await;
-    let place = Place { uri: proxy.uri(), name: Place::new().await.name };
+    let place = Place { history: TRADES, uri: proxy.uri(), name: Place::new().await.name };
     let serving = place.serve(&["--log", "error", "--max-uploads", &uploads.to_string()]).await;
     serving.client.append(1, &trade(1)).await.expect(201);
     let idle = anonymous_memory(serving.pid());

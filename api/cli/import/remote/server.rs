@@ -16,6 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::definition::Definition;
 use crate::domain::IdempotencyKey;
 use crate::http::{PROBLEM_JSON, ProblemKind};
 
@@ -24,10 +25,17 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 /// Longest answer of a server that takes no upload that is read, in bytes.
 const LONGEST_REFUSAL: usize = 1024 * 1024;
 
-/// A server, by the address of its uploads.
+/// A server, by its address.
 #[derive(Debug, Clone)]
-pub(in crate::cli::import) struct Server {
-    uploads: Url,
+pub(in crate::cli::import) struct Server(Url);
+
+impl Server {
+    /// The address of the uploads of a history.
+    fn uploads(&self, history: &str) -> Url {
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}/v1/{history}", url.path().trim_end_matches('/')));
+        url
+    }
 }
 
 impl FromStr for Server {
@@ -35,16 +43,23 @@ impl FromStr for Server {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || "must be an address such as https://example.org or http://127.0.0.1:8080".to_owned();
-        let mut url: Url = text.parse().map_err(|_| wrong())?;
+        let url: Url = text.parse().map_err(|_| wrong())?;
         let extra = url.query().is_some() || url.fragment().is_some();
         let user = !url.username().is_empty() || url.password().is_some();
         if !matches!(url.scheme(), "http" | "https") || extra || user {
             return Err(wrong());
         }
-        let path = format!("{}/v1/trades", url.path().trim_end_matches('/'));
-        url.set_path(&path);
-        Ok(Self { uploads: url })
+        Ok(Self(url))
     }
+}
+
+/// Where rows are sent.
+#[derive(Clone, Copy)]
+pub(in crate::cli::import) struct Uploads<'a> {
+    pub(in crate::cli::import) server: &'a Server,
+    pub(in crate::cli::import) definition: &'a Definition,
+    /// The key under which the rows may be sent again.
+    pub(in crate::cli::import) key: Option<&'a IdempotencyKey>,
 }
 
 /// Why there are no more outcomes.
@@ -152,14 +167,13 @@ pub(super) fn cause(mut error: &dyn Error) -> String {
 /// Begins an upload, and waits for the head of its answer.
 pub(super) async fn begin(
     client: &Client,
-    server: &Server,
-    key: Option<&IdempotencyKey>,
+    Uploads { server, definition, key }: Uploads<'_>,
     mut lines: mpsc::Receiver<Bytes>,
 ) -> Result<Response, Broken> {
     let lines = stream::poll_fn(move |context| lines.poll_recv(context));
     let body = StreamBody::new(lines.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes))));
     let mut request = client
-        .post(server.uploads.clone())
+        .post(server.uploads(&definition.name))
         .header(CONTENT_TYPE, MEDIA_TYPE)
         .header(ACCEPT, MEDIA_TYPE)
         .body(Body::wrap(body));
@@ -167,11 +181,7 @@ pub(super) async fn begin(
         request = request.header("idempotency-key", key.as_str());
     }
     let answer = request.send().await.map_err(|error| Broken {
-        words: format!(
-            "{} does not answer: {}",
-            server.uploads.origin().ascii_serialization(),
-            cause(&error)
-        ),
+        words: format!("{} does not answer: {}", server.0.origin().ascii_serialization(), cause(&error)),
         known: error.is_connect() || error.is_builder(),
         passing: true,
         answered: false,
@@ -203,7 +213,7 @@ mod tests {
             ("http://[::1]:8080/behind/", "http://[::1]:8080/behind/v1/trades"),
             ("https://example.org", "https://example.org/v1/trades"),
         ] {
-            assert_eq!(text.parse::<Server>().unwrap().uploads.as_str(), uploads);
+            assert_eq!(text.parse::<Server>().unwrap().uploads("trades").as_str(), uploads);
         }
         for text in [
             "example.org:8080",

@@ -3,40 +3,42 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::{CustomerId, Instant, Seq, SeqRange};
+use crate::domain::{Instant, Seq, SeqRange, Totals};
+use crate::http::history::item_view::{OwnerMember, owner_member};
 use crate::http::schemas::{instant, ordinal};
 use crate::store::history::Progress;
 
-/// Where the trades of a request are stored.
+/// Where the {manyItems} of a request are stored.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Appended)]
+#[schema(as = AppendedItems)]
 pub struct AppendedView {
-    #[schema(schema_with = ordinal)]
-    customer_id: CustomerId,
-    /// Sequence numbers of the trades, in the order of the request: one range, unless another writer appended between
+    #[serde(flatten)]
+    #[schema(schema_with = owner_member)]
+    owner: OwnerMember,
+    /// Sequence numbers of the {manyItems}, in the order of the request: one range, unless another writer appended between
     /// two of its pages.
     #[schema(min_items = 1)]
     ranges: Vec<RangeView>,
-    /// Number of trades in the history right after the append.
+    /// Number of {manyItems} in the history right after the append.
     #[schema(minimum = 1)]
-    total_trades: u64,
+    total_items: u64,
     /// Number of pages of the history right after the append.
     #[schema(minimum = 1)]
     total_pages: u64,
-    /// The date that was given to trades without one.
+    /// The date that was given to {manyItems} without one.
     #[schema(schema_with = instant)]
     date: Instant,
 }
 
 impl AppendedView {
-    /// For an append to `customer`'s history, with undated trades at `date`.
-    pub fn new(customer: CustomerId, progress: &Progress, date: Instant) -> Self {
+    /// For an append that made a history of `totals`, with undated items at `date`.
+    pub fn new(owner: OwnerMember, progress: &Progress, totals: Totals, date: Instant) -> Self {
         Self {
-            customer_id: customer,
+            owner,
             ranges: progress.ranges().iter().map(RangeView::new).collect(),
-            total_trades: progress.totals().trades(),
-            total_pages: progress.totals().pages(),
+            total_items: totals.items(),
+            total_pages: totals.pages(),
             date,
         }
     }

@@ -2,44 +2,37 @@
 
 use std::str::FromStr;
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-use utoipa::IntoParams;
-use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
 use crate::domain::{
-    Cursor, CustomerId, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, Window,
+    Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, Window,
 };
-use crate::http::params::{Reader, customer_parameter, dates, given, in_query};
-use crate::http::problem::Problem;
+use crate::http::params::{Params, Reader, dates, in_query};
 use crate::http::schemas::{date_time, ordinal, whole};
+use crate::store::history::Engine;
 
-/// `/customers/{customerId}/trades?…`
+/// What a listing shows.
 pub struct ListParams {
-    pub customer: CustomerId,
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
     pub selection: Selection,
 }
 
-/// The trades that a listing shows.
+/// The items that a listing shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
     /// A page; `None` is the first one in the order.
     Page(Option<PageNumber>),
-    /// A window; with a `Seq`, as of the moment when the history ended with that trade.
+    /// A window; with a `Seq`, as of the moment when the history ended with that item.
     Window(Window, Option<Seq>),
-    /// A window of the trades of a span of time.
+    /// A window of the items of a span of time.
     Dates(DateRange, Window),
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for ListParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
-        let customer = reader.path("customerId");
+impl Params for ListParams {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        let page_size = engine.definition().page_size;
         if reader.gives("page")
             && let Some(other) =
                 ["after", "before", "limit", "from", "to", "asOf"].iter().find(|name| reader.gives(name))
@@ -61,38 +54,34 @@ impl<S: Send + Sync> FromRequestParts<S> for ListParams {
         let before = reader.query("before", Seq::from_str);
         let limit = reader.query("limit", Limit::from_str);
         let as_of = reader.query("asOf", Seq::from_str);
-        let dates = dates(&mut reader);
+        let dates = dates(reader);
         let order = reader.query("order", |text| match text {
             "asc" => Ok(Order::Ascending),
             "desc" => Ok(Order::Descending),
             _ => Err(Invalid("must be \"asc\" or \"desc\"".to_owned())),
         });
-        reader.finish()?;
         let cursor = match (after, before, order) {
             (Some(position), ..) => Cursor::After(position),
             (_, Some(seq), _) => Cursor::Before(Position::before(seq)),
             (.., Some(Order::Descending)) => Cursor::End,
             _ => Cursor::After(Position::BEGINNING),
         };
-        let window = Window { cursor, limit: limit.unwrap_or_default() };
+        let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(page_size)) };
         let selection = match dates {
             Some(dates) => Selection::Dates(dates, window),
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
             None => Selection::Window(window, as_of),
         };
-        Ok(Self { customer: given(customer), order, selection })
+        Some(Self { order, selection })
     }
-}
 
-impl IntoParams for ListParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+    fn documented() -> Vec<Parameter> {
         let order: Object = ObjectBuilder::new()
             .schema_type(SchemaType::new(Type::String))
             .enum_values(Some(["asc", "desc"]))
             .default(Some("asc".into()))
             .build();
         vec![
-            customer_parameter(),
             in_query(
                 "page",
                 "Permanent number of the page, the same in either order. Default: page 1, or with `order=desc` the last \
@@ -101,38 +90,38 @@ impl IntoParams for ListParams {
             ),
             in_query(
                 "after",
-                "The nearest trades after this sequence number; 0 is the beginning of the history. After the last trade \
+                "The nearest {manyItems} after this sequence number; 0 is the beginning of the history. After the last {item} \
                  the answer has no items, which is not an error.",
                 whole(0, MAX_SAFE_INTEGER),
             ),
             in_query(
                 "before",
-                "The nearest trades before this sequence number. Not together with `after`.",
+                "The nearest {manyItems} before this sequence number. Not together with `after`.",
                 ordinal(),
             ),
             in_query(
                 "limit",
-                "Most trades in the window. Without `after` and `before`, the window is at the beginning of `order`: the \
-                 oldest trades, or the newest. Default for windows: 10.",
+                "Most {manyItems} in the window. Without `after` and `before`, the window is at the beginning of `order`: the \
+                 oldest {manyItems}, or the newest. Default for windows: {defaultLimit}.",
                 whole(1, u64::from(Limit::MAX)),
             ),
             in_query(
                 "from",
-                "Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order \
+                "Only {manyItems} dated at this moment or later: RFC 3339 with an offset. The {manyItems} are still in order \
                  of `seq`, and the answer has no totals.",
                 date_time(),
             ),
             in_query(
                 "asOf",
                 "Reads the history as it was when this was its last sequence number; the links `next` and `prev` of a \
-                 window set it. If all trades of the window are on pages that were full then, the answer has the totals \
-                 of then, and never changes. Otherwise, or if the history has no such trade, `asOf` is ignored. Only \
+                 window set it. If all {manyItems} of the window are on pages that were full then, the answer has the totals \
+                 of then, and never changes. Otherwise, or if the history has no such {item}, `asOf` is ignored. Only \
                  together with `after` or `before`, not with `from` or `to`.",
                 ordinal(),
             ),
             in_query(
                 "to",
-                "Only trades dated before this moment, which must not be before `from`.",
+                "Only {manyItems} dated before this moment, which must not be before `from`.",
                 date_time(),
             ),
             in_query(

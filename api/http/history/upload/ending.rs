@@ -1,14 +1,17 @@
 //! The end of an upload: a summary, or the problem that ended it early.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::summary::Summary;
 use super::views::{CountsView, LinesView, ManyUploadedView, UploadedView};
-use crate::domain::CustomerId;
+use crate::definition::Definition;
+use crate::domain::OwnerId;
 use crate::http::history::append::view::RangeView;
+use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{self, Kind, Problem};
 use crate::ingest::{End, Lines, Report};
 use crate::store::history::Cause;
@@ -23,28 +26,29 @@ pub(super) enum View {
 
 /// The summary of an upload to one history, or to many; or the problem that ended it, with all that is
 /// known of its lines.
-pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>) -> Result<View, Problem> {
-    let Report { stored, refused, ranges, customers, end, unknown_lines, left_lines, .. } = report;
+pub(super) fn of(
+    definition: &Arc<Definition>,
+    report: Report,
+    summary: Summary,
+    owner: Option<&OwnerId>,
+) -> Result<View, Problem> {
+    let Report { stored, refused, ranges, owners, end, unknown_lines, left_lines, .. } = report;
     let mut problems = summary.problems;
     problems.sort_by_key(|problem| problem.line);
     let problems_omitted = Some(summary.omitted).filter(|&omitted| omitted > 0);
     let counts = CountsView { stored, refused, problems, problems_omitted };
-    let view = match customer {
-        Some(customer_id) => View::One(UploadedView {
-            customer_id,
+    let view = match owner {
+        Some(owner) => View::One(UploadedView {
+            owner: OwnerMember::new(definition, owner),
             ranges: ranges.kept().iter().map(RangeView::new).collect(),
             ranges_omitted: Some(ranges.omitted()).filter(|&omitted| omitted > 0),
             counts,
         }),
-        None => View::Many(ManyUploadedView {
-            customers: customers.count(),
-            more_customers: customers.more(),
-            counts,
-        }),
+        None => View::Many(ManyUploadedView { owners: owners.count(), more_owners: owners.more(), counts }),
     };
     let Some(end) = end else { return Ok(view) };
     let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
-    let customer = customer.map(|customer| customer.get());
+    let owner = owner.map(ToString::to_string);
     let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
     let (kind, why) = match &end {
         End::Database(cause) => {
@@ -73,10 +77,10 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
         } else {
             (kind, format!("{why} Nothing was stored."))
         };
-        Problem::new(kind, detail).with(members(view, unknown_lines, left_lines))
+        Problem::new(kind, detail).with(members(definition, view, unknown_lines, left_lines))
     };
     Err(problem.logging(move || {
-        tracing::warn!(customer, stored, refused, unknown, ?end, "an upload ended early");
+        tracing::warn!(owner, stored, refused, unknown, ?end, "an upload ended early");
         if let End::Database(cause) = &end {
             problem::log_cause(cause);
         }
@@ -84,10 +88,15 @@ pub(super) fn of(report: Report, summary: Summary, customer: Option<CustomerId>)
 }
 
 /// What is known of the lines of an upload that ended early.
-fn members(view: View, unknown: Vec<Lines>, not_stored: Vec<Lines>) -> Map<String, Value> {
+fn members(
+    definition: &Definition,
+    view: View,
+    unknown: Vec<Lines>,
+    not_stored: Vec<Lines>,
+) -> Map<String, Value> {
     let view = serde_json::to_value(view).expect("a summary holds only texts and numbers");
     let Value::Object(mut members) = view else { unreachable!("a summary is an object") };
-    members.remove("customerId");
+    members.remove(&definition.owner.field);
     let views = |lines: Vec<_>| json!(lines.into_iter().map(LinesView::from).collect::<Vec<_>>());
     if !unknown.is_empty() {
         members.insert("unknownLines".to_owned(), views(unknown));

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -10,7 +11,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::read::BadLine;
 use super::views::OutcomeView;
-use crate::domain::{CustomerId, Faults, Seq};
+use crate::definition::Definition;
+use crate::domain::{Faults, OwnerId, Seq};
+use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{Kind, Problem};
 use crate::ingest::{Bad, Event, Refusal, Row, RowEnd, Sent, Watch};
 use crate::store::history::LineRefusal;
@@ -29,6 +32,7 @@ const FEW: usize = 64;
 
 /// Outcomes on their way to the client. A line waits for the outcomes of all before it.
 pub(super) struct Outcomes {
+    definition: Arc<Definition>,
     /// The lines from the first one without a sent outcome, in order.
     lines: VecDeque<Waiting>,
     /// Bytes of the outcomes in `lines`.
@@ -39,13 +43,13 @@ pub(super) struct Outcomes {
     /// Since when the client has read nothing, although something is ready.
     stalled: Option<Instant>,
     limit: Duration,
-    /// Whether each outcome names its customer.
+    /// Whether each outcome names its owner.
     many: bool,
 }
 
 struct Waiting {
     number: u64,
-    customer: Option<CustomerId>,
+    owner: Option<OwnerId>,
     outcome: Option<Outcome>,
 }
 
@@ -67,8 +71,23 @@ impl Outcome {
 
 impl Outcomes {
     /// For a client that must take something within `limit`.
-    pub(super) fn new(client: mpsc::Sender<Bytes>, many: bool, limit: Duration) -> Self {
-        Self { lines: VecDeque::new(), settled: 0, ready: Vec::new(), client, stalled: None, limit, many }
+    pub(super) fn new(
+        definition: &Arc<Definition>,
+        client: mpsc::Sender<Bytes>,
+        many: bool,
+        limit: Duration,
+    ) -> Self {
+        let definition = Arc::clone(definition);
+        Self {
+            definition,
+            lines: VecDeque::new(),
+            settled: 0,
+            ready: Vec::new(),
+            client,
+            stalled: None,
+            limit,
+            many,
+        }
     }
 
     /// Sends the rest and, if the upload ended early, the reason, for at most `limit`. Returns whether the client has
@@ -84,7 +103,7 @@ impl Outcomes {
             }
             self.advance();
             let problem = Some(problem.in_line());
-            write(&mut self.ready, &OutcomeView { line: None, customer_id: None, seq: None, problem });
+            write(&mut self.ready, &OutcomeView { line: None, owner: None, seq: None, problem });
         }
         let rest = std::mem::take(&mut self.ready);
         rest.is_empty() || matches!(timeout(limit, self.client.send(rest.into())).await, Ok(Ok(())))
@@ -94,6 +113,10 @@ impl Outcomes {
     pub(super) async fn end(self) {
         // It fails only if the client has disconnected.
         let _ = self.client.send(END).await;
+    }
+
+    fn member(&self, owner: Option<&OwnerId>) -> Option<OwnerMember> {
+        owner.map(|owner| OwnerMember::new(&self.definition, owner))
     }
 
     fn index(&self, line: u64) -> Option<usize> {
@@ -113,10 +136,10 @@ impl Outcomes {
     }
 
     fn refuse_at(&mut self, index: usize, problem: &Problem) {
-        let Waiting { number, customer, .. } = self.lines[index];
-        let problem = Some(problem.in_line());
+        let Waiting { number, owner, .. } = &self.lines[index];
+        let (line, owner, problem) = (Some(*number), self.member(owner.as_ref()), Some(problem.in_line()));
         let mut text = Vec::new();
-        write(&mut text, &OutcomeView { line: Some(number), customer_id: customer, seq: None, problem });
+        write(&mut text, &OutcomeView { line, owner, seq: None, problem });
         self.set(index, Outcome::Problem(text.into()));
     }
 
@@ -127,14 +150,14 @@ impl Outcomes {
 
     /// Moves the outcomes that wait for no earlier line to `ready`.
     fn advance(&mut self) {
-        while let Some(Waiting { number, customer, outcome: Some(outcome) }) =
+        while let Some(Waiting { number, owner, outcome: Some(outcome) }) =
             self.lines.pop_front_if(|waiting| waiting.outcome.is_some())
         {
             self.settled -= outcome.size();
             match outcome {
                 Outcome::Stored(seq) => {
-                    let (line, seq) = (Some(number), Some(seq));
-                    write(&mut self.ready, &OutcomeView { line, customer_id: customer, seq, problem: None });
+                    let (line, owner, seq) = (Some(number), self.member(owner.as_ref()), Some(seq));
+                    write(&mut self.ready, &OutcomeView { line, owner, seq, problem: None });
                 }
                 Outcome::Problem(text) => self.ready.extend(text),
             }
@@ -165,13 +188,13 @@ fn write(text: &mut Vec<u8>, outcome: &OutcomeView) {
 
 impl Outcomes {
     fn came(&mut self, row: &Row) {
-        let customer = self.many.then_some(row.customer);
-        self.lines.push_back(Waiting { number: row.line, customer, outcome: None });
+        let owner = self.many.then(|| row.owner.clone());
+        self.lines.push_back(Waiting { number: row.line, owner, outcome: None });
     }
 
     fn bad(&mut self, bad: BadLine) {
         let line = bad.line();
-        self.lines.push_back(Waiting { number: line, customer: None, outcome: None });
+        self.lines.push_back(Waiting { number: line, owner: None, outcome: None });
         let problem = if bad.json {
             let mut faults = Faults::default();
             bad.faults.into_iter().for_each(|fault| faults.push(|| fault.pointer, fault.detail));

@@ -1,6 +1,7 @@
 //! Reads the lines of an upload's body.
 
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -10,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
-use crate::domain::{Clock, CustomerId, DraftError, Fault, parse_line};
+use crate::definition::Definition;
+use crate::domain::{Clock, DraftError, Fault, OwnerId};
 use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 
 /// Most faults that are listed for one line. A line of 64 KiB may have ten thousand.
@@ -23,7 +25,7 @@ const CHUNK: usize = 16 * 1024;
 /// Bytes, without white space, that a client must send in each span in which no line ends.
 const LEAST: usize = 1024;
 
-/// A line that is not a trade.
+/// A line that is no item.
 #[derive(Debug)]
 pub(super) struct BadLine {
     line: u64,
@@ -109,8 +111,9 @@ pub(super) struct Reader {
     /// Bytes of the lines in `chunk`.
     bytes: usize,
     splitter: Splitter,
-    customer: Option<CustomerId>,
-    /// Dates the trades that have no date; `None` if something else dates them.
+    definition: Arc<Definition>,
+    owner: Option<OwnerId>,
+    /// Dates the items that have no date; `None` if something else dates them.
     clock: Option<Clock>,
     pace: Pace,
 }
@@ -121,12 +124,13 @@ struct Enough;
 impl Reader {
     pub(super) fn new(
         chunks: mpsc::Sender<io::Result<Chunk<BadLine>>>,
-        customer: Option<CustomerId>,
+        definition: Arc<Definition>,
+        owner: Option<OwnerId>,
         clock: Option<Clock>,
         span: Duration,
     ) -> Self {
         let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), Pace::new(span));
-        Self { chunks, chunk, bytes: 0, splitter, customer, clock, pace }
+        Self { chunks, chunk, bytes: 0, splitter, definition, owner, clock, pace }
     }
 
     /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
@@ -187,21 +191,27 @@ impl Reader {
         }
         self.pace.kept();
         let parsed = self.parse(line);
-        self.bytes += size_of_val(&parsed) + parsed.as_ref().err().map_or(0, BadLine::bytes);
+        self.bytes += size_of_val(&parsed) + parsed.as_ref().map_or_else(BadLine::bytes, Row::heap);
         self.chunk.push(parsed);
     }
 
     fn parse(&self, line: Line) -> Result<Row, BadLine> {
-        let Line { number, bytes, size, cut } = line;
+        let Line { number, bytes, size, cut, .. } = line;
         let bad = |faults, omitted, json| BadLine { line: number, size, faults, omitted, json };
         let whole = |detail: String| vec![Fault { pointer: String::new(), line: None, detail }];
         if cut {
             return Err(bad(whole(format!("is longer than {LONGEST_ROW} bytes")), 0, true));
         }
-        match parse_line(&bytes, self.customer) {
-            Ok((customer, mut draft)) => {
-                draft.date = draft.date.or_else(|| Some(self.clock.as_ref()?.now()));
-                Ok(Row { line: number, size, customer, draft })
+        let Definition { item, owner, .. } = &*self.definition;
+        let named = self.owner.is_none().then_some((&*owner.field, owner.kind));
+        match item.parse_line(&bytes, named) {
+            Ok((named, draft)) => {
+                let owner = self.owner.clone().or(named).expect("a line without its owner is refused");
+                let draft = match &self.clock {
+                    Some(clock) if draft.date().is_none() => draft.dated(clock.now()).into(),
+                    _ => draft,
+                };
+                Ok(Row { line: number, size, owner, draft })
             }
             Err(DraftError::NotJson(error)) => {
                 // The parser sees a single line, and always calls it line 1.

@@ -3,21 +3,25 @@
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
-use crate::domain::{CustomerId, Fault, Seq};
+use crate::domain::{Fault, Seq};
 use crate::http::history::append::view::RangeView;
+use crate::http::history::item_view::{OwnerMember, owner_member};
 use crate::http::problem::ProblemSchema;
-use crate::http::schemas::ordinal;
+use crate::http::schemas::{ordinal, owner_id};
 use crate::ingest::Lines;
 
 /// Summary of an upload to one history, in which every line is stored or refused.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Uploaded)]
+#[schema(as = UploadedItems)]
 pub struct UploadedView {
-    #[schema(schema_with = ordinal)]
-    pub customer_id: CustomerId,
-    /// Sequence numbers of the stored trades, in order of the lines: one range, unless others appended meanwhile. At
+    #[serde(flatten)]
+    #[schema(schema_with = owner_member)]
+    pub owner: OwnerMember,
+    /// Sequence numbers of the stored {manyItems}, in order of the lines: one range, unless others appended meanwhile. At
     /// most 1,000 ranges.
     pub ranges: Vec<RangeView>,
     /// Number of further ranges.
@@ -33,13 +37,13 @@ pub struct UploadedView {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ManyUploaded)]
 pub struct ManyUploadedView {
-    /// Number of customers with at least one stored trade.
+    /// Number of owners with at least one stored item.
     #[schema(minimum = 0, maximum = 10_000)]
-    pub customers: usize,
-    /// Whether there are more customers, which were not counted.
+    pub owners: usize,
+    /// Whether there are more owners, which were not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
-    pub more_customers: bool,
+    pub more_owners: bool,
     #[serde(flatten)]
     pub counts: CountsView,
 }
@@ -113,18 +117,18 @@ impl From<Lines> for LinesView {
 /// Outcome of one line, or of all lines that follow.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = LineOutcome)]
+#[schema(as = ItemLineOutcome)]
 pub struct OutcomeView {
     /// Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload ended
     /// early.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub line: Option<u64>,
-    /// The customer, in an upload to many histories.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = ordinal, required = false)]
-    pub customer_id: Option<CustomerId>,
-    /// Sequence number of the trade, if it is stored durably.
+    /// Only in an upload to many histories.
+    #[serde(flatten)]
+    #[schema(schema_with = maybe_owner)]
+    pub owner: Option<OwnerMember>,
+    /// Sequence number of the {item}, if it is stored durably.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = ordinal, required = false)]
     pub seq: Option<Seq>,
@@ -134,13 +138,18 @@ pub struct OutcomeView {
     pub problem: Option<Value>,
 }
 
+/// The documentation of an owner that not every outcome has.
+fn maybe_owner() -> RefOr<Schema> {
+    ObjectBuilder::new().property("{ownerField}", owner_id()).into()
+}
+
 /// A problem without the address and the id of the request, which the whole answer shares.
 pub struct ProblemOfLine;
 
 impl utoipa::PartialSchema for ProblemOfLine {
-    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+    fn schema() -> RefOr<Schema> {
         let mut schema = ProblemSchema::schema();
-        if let utoipa::openapi::RefOr::T(utoipa::openapi::Schema::Object(object)) = &mut schema {
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
             object.required.retain(|name| name != "instance" && name != "requestId");
         }
         schema

@@ -1,40 +1,53 @@
-//! Hashes that identify keyed requests and their trades.
+//! Hashes that identify keyed requests and their items.
 
 use mongodb::bson::Binary;
+use mongodb::bson::raw::RawBsonRef;
 use mongodb::bson::spec::BinarySubtype;
 use sha2::{Digest, Sha256};
 
-use crate::domain::{CustomerId, IdempotencyKey, TradeDraft};
+use crate::definition::Definition;
+use crate::domain::{IdempotencyKey, OwnerId};
+use crate::item::{Draft, decimal_text};
 
-/// Identifies a key of one customer: SHA-256 of both.
+/// Identifies a key of one owner: SHA-256 of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::store::history) struct RecordId(pub(super) [u8; 32]);
 
-/// Identifies one trade of a keyed request: the first 12 bytes of SHA-256 of customer, key and index in the
-/// request. With 96 bits, two among 10^9 trades of one customer are equal with a probability of 10^-11.
+/// Identifies one item of a keyed request: the first 12 bytes of SHA-256 of owner, key and index in the
+/// request. With 96 bits, two among 10^9 items of one owner are equal with a probability of 10^-11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::store::history) struct TradeKey(pub(super) [u8; TradeKey::LEN]);
+pub(in crate::store::history) struct ItemKey(pub(super) [u8; ItemKey::LEN]);
 
-/// Identifies the content of a request: SHA-256 of its trades before defaults are set.
+/// Identifies the content of a request: SHA-256 of its items before defaults are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store::history) struct Fingerprint(pub(super) [u8; 32]);
 
 impl RecordId {
-    pub(in crate::store::history) fn new(customer: CustomerId, key: &IdempotencyKey) -> Self {
-        Self(digest(b"record", customer, 0, key).into())
+    pub(in crate::store::history) fn new(
+        definition: &Definition,
+        owner: &OwnerId,
+        key: &IdempotencyKey,
+    ) -> Self {
+        Self(digest(definition, b"record", owner, 0, key).into())
     }
 }
 
-impl TradeKey {
+impl ItemKey {
     pub(in crate::store::history) const LEN: usize = 12;
 
-    pub(in crate::store::history) fn new(customer: CustomerId, key: &IdempotencyKey, index: usize) -> Self {
+    pub(in crate::store::history) fn new(
+        definition: &Definition,
+        owner: &OwnerId,
+        key: &IdempotencyKey,
+        index: usize,
+    ) -> Self {
+        // Of an item of a history of trades "trade" is hashed, as before there were other histories.
         let mut first = [0; Self::LEN];
-        first.copy_from_slice(&digest(b"trade", customer, index as u64, key)[..Self::LEN]);
+        first.copy_from_slice(&digest(definition, b"trade", owner, index as u64, key)[..Self::LEN]);
         Self(first)
     }
 
-    /// Reads the `key` of a stored trade.
+    /// Reads the key of a stored item.
     pub(in crate::store::history) fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -45,14 +58,32 @@ impl TradeKey {
 }
 
 fn digest(
+    definition: &Definition,
     what: &[u8],
-    customer: CustomerId,
+    owner: &OwnerId,
     index: u64,
     key: &IdempotencyKey,
 ) -> sha2::digest::Output<Sha256> {
-    let numbers = [customer.get().to_be_bytes(), index.to_be_bytes()].concat();
-    // The key is last, because only the key has no fixed length.
-    Sha256::new().chain_update(what).chain_update(numbers).chain_update(key.as_str()).finalize()
+    let sha = begin(definition, what, owner).chain_update(index.to_be_bytes());
+    // The key is last, because only the key has no fixed length and no end.
+    sha.chain_update(key.as_str()).finalize()
+}
+
+/// A hash that has begun with the history, with what is hashed, and with the owner.
+///
+/// Trades of customers with numbers are the history from before there were others: their hashes do not begin with its
+/// name, so that a repeat finds what an earlier version has stored.
+pub(super) fn begin(definition: &Definition, what: &[u8], owner: &OwnerId) -> Sha256 {
+    match owner {
+        OwnerId::Integer(id) if definition.is_trades() => {
+            Sha256::new().chain_update(what).chain_update(id.to_be_bytes())
+        }
+        // Neither a name nor an id has a NUL.
+        owner => Sha256::new()
+            .chain_update(format!("{}\0", definition.name))
+            .chain_update(what)
+            .chain_update(format!("\0{owner}\0")),
+    }
 }
 
 impl Fingerprint {
@@ -61,21 +92,46 @@ impl Fingerprint {
         Self(Sha256::digest(b"an upload").into())
     }
 
-    /// The fingerprint of a request. A single trade and an array of that trade are the same request. White
-    /// space and the order of fields do not matter.
-    pub(in crate::store::history) fn of(drafts: &[TradeDraft]) -> Self {
-        let mut sha = Sha256::new();
-        for draft in drafts {
-            let TradeDraft { side, ticker, qty, price, date } = draft;
-            // Each field ends with a character that it cannot contain.
-            sha.update(format!("{}|{}|{}|", side.name(), ticker.as_str(), qty.get()));
-            sha.update(price.map(|price| price.to_string()).unwrap_or_default());
-            sha.update("|");
-            sha.update(date.map(|date| date.millis().to_string()).unwrap_or_default());
-            sha.update("\n");
+    /// The fingerprint of a request, whose items have these canonical forms ([`crate::item::canonical`]). A single
+    /// item and an array of that item are the same request. White space and the order of members do not matter.
+    ///
+    /// It is of what the client sent, so that a changed schema does not make a repeat look like another request. Only
+    /// trades are hashed as they were before there were other histories, as long as they have no other members.
+    pub(in crate::store::history) fn of(
+        definition: &Definition,
+        drafts: &[Draft],
+        canonical: &[Vec<u8>],
+    ) -> Self {
+        if definition.is_trades()
+            && let Some(trades) = drafts.iter().map(as_trade).collect::<Option<String>>()
+        {
+            return Self(Sha256::digest(trades).into());
         }
+        let mut sha = Sha256::new().chain_update(format!("{}\0", definition.name));
+        // JSON has no line breaks outside its strings, and canonical strings escape them.
+        canonical.iter().for_each(|item| sha.update([item, b"\n".as_slice()].concat()));
         Self(sha.finalize().into())
     }
+}
+
+/// The five members that trades had before there were other histories, each with its end. `None` if there are others.
+fn as_trade(draft: &Draft) -> Option<String> {
+    let document = draft.document();
+    let (mut side, mut ticker, mut qty, mut price) = (None, None, None, String::new());
+    for member in document {
+        match member.ok()? {
+            (name, RawBsonRef::String(text)) if name == "type" => side = Some(text),
+            (name, RawBsonRef::String(text)) if name == "ticker" => ticker = Some(text),
+            (name, RawBsonRef::Int64(number)) if name == "qty" => qty = Some(number),
+            (name, RawBsonRef::Decimal128(number)) if name == "price" => {
+                price = decimal_text(number.bytes())?;
+            }
+            (name, RawBsonRef::DateTime(_)) if name == "date" => {}
+            _ => return None,
+        }
+    }
+    let date = draft.date().map(|date| date.millis().to_string()).unwrap_or_default();
+    Some(format!("{}|{}|{}|{price}|{date}\n", side?, ticker?, qty?))
 }
 
 #[cfg(test)]
@@ -83,15 +139,17 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::domain::parse_drafts;
+    use crate::item::canonical;
 
     fn fingerprint(json: &str) -> [u8; 32] {
-        Fingerprint::of(&parse_drafts(json.as_bytes(), 10).unwrap()).0
+        let trades = Definition::trades();
+        let drafts = trades.item.parse_drafts(json.as_bytes(), 10).unwrap();
+        Fingerprint::of(&trades, &drafts, &canonical(json.as_bytes())).0
     }
 
     #[test]
     fn another_request_has_another_fingerprint() {
-        let trade = r#"{"type":"buy","ticker":"MDB","qty":1}"#;
+        let item = r#"{"type":"buy","ticker":"MDB","qty":1}"#;
         let others = [
             r#"{"type":"sell","ticker":"MDB","qty":1}"#.to_owned(),
             r#"{"type":"buy","ticker":"AMD","qty":1}"#.to_owned(),
@@ -100,22 +158,22 @@ mod tests {
             r#"{"type":"buy","ticker":"MDB","qty":1,"price":"1.0"}"#.to_owned(),
             r#"{"type":"buy","ticker":"MDB","qty":1,"date":"2004-01-09T00:00:00Z"}"#.to_owned(),
             r#"{"type":"buy","ticker":"MDB","qty":1,"date":"2004-01-09T00:00:00.001Z"}"#.to_owned(),
-            format!("[{trade},{trade}]"),
+            format!("[{item},{item}]"),
         ];
-        let all: HashSet<_> = others.iter().map(String::as_str).chain([trade]).map(fingerprint).collect();
+        let all: HashSet<_> = others.iter().map(String::as_str).chain([item]).map(fingerprint).collect();
         assert_eq!(all.len(), others.len() + 1);
         let same = r#"[ {"qty":1, "ticker":"MDB", "type":"buy"} ]"#;
-        assert_eq!(fingerprint(trade), fingerprint(same));
+        assert_eq!(fingerprint(item), fingerprint(same));
     }
 
     #[test]
-    fn each_trade_of_each_key_of_each_customer_has_its_own_key() {
+    fn each_item_of_each_key_of_each_owner_has_its_own_key() {
         let key = |text: &str| IdempotencyKey::parse(text.as_bytes()).unwrap();
-        let mut all = HashSet::new();
-        for customer in [1, 2, 256] {
+        let (trades, mut all) = (Definition::trades(), HashSet::new());
+        for owner in [1, 2, 256] {
             for text in ["a", "b", "aa"] {
                 for index in [0, 1, 255, 256] {
-                    assert!(all.insert(TradeKey::new(CustomerId::new(customer).unwrap(), &key(text), index)));
+                    assert!(all.insert(ItemKey::new(&trades, &OwnerId::Integer(owner), &key(text), index)));
                 }
             }
         }

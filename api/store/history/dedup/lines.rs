@@ -1,7 +1,7 @@
 //! Which lines of a keyed upload are already stored, and whether the next may be appended. This file does not
 //! use the database.
 //!
-//! A request's trades are all valid and are stored in order without omissions. A line of an upload may be
+//! A request's items are all valid and are stored in order without omissions. A line of an upload may be
 //! invalid in one attempt and valid in another, and an attempt does not know which lines were valid in the
 //! previous one. So a line's key contains the upload's tag and the line's number ([`Tag`]). A search that finds
 //! a stored line knows how far the upload had come, even if the line is not one of the lines that it searches
@@ -16,14 +16,16 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
+use sha2::Digest;
 
-use super::identity::TradeKey;
+use super::identity::{ItemKey, begin};
 use super::request::{LineRefusal, Placed};
-use crate::domain::{CustomerId, IdempotencyKey, Seq, SeqRange, Trade};
+use crate::definition::Definition;
+use crate::domain::{IdempotencyKey, OwnerId, Seq, SeqRange};
+use crate::item::Item;
 
-/// Identifies an upload among the trades of one customer: the first 8 bytes of SHA-256 of customer and key.
-/// With 64 bits and 10^9 keyed trades of one customer, a trade of another request has the same bytes with a
+/// Identifies an upload among the items of one owner: the first 8 bytes of SHA-256 of owner and key.
+/// With 64 bits and 10^9 keyed items of one owner, an item of another request has the same bytes with a
 /// probability of 10^-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store::history) struct Tag([u8; Tag::LEN]);
@@ -31,51 +33,54 @@ pub(in crate::store::history) struct Tag([u8; Tag::LEN]);
 impl Tag {
     const LEN: usize = 8;
 
-    pub(in crate::store::history) fn new(customer: CustomerId, key: &IdempotencyKey) -> Self {
-        let sha = Sha256::new().chain_update(b"upload").chain_update(customer.get().to_be_bytes());
-        let digest = sha.chain_update(key.as_str()).finalize();
+    pub(in crate::store::history) fn new(
+        definition: &Definition,
+        owner: &OwnerId,
+        key: &IdempotencyKey,
+    ) -> Self {
+        let digest = begin(definition, b"upload", owner).chain_update(key.as_str()).finalize();
         let mut first = [0; Self::LEN];
         first.copy_from_slice(&digest[..Self::LEN]);
         Self(first)
     }
 
     /// The key of a line.
-    pub(in crate::store::history) fn key(self, number: u32) -> TradeKey {
-        let mut key = [0; TradeKey::LEN];
+    pub(in crate::store::history) fn key(self, number: u32) -> ItemKey {
+        let mut key = [0; ItemKey::LEN];
         key[..Self::LEN].copy_from_slice(&self.0);
         key[Self::LEN..].copy_from_slice(&number.to_be_bytes());
-        TradeKey(key)
+        ItemKey(key)
     }
 
     /// The line number in this key, if the key belongs to this upload.
-    fn number(self, key: TradeKey) -> Option<u32> {
+    fn number(self, key: ItemKey) -> Option<u32> {
         let number = key.0.strip_prefix(&self.0)?;
         number.try_into().ok().map(u32::from_be_bytes)
     }
 }
 
 /// A valid line of an upload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::store::history) struct NumberedTrade {
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::store::history) struct NumberedItem {
     pub(in crate::store::history) number: u32,
-    pub(in crate::store::history) trade: Trade,
+    pub(in crate::store::history) item: Item,
 }
 
 /// The search for some lines of an upload, in order of their numbers. All of them are after the position where
-/// the search began, and every stored trade from there to `looked` has been examined.
+/// the search began, and every stored item from there to `looked` has been examined.
 #[derive(Debug, Clone)]
 pub(in crate::store::history) struct LineSearch {
     tag: Tag,
-    lines: Arc<[NumberedTrade]>,
+    lines: Arc<[NumberedItem]>,
     looked: u64,
 }
 
 impl LineSearch {
-    pub(in crate::store::history) fn new(tag: Tag, lines: Arc<[NumberedTrade]>, looked: u64) -> Self {
+    pub(in crate::store::history) fn new(tag: Tag, lines: Arc<[NumberedItem]>, looked: u64) -> Self {
         Self { tag, lines, looked }
     }
 
-    pub(in crate::store::history) fn key(&self, index: usize) -> TradeKey {
+    pub(in crate::store::history) fn key(&self, index: usize) -> ItemKey {
         self.tag.key(self.lines[index].number)
     }
 
@@ -89,13 +94,13 @@ impl LineSearch {
         placed.count == self.lines.len()
     }
 
-    /// Examines the next stored trade, the one right after `looked`. `same` returns whether it equals the given
-    /// trade with the given key. Does nothing when the search is over.
+    /// Examines the next stored item, the one right after `looked`. `same` returns whether it equals the given
+    /// item with the given key. Does nothing when the search is over.
     pub(in crate::store::history) fn look(
         &mut self,
         placed: &mut Placed,
-        key: Option<TradeKey>,
-        same: impl FnOnce(&Trade, TradeKey) -> bool,
+        key: Option<ItemKey>,
+        same: impl FnOnce(&Item, ItemKey) -> bool,
     ) {
         if self.is_over(placed) {
             return;
@@ -109,9 +114,9 @@ impl LineSearch {
                 return;
             };
             if line.number == number {
-                // Always `Ok`: a stored trade has an address.
+                // Always `Ok`: a stored item has an address.
                 match Seq::new(self.looked + 1) {
-                    Ok(seq) if same(&line.trade, key) => placed.push(SeqRange { first: seq, last: seq }),
+                    Ok(seq) if same(&line.item, key) => placed.push(SeqRange { first: seq, last: seq }),
                     _ => placed.refuse(LineRefusal::Differs),
                 }
             }
@@ -130,19 +135,33 @@ impl LineSearch {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use mongodb::bson::rawdoc;
+
     use super::*;
+    use crate::domain::Instant;
 
     fn tag() -> Tag {
-        Tag::new(CustomerId::new(7).unwrap(), &IdempotencyKey::parse(b"k").unwrap())
+        static TAG: LazyLock<Tag> = LazyLock::new(|| {
+            let key = IdempotencyKey::parse(b"k").unwrap();
+            Tag::new(&Definition::trades(), &OwnerId::Integer(7), &key)
+        });
+        *TAG
     }
 
     /// A line. Its quantity distinguishes it from other lines with the same number.
-    fn line(number: u32, qty: u64) -> NumberedTrade {
-        NumberedTrade { number, trade: Trade::example(qty) }
+    fn line(number: u32, qty: u64) -> NumberedItem {
+        let item = Item::new(rawdoc! { "qty": qty as i64 }, Instant::MIN);
+        NumberedItem { number, item }
     }
 
-    /// A history as the quantities and keys of its trades.
-    type History = Vec<(u64, Option<TradeKey>)>;
+    fn qty_of(item: &Item) -> u64 {
+        item.document().get_i64("qty").unwrap() as u64
+    }
+
+    /// A history as the quantities and keys of its items.
+    type History = Vec<(u64, Option<ItemKey>)>;
 
     /// One attempt with lines of a number and a quantity, in chunks of `chunk` lines. Returns the end of each
     /// line. `interrupt` is called before the rest of each chunk is appended, and may act as another attempt.
@@ -161,7 +180,7 @@ mod tests {
             let look = |search: &mut LineSearch, placed: &mut Placed, history: &History| {
                 while !search.is_over(placed) && search.looked() < history.len() as u64 {
                     let (qty, key) = history[search.looked() as usize];
-                    search.look(placed, key, |trade, _| trade.qty.get() == qty);
+                    search.look(placed, key, |item, _| qty_of(item) == qty);
                 }
             };
             look(&mut search, &mut placed, history);
@@ -171,7 +190,7 @@ mod tests {
             if !search.is_over(&placed) {
                 assert!(search.covers(history.len() as u64));
                 for index in placed.count..lines.len() {
-                    history.push((lines[index].trade.qty.get(), Some(search.key(index))));
+                    history.push((qty_of(&lines[index].item), Some(search.key(index))));
                     let seq = Seq::new(history.len() as u64).unwrap();
                     placed.push(SeqRange { first: seq, last: seq });
                 }
@@ -193,7 +212,8 @@ mod tests {
         for number in [0, 1, 255, 256, u32::MAX] {
             assert_eq!(tag().number(tag().key(number)), Some(number));
         }
-        let other = Tag::new(CustomerId::new(8).unwrap(), &IdempotencyKey::parse(b"k").unwrap());
+        let other =
+            Tag::new(&Definition::trades(), &OwnerId::Integer(8), &IdempotencyKey::parse(b"k").unwrap());
         assert_eq!(tag().number(other.key(1)), None);
     }
 
@@ -202,7 +222,7 @@ mod tests {
         let lines: Vec<_> = (1..=7).map(|number| (number, u64::from(number) * 10)).collect();
         for chunk in 1..=8 {
             for cut in 0..=lines.len() {
-                let mut history = vec![(1, None), (2, Some(TradeKey([9; TradeKey::LEN])))];
+                let mut history = vec![(1, None), (2, Some(ItemKey([9; ItemKey::LEN])))];
                 attempt(&mut history, &lines[..cut], 3, |_| {});
                 history.push((3, None));
                 let ends = attempt(&mut history, &lines, chunk, |_| {});

@@ -2,8 +2,8 @@
 //! attempts, of the database and of the clock.
 //!
 //! **Code of the store**: [`RequestSearch`] with [`Placed`]. In every attempt this code decides which stored
-//! trades belong to the request, what counts as examined, whether the next trade may be appended right after a
-//! tail, and whether all trades are stored. The model runs the same code as the service.
+//! items belong to the request, what counts as examined, whether the next item may be appended right after a
+//! tail, and whether all items are stored. The model runs the same code as the service.
 //!
 //! **Code of the model**: everything around it. The database ([`database`]): a history in pages of two, the
 //! record of the key and its expiry, what is at majority and what may still be lost. The steps of an attempt
@@ -13,21 +13,21 @@
 //!
 //! The model is bounded to
 //!
-//! - one request of three trades, so that it spans pages;
+//! - one request of three items, so that it spans pages;
 //! - a history that is empty or ends in half a page;
 //! - three attempts, simultaneous or one after the other;
-//! - one or two trades of other writers, at any place, also before the request's trades in one command.
+//! - one or two items of other writers, at any place, also before the request's items in one command.
 //!
 //! Failovers are not bounded, nor is how long ago something was read or sent. An attempt may use every tail
 //! that ever existed, so it makes no difference which attempts share an instance and its catalog. An attempt
 //! that is cut off by a crash, a deadline or an unknown outcome takes no further step. Every attempt may stop
 //! so at any time. What it has sent runs later, in part, again after a failover, or never.
 //!
-//! Two more explorations have one trade of another writer each. In one, time passes: records expire, and may be
+//! Two more explorations have one item of another writer each. In one, time passes: records expire, and may be
 //! inserted with an old time. In the other, attempts raise `from`: to a total while no other attempt has found
 //! the record, or to the position of a search.
 //!
-//! Then each rule is relaxed, one at a time, and the same exploration must find a doubled or lost trade.
+//! Then each rule is relaxed, one at a time, and the same exploration must find a doubled or lost item.
 //! Otherwise the exploration would prove nothing.
 
 mod database;
@@ -39,7 +39,7 @@ use explore::{Explored, explore};
 use steps::{Besides, Relaxed};
 
 #[test]
-fn in_every_order_each_trade_is_stored_once() {
+fn in_every_order_each_item_is_stored_once() {
     let Explored { states, broken, taken, ends, parts } = explore(None, 2, Besides::Nothing);
     println!("{states} states");
     assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
@@ -132,7 +132,7 @@ fn a_record_that_is_born_old_and_not_touched_doubles() {
 }
 
 #[test]
-fn a_from_that_is_raised_though_another_attempt_may_have_stored_trades_doubles() {
+fn a_from_that_is_raised_though_another_attempt_may_have_stored_items_doubles() {
     assert_breaks(Relaxed::ConfirmedThoughFound, "doubled");
 }
 
@@ -142,6 +142,6 @@ fn a_from_that_is_raised_beyond_what_was_looked_at_doubles() {
 }
 
 #[test]
-fn a_from_that_is_raised_past_a_trade_of_the_request_doubles() {
+fn a_from_that_is_raised_past_a_item_of_the_request_doubles() {
     assert_breaks(Relaxed::RaisedPastFound, "doubled");
 }

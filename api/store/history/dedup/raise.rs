@@ -2,50 +2,48 @@
 //!
 //! Each update is sent once and may fail: a `from` that stays low is correct too, but the search is longer.
 
-use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 
 use super::identity::RecordId;
 use super::record::{self, COLLECTION};
 use super::register::ATTEMPT;
 use super::request::Placed;
 use super::search::Search;
-use crate::domain::CustomerId;
+use crate::domain::OwnerId;
 use crate::store::Deadline;
 use crate::store::group_commit::{Answer, Verdict, durable, judge};
 use crate::store::history::connection::Connection;
 
 /// Raises `from` to `last`, the total of a known tail, in records that no other attempt has found since their
-/// insert. Each record comes with the time of its insert, the value of `touched` that it set. Comparing it also
-/// detects a touch by an earlier version, which does not set `found`. Returns whether all records are raised. Then
-/// no other attempt has sent a trade, so no trade of the requests is at or before `last`, unless a request has
-/// itself sent some.
+/// insert. Each record comes with the time of its insert. Returns whether all records are raised. Then no item
+/// of the requests is at or before `last`, unless a request has itself sent some.
 pub(in crate::store::history) async fn confirm(
     connection: &Connection,
-    customer: CustomerId,
+    owner: &OwnerId,
     records: impl Iterator<Item = (RecordId, i64)>,
     last: u64,
     deadline: Deadline,
 ) -> bool {
-    let update = |(id, inserted)| {
-        let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
-        record::raise(id, customer, untouched, last)
-    };
+    let update =
+        |(id, inserted)| record::confirm(record::query(&connection.source, id, owner), inserted, last);
     update_all(connection, records.map(update), deadline).await
 }
 
-/// Raises `from` of records to the position that these searches have reached without finding a trade of their
+/// Raises `from` of records to the position that these searches have reached without finding an item of their
 /// requests.
 pub(in crate::store::history) async fn keep_looked<'a>(
     connection: &Connection,
-    customer: CustomerId,
+    owner: &OwnerId,
     searches: impl Iterator<Item = (RecordId, &'a Search, &'a Placed)>,
     deadline: Deadline,
 ) {
     let update = |(id, search, placed): (RecordId, &Search, &Placed)| {
-        search.none_through(placed).map(|last| record::raise(id, customer, Document::new(), last))
+        search
+            .none_through(placed)
+            .map(|last| record::keep_looked(record::query(&connection.source, id, owner), last))
     };
     if !update_all(connection, searches.filter_map(update), deadline).await {
-        tracing::debug!(%customer, "the progress of a search was not stored in every record");
+        tracing::debug!(%owner, "the progress of a search was not stored in every record");
     }
 }
 

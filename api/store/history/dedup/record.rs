@@ -1,12 +1,13 @@
-//! The record of a key: `{_id, customerId, from, fingerprint, date, touched, found?, outcome?}`.
+//! The record of a key: `{_id, owner, from, fingerprint, date, touched, found?, outcome?}`.
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 
 use super::identity::{Fingerprint, RecordId};
-use crate::domain::{CustomerId, Instant, Seq, SeqRange};
+use crate::domain::{Instant, OwnerId, Seq, SeqRange};
 use crate::store::Error;
+use crate::store::history::source::{Source, owner_bson};
 
 /// Name of the collection.
 pub(in crate::store::history) const COLLECTION: &str = "idempotency_keys";
@@ -14,24 +15,33 @@ pub(in crate::store::history) const COLLECTION: &str = "idempotency_keys";
 /// What is stored about the first request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store::history) struct Record {
-    /// How many trades the history held, at majority, before the record existed. All trades of the request are
+    /// How many items the history held, at majority, before the record existed. All items of the request are
     /// after these.
     pub(in crate::store::history) from: u64,
     /// A hash of the request's content.
     pub(in crate::store::history) fingerprint: Fingerprint,
-    /// The date of the request's trades without their own date, and of its answer.
+    /// The date of the request's items without their own date, and of its answer.
     pub(in crate::store::history) date: Instant,
-    /// The addresses of the request's trades, set when the first repeat is answered.
+    /// The addresses of the request's items, set when the first repeat is answered.
     pub(in crate::store::history) outcome: Option<Vec<SeqRange>>,
 }
 
+/// The query for one record. Its owner has the name that it has in buckets, and targets one shard.
+pub(in crate::store::history) fn query(source: &Source, id: RecordId, owner: &OwnerId) -> Document {
+    doc! { "_id": binary(id.0), source.owner_field(): owner_bson(owner) }
+}
+
 /// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention after
-/// its last use. From then on the record counts as found by another attempt: see `raise::confirm`.
-pub(in crate::store::history) fn upsert(id: RecordId, customer: CustomerId, record: &Record) -> Document {
+/// its last use. From then on the record counts as found by another attempt: see [`confirm`].
+pub(in crate::store::history) fn upsert(query: Document, record: &Record) -> Document {
     doc! {
-        "q": named(id, customer),
+        "q": query,
         "u": {
-            "$setOnInsert": content(record),
+            "$setOnInsert": {
+                "from": record.from as i64,
+                "fingerprint": binary(record.fingerprint.0),
+                "date": DateTime::from_millis(record.date.millis()),
+            },
             "$set": { "found": true },
             "$currentDate": { "touched": true },
         },
@@ -40,65 +50,58 @@ pub(in crate::store::history) fn upsert(id: RecordId, customer: CustomerId, reco
     }
 }
 
-/// Raises `from` to `last`, if the record meets `condition`.
-pub(super) fn raise(id: RecordId, customer: CustomerId, condition: Document, last: u64) -> Document {
-    let mut query = named(id, customer);
+/// Raises `from` to `last`, the total of a known tail, if no other attempt has found the record since its
+/// insert. Then no other attempt has sent an item, so no item of the request is at or before `last`.
+/// `inserted` is the value of `touched` that the insert set. Comparing it also detects a touch by an earlier
+/// version, which does not set `found`.
+pub(in crate::store::history) fn confirm(query: Document, inserted: i64, last: u64) -> Document {
+    let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
+    raise(query, untouched, last)
+}
+
+/// Raises `from` to `last`, when no item of the request is at or before `last`.
+pub(in crate::store::history) fn keep_looked(query: Document, last: u64) -> Document {
+    raise(query, Document::new(), last)
+}
+
+fn raise(mut query: Document, condition: Document, last: u64) -> Document {
     query.extend(condition);
     doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
 }
 
-/// The fields that identify a record.
-fn named(id: RecordId, customer: CustomerId) -> Document {
-    doc! { "_id": binary(id.0), "customerId": customer.get() as i64 }
-}
-
-/// What a record says of the first request.
-fn content(record: &Record) -> Document {
-    doc! {
+/// A record as a document. `query` finds it, `touched` is in milliseconds since 1970.
+pub(in crate::store::history) fn document(query: Document, record: &Record, touched: i64) -> Document {
+    let mut document = query;
+    document.extend(doc! {
         "from": record.from as i64,
         "fingerprint": binary(record.fingerprint.0),
         "date": DateTime::from_millis(record.date.millis()),
-    }
-}
-
-/// A record as a document. `touched` is in milliseconds since 1970.
-pub(in crate::store::history) fn document(
-    id: RecordId,
-    customer: CustomerId,
-    record: &Record,
-    touched: i64,
-) -> Document {
-    let mut document = named(id, customer);
-    document.extend(content(record));
-    document.insert("touched", DateTime::from_millis(touched));
+        "touched": DateTime::from_millis(touched),
+    });
     document
 }
 
-/// Stores the addresses of the trades. Every attempt that finds the trades stores the same addresses.
-pub(in crate::store::history) fn set_outcome(
-    id: RecordId,
-    customer: CustomerId,
-    ranges: &[SeqRange],
-) -> Document {
+/// Stores the addresses of the items. Every attempt that finds the items stores the same addresses.
+pub(in crate::store::history) fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
     let range = |range: &SeqRange| {
         Bson::from(doc! { "first": range.first.get() as i64, "last": range.last.get() as i64 })
     };
     let ranges: Vec<Bson> = ranges.iter().map(range).collect();
     doc! {
-        "q": named(id, customer),
+        "q": query,
         "u": { "$set": { "outcome": ranges }, "$currentDate": { "touched": true } },
         "hint": { "_id": 1 },
     }
 }
 
-/// A query for many records.
-pub(in crate::store::history) fn find(ids: &[RecordId], customers: &[CustomerId]) -> Document {
-    let customers: Vec<Bson> = customers.iter().map(|customer| Bson::Int64(customer.get() as i64)).collect();
+/// The query for many records of these owners.
+pub(in crate::store::history) fn find(source: &Source, ids: &[RecordId], owners: &[OwnerId]) -> Document {
+    let owners: Vec<Bson> = owners.iter().map(owner_bson).collect();
     doc! {
         "find": COLLECTION,
         "filter": {
             "_id": { "$in": ids.iter().map(|id| Bson::from(binary(id.0))).collect::<Vec<_>>() },
-            "customerId": { "$in": customers },
+            source.owner_field(): { "$in": owners },
         },
         "hint": { "_id": 1 },
         // All in one batch, so that no cursor stays open.
@@ -160,16 +163,17 @@ mod tests {
             date: Instant::from_millis(-5).unwrap(),
             outcome: Some(ranges.clone()),
         };
-        let (id, customer) = (RecordId([1; 32]), CustomerId::new(9).unwrap());
-        let made = upsert(id, customer, &record);
+        let id = RecordId([1; 32]);
+        let query = doc! { "_id": binary(id.0), "customerId": 9_i64 };
+        let made = upsert(query.clone(), &record);
         let mut stored = made.get_document("q").unwrap().clone();
         let update = made.get_document("u").unwrap();
         stored.extend(update.get_document("$setOnInsert").unwrap().clone());
-        let outcome = set_outcome(id, customer, &ranges);
+        let outcome = set_outcome(query.clone(), &ranges);
         stored.extend(outcome.get_document("u").and_then(|u| u.get_document("$set")).unwrap().clone());
         let raw = RawDocumentBuf::try_from(&stored).unwrap();
         assert_eq!(read(&raw).unwrap(), (id, record));
-        let plain = document(id, customer, &Record { outcome: None, ..read(&raw).unwrap().1 }, 5);
+        let plain = document(query, &Record { outcome: None, ..read(&raw).unwrap().1 }, 5);
         let bytes = RawDocumentBuf::try_from(&plain).unwrap().as_bytes().len();
         assert_eq!(bytes, 162, "as docs/exactly-once.md says");
         stored.insert("from", 7_i32);

@@ -1,4 +1,4 @@
-//! Registers keys: stores a record for each key, at majority, before any of the key's trades is sent.
+//! Registers keys: stores a record for each key, at majority, before any of the key's items is sent.
 //!
 //! A committer registers all keys that arrived during the last registration in one command, as it commits. So
 //! many keys share a command and a journal flush.
@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use mongodb::bson::{Bson, doc};
+use mongodb::bson::{Bson, RawBson, doc};
 
 use super::record::{self, COLLECTION};
 use super::registration::{Registered, Registration};
@@ -29,7 +29,7 @@ pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 /// cause.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// Registers these keys, each with the known tail of its customer if the catalog has one. Sends the committer
+/// Registers these keys, each with the known tail of its owner if the catalog has one. Sends the committer
 /// the tails that had to be read, before any append can need them, and the keys to register again.
 pub(in crate::store::history) async fn register(
     connection: &Connection,
@@ -50,15 +50,15 @@ pub(in crate::store::history) async fn register(
 /// Inserts the records that do not exist, and returns the registrations of the others: almost always none. One
 /// insert of many records costs the server less than as many upserts. It needs no number: a record whose answer
 /// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
-/// before a trade is sent.
+/// before an item is sent.
 async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
     let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
         return registrations;
     };
     let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
     let document = |registration: &Registration| {
-        let Registration { id, customer, proposed, .. } = registration;
-        Bson::from(record::document(*id, *customer, proposed, now))
+        let Registration { id, owner, proposed, .. } = registration;
+        Bson::from(record::document(record::query(&connection.source, *id, owner), proposed, now))
     };
     let command = doc! {
         "insert": COLLECTION,
@@ -125,7 +125,8 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
     }
     let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
     let upsert = |registration: &Registration| {
-        Bson::from(record::upsert(registration.id, registration.customer, &registration.proposed))
+        let query = record::query(&connection.source, registration.id, &registration.owner);
+        Bson::from(record::upsert(query, &registration.proposed))
     };
     let command = updates(registrations.iter().map(upsert).collect(), deadline);
     let answer = connection.sessions.commit(&connection.database, command, deadline).await;
@@ -133,7 +134,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
         Ok(answer) => answer,
         Err(unanswered) => {
             let error = match unanswered {
-                // `Unavailable` is right even if the record is stored: no trade was sent.
+                // `Unavailable` is right even if the record is stored: no item was sent.
                 Unanswered::Unknown => {
                     Error::Unavailable("the outcome of a registration is unknown".to_owned())
                 }
@@ -145,7 +146,7 @@ async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec
     };
     connection.server_time.learn(at);
     if verdicts.contains(&Verdict::Stored) {
-        connection.reads.learn(at);
+        connection.source.reads.learn(at);
     }
     let mut found = Vec::new();
     for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
@@ -173,28 +174,29 @@ async fn with_tails(
     committer: &Handle<Appends>,
 ) -> Vec<Registration> {
     let cold = registrations.iter().filter(|(_, tail)| tail.is_none());
-    let mut cold: Vec<_> = cold.map(|(registration, _)| registration.customer).collect();
-    cold.sort_unstable_by_key(|customer| customer.get());
+    let mut cold: Vec<_> = cold.map(|(registration, _)| registration.owner.clone()).collect();
+    cold.sort_unstable();
     cold.dedup();
     let deadline = Deadline::latest(registrations.iter().map(|(registration, _)| registration.deadline));
     let found = match cold.is_empty() {
         true => Ok(HashMap::new()),
-        false => tails::find(&connection.reads, cold, None, deadline).await,
+        false => tails::find(&connection.source, cold, None, deadline).await,
     };
     if let Ok(found) = &found {
-        let tails = found.values().filter_map(|tail| tail.as_ref().ok().copied()).collect();
+        let tails = found.iter();
+        let tails = tails.filter_map(|(owner, tail)| Some((owner.clone(), *tail.as_ref().ok()?))).collect();
         committer.send(Message::Found(tails));
     }
     let mut ready = Vec::with_capacity(registrations.len());
     for (mut registration, tail) in registrations {
         let tail = match (tail, &found) {
             (Some(tail), _) => Ok(Some(tail)),
-            (None, Ok(found)) => found.get(&registration.customer).cloned().transpose().map_err(Error::from),
+            (None, Ok(found)) => found.get(&registration.owner).cloned().transpose().map_err(Error::from),
             (None, Err(error)) => Err(error.clone()),
         };
         match tail {
             Ok(tail) => {
-                registration.proposed.from = Tail::totals(tail).trades();
+                registration.proposed.from = Tail::items(tail);
                 ready.push(registration);
             }
             Err(error) => registration.fail(error),
@@ -210,8 +212,8 @@ async fn read(connection: &Connection, found: Vec<Registration>) {
     }
     let deadline = Deadline::latest(found.iter().map(|registration| registration.deadline));
     let ids: Vec<_> = found.iter().map(|registration| registration.id).collect();
-    let customers: Vec<_> = found.iter().map(|registration| registration.customer).collect();
-    let (reads, find) = (connection.reads.clone(), record::find(&ids, &customers));
+    let owners: Vec<_> = found.iter().map(|registration| registration.owner.clone()).collect();
+    let (reads, find) = (connection.source.reads.clone(), record::find(&connection.source, &ids, &owners));
     let work = async move { reads.find(None, &find, None, deadline, record::read).await };
     match deadline.read(work).await {
         Ok(records) => {
@@ -233,7 +235,7 @@ async fn read(connection: &Connection, found: Vec<Registration>) {
 
 /// A command of durable updates of records, each independent of the others.
 pub(in crate::store::history) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
-    Command::update(COLLECTION, updates, false, durable(deadline))
+    Command::update(COLLECTION, updates.into_iter().map(RawBson::try_from), false, durable(deadline))
 }
 
 fn fail(registrations: Vec<Registration>, error: &Error) {

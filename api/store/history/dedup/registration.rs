@@ -2,13 +2,13 @@ use tokio::sync::oneshot;
 
 use super::identity::RecordId;
 use super::record::Record;
-use crate::domain::CustomerId;
+use crate::domain::OwnerId;
 use crate::store::{Deadline, Error};
 
 /// A key to register.
 #[derive(Debug)]
 pub(in crate::store::history) struct Registration {
-    pub(in crate::store::history) customer: CustomerId,
+    pub(in crate::store::history) owner: OwnerId,
     pub(in crate::store::history) id: RecordId,
     /// The record to insert if the key has none yet. The registration sets its `from`, unless it `keeps` a record.
     pub(in crate::store::history) proposed: Record,

@@ -1,15 +1,15 @@
-//! Which trades of a keyed request are already stored, and whether the next may be appended. This file does not
+//! Which items of a keyed request are already stored, and whether the next may be appended. This file does not
 //! use the database.
 
 use std::sync::Arc;
 
-use super::identity::TradeKey;
+use super::identity::ItemKey;
 use crate::domain::{Seq, SeqRange};
 
 /// Why a line of an upload is not stored and will never be stored under this key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineRefusal {
-    /// An earlier attempt has stored another trade under the line's number.
+    /// An earlier attempt has stored another item under the line's number.
     Differs,
     /// An earlier attempt has not stored this line but has stored later lines.
     OutOfOrder,
@@ -17,19 +17,19 @@ pub enum LineRefusal {
     BeyondNumbers,
 }
 
-/// The addresses of the first trades of a request.
+/// The addresses of the first items of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(in crate::store::history) struct Placed {
-    /// In the order of the trades. Adjacent trades are in one range.
+    /// In the order of the items. Adjacent items are in one range.
     pub(in crate::store::history) ranges: Vec<SeqRange>,
-    /// The number of trades in `ranges` and `refused`.
+    /// The number of items in `ranges` and `refused`.
     pub(in crate::store::history) count: usize,
     /// The refused lines of an upload, by their index.
     pub(in crate::store::history) refused: Vec<(usize, LineRefusal)>,
 }
 
 impl Placed {
-    /// Notes that the next trades are stored at `range`.
+    /// Notes that the next items are stored at `range`.
     pub(in crate::store::history) fn push(&mut self, range: SeqRange) {
         self.count += range.count() as usize;
         match self.ranges.last_mut() {
@@ -38,13 +38,13 @@ impl Placed {
         }
     }
 
-    /// Notes that the next trade is not stored and will never be.
+    /// Notes that the next item is not stored and will never be.
     pub(in crate::store::history) fn refuse(&mut self, why: LineRefusal) {
         self.refused.push((self.count, why));
         self.count += 1;
     }
 
-    /// The outcome of each trade. `seqs` are the addresses of the stored ones, in order.
+    /// The outcome of each item. `seqs` are the addresses of the stored ones, in order.
     pub(in crate::store::history) fn ends(
         &self,
         mut seqs: impl Iterator<Item = Seq>,
@@ -57,22 +57,22 @@ impl Placed {
     }
 }
 
-/// The search for a request's trades. All of them are after the record's `from`, and every stored trade from
+/// The search for a request's items. All of them are after the record's `from`, and every stored item from
 /// there to `looked` has been examined.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::store::history) struct RequestSearch {
-    keys: Arc<[TradeKey]>,
+    keys: Arc<[ItemKey]>,
     looked: u64,
 }
 
 impl RequestSearch {
-    /// A search for the trades with these keys, all of which are after `from`.
-    pub(in crate::store::history) fn new(keys: Arc<[TradeKey]>, from: u64) -> Self {
+    /// A search for the items with these keys, all of which are after `from`.
+    pub(in crate::store::history) fn new(keys: Arc<[ItemKey]>, from: u64) -> Self {
         Self { keys, looked: from }
     }
 
-    /// The keys of all trades of the request.
-    pub(in crate::store::history) fn keys(&self) -> &[TradeKey] {
+    /// The keys of all items of the request.
+    pub(in crate::store::history) fn keys(&self) -> &[ItemKey] {
         &self.keys
     }
 
@@ -81,37 +81,37 @@ impl RequestSearch {
         self.looked
     }
 
-    /// Whether all trades are found.
+    /// Whether all items are found.
     pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
         placed.count == self.keys.len()
     }
 
-    /// Examines the next stored trade, the one right after `looked`.
+    /// Examines the next stored item, the one right after `looked`.
     ///
-    /// The trades of a request are stored in order, so a trade that is found is always the request's next one.
-    pub(in crate::store::history) fn look(&mut self, placed: &mut Placed, key: Option<TradeKey>) {
+    /// The items of a request are stored in order, so an item that is found is always the request's next one.
+    pub(in crate::store::history) fn look(&mut self, placed: &mut Placed, key: Option<ItemKey>) {
         self.looked += 1;
         if key.is_some() && self.keys.get(placed.count).copied() == key {
-            // Always `Ok`: a stored trade has an address.
+            // Always `Ok`: a stored item has an address.
             if let Ok(seq) = Seq::new(self.looked) {
                 placed.push(SeqRange { first: seq, last: seq });
             }
         }
     }
 
-    /// Whether the request's next trade may be appended right after `last`: every stored trade up to there has
+    /// Whether the request's next item may be appended right after `last`: every stored item up to there has
     /// been examined.
     pub(in crate::store::history) fn covers(&self, last: u64) -> bool {
         self.looked >= last
     }
 
-    /// Notes that the trades up to `last` are known without examining them: those of this request are placed,
+    /// Notes that the items up to `last` are known without examining them: those of this request are placed,
     /// and the others belong to other requests.
     pub(in crate::store::history) fn known_through(&mut self, last: u64) {
         self.looked = self.looked.max(last);
     }
 
-    /// The greatest `seq` up to which the search knows that no trade of the request is stored. The trades are
+    /// The greatest `seq` up to which the search knows that no item of the request is stored. The items are
     /// stored in order, so none precedes the first.
     pub(in crate::store::history) fn none_through(&self, placed: &Placed) -> u64 {
         placed.ranges.first().map_or(self.looked, |first| first.first.get() - 1)
@@ -122,18 +122,18 @@ impl RequestSearch {
 mod tests {
     use super::*;
 
-    fn keys(count: u8) -> Arc<[TradeKey]> {
-        (0..count).map(|index| TradeKey([index; TradeKey::LEN])).collect()
+    fn keys(count: u8) -> Arc<[ItemKey]> {
+        (0..count).map(|index| ItemKey([index; ItemKey::LEN])).collect()
     }
 
     #[test]
-    fn trades_are_found_in_order_and_others_are_skipped() {
+    fn items_are_found_in_order_and_others_are_skipped() {
         let keys = keys(3);
         let (mut search, mut placed) = (RequestSearch::new(Arc::clone(&keys), 7), Placed::default());
         assert!(search.covers(7) && !search.covers(8));
         search.look(&mut placed, None);
         assert_eq!(search.none_through(&placed), 8);
-        for key in [Some(keys[0]), Some(keys[1]), Some(TradeKey([9; TradeKey::LEN])), Some(keys[2])] {
+        for key in [Some(keys[0]), Some(keys[1]), Some(ItemKey([9; ItemKey::LEN])), Some(keys[2])] {
             assert!(!search.is_over(&placed));
             search.look(&mut placed, key);
         }

@@ -1,27 +1,27 @@
-//! The search for stored trades, the same for committers whether the trades belong to a request or to an
+//! The search for stored items, the same for committers whether the items belong to a request or to an
 //! upload.
 
-use mongodb::bson::RawDocumentBuf;
 use mongodb::bson::raw::RawDocument;
 
-use super::identity::TradeKey;
+use super::identity::ItemKey;
 use super::lines::LineSearch;
 use super::request::{Placed, RequestSearch};
-use crate::domain::Trade;
-use crate::store::history::document::{self, Item};
+use crate::definition::Definition;
+use crate::item::Item;
+use crate::store::history::document::Marked;
 
-/// A search for the trades of one request, or for lines of an upload.
+/// A search for the items of one request, or for lines of an upload.
 #[derive(Debug, Clone)]
 pub(in crate::store::history) enum Search {
-    /// The trades of a request: all are valid, and they are stored in order without omissions.
+    /// The items of a request: all are valid, and they are stored in order without omissions.
     Request(RequestSearch),
     /// Lines of an upload: they are stored in order, and some may be missing.
     Lines(LineSearch),
 }
 
 impl Search {
-    /// The key of the trade with this index.
-    pub(in crate::store::history) fn key(&self, index: usize) -> TradeKey {
+    /// The key of the item with this index.
+    pub(in crate::store::history) fn key(&self, index: usize) -> ItemKey {
         match self {
             Self::Request(search) => search.keys()[index],
             Self::Lines(search) => search.key(index),
@@ -36,7 +36,7 @@ impl Search {
         }
     }
 
-    /// Whether all trades are found or refused.
+    /// Whether all items are found or refused.
     pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
         match self {
             Self::Request(search) => search.is_over(placed),
@@ -69,27 +69,30 @@ impl Search {
         }
     }
 
-    /// Whether the search compares complete trades, not only keys.
+    /// Whether the search compares complete items, not only keys.
     pub(in crate::store::history) fn compares(&self) -> bool {
         matches!(self, Self::Lines(_))
     }
 
-    /// Examines the next stored trade, the one right after [`Search::looked`].
+    /// Examines the next stored item, the one right after [`Search::looked`].
     pub(in crate::store::history) fn look(
         &mut self,
         placed: &mut Placed,
-        key: Option<TradeKey>,
+        key: Option<ItemKey>,
         stored: &RawDocument,
+        definition: &Definition,
     ) {
         match self {
             Self::Request(search) => search.look(placed, key),
-            Self::Lines(search) => search.look(placed, key, |trade, key| is_same(stored, trade, key)),
+            Self::Lines(search) => {
+                search.look(placed, key, |item, key| is_same(stored, item, key, definition))
+            }
         }
     }
 }
 
-/// Whether `stored` is the document of this trade, byte for byte.
-fn is_same(stored: &RawDocument, trade: &Trade, key: TradeKey) -> bool {
-    let document = document::of_trade(&Item { trade, key: Some(key) });
-    RawDocumentBuf::try_from(&document).is_ok_and(|document| document.as_bytes() == stored.as_bytes())
+/// Whether `stored` is the document of this item, byte for byte.
+fn is_same(stored: &RawDocument, item: &Item, key: ItemKey, definition: &Definition) -> bool {
+    let document = Marked { item, key: Some(key) }.document(definition);
+    document.as_bytes() == stored.as_bytes()
 }

@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-/// The trades on a full page. With two, a request of three trades spans pages.
+/// The items on a full page. With two, a request of three items spans pages.
 const PAGE: usize = 2;
 
 /// How long a record is kept, in the model's units of time.
 pub(super) const RETENTION: u8 = 2;
 
-/// A stored trade: its index in the request, or `None` if it belongs to another writer.
+/// A stored item: its index in the request, or `None` if it belongs to another writer.
 pub(super) type Stored = Option<u8>;
 
 /// What a node stores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Contents {
-    /// The trade with `seq` s has index s - 1.
+    /// The item with `seq` s has index s - 1.
     pub(super) history: Vec<Stored>,
     pub(super) record: Option<Record>,
 }
@@ -39,18 +39,18 @@ pub(super) enum Write {
     Raise { attempt: usize, to: u64 },
     /// One statement of an attempt's command.
     Statement { attempt: usize, statement: Rc<Statement> },
-    /// A trade of another writer, whose compare succeeded.
+    /// An item of another writer, whose compare succeeded.
     Other,
     /// The record has expired.
     Expiry,
 }
 
-/// Appends trades to one page, if the page holds exactly the trades before `first`.
+/// Appends items to one page, if the page holds exactly the items before `first`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Statement {
-    /// The `seq` of its first trade.
+    /// The `seq` of its first item.
     pub(super) first: u64,
-    pub(super) trades: Vec<Stored>,
+    pub(super) items: Vec<Stored>,
 }
 
 /// A numbered command: its statements run in order, and each at most once in the history that survives.
@@ -92,7 +92,7 @@ impl Contents {
                     record.from = record.from.max(*to);
                 }
             }
-            Write::Statement { statement, .. } => self.history.extend(&statement.trades),
+            Write::Statement { statement, .. } => self.history.extend(&statement.items),
             Write::Other => self.history.push(None),
             Write::Expiry => self.record = None,
         }
@@ -100,20 +100,20 @@ impl Contents {
 }
 
 impl Statement {
-    /// The `seq` of its last trade.
+    /// The `seq` of its last item.
     pub(super) fn last(&self) -> u64 {
-        self.first + self.trades.len() as u64 - 1
+        self.first + self.items.len() as u64 - 1
     }
 }
 
 impl Command {
-    /// A command that appends trades right after `tail`, with one statement for each page.
-    pub(super) fn new(tail: u64, trades: &[Stored]) -> Self {
-        let (mut first, mut rest, mut statements) = (tail + 1, trades, Vec::new());
+    /// A command that appends items right after `tail`, with one statement for each page.
+    pub(super) fn new(tail: u64, items: &[Stored]) -> Self {
+        let (mut first, mut rest, mut statements) = (tail + 1, items, Vec::new());
         while !rest.is_empty() {
             let room = PAGE - (first as usize - 1) % PAGE;
             let (page, later) = rest.split_at(room.min(rest.len()));
-            statements.push(Rc::new(Statement { first, trades: page.to_vec() }));
+            statements.push(Rc::new(Statement { first, items: page.to_vec() }));
             first += page.len() as u64;
             rest = later;
         }

@@ -23,15 +23,15 @@ pub(super) struct Explored {
 type Found = (Rc<State>, &'static str, usize, usize);
 
 /// Explores until something is wrong, from an empty history and from one that ends in half a page. `others` is
-/// the number of trades that other writers may append; `besides` adds further steps.
+/// the number of items that other writers may append; `besides` adds further steps.
 pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) -> Explored {
     let mut known = HashSet::new();
     let mut found: Vec<Found> = Vec::new();
     let (mut broken, mut taken, mut ends, mut parts) = (None, BTreeSet::new(), 0, 0);
-    for trades in [0, 1] {
-        let state = Rc::new(State::new(trades, others));
+    for items in [0, 1] {
+        let state = Rc::new(State::new(items, others));
         known.insert(Rc::clone(&state));
-        found.push((state, "", 0, trades));
+        found.push((state, "", 0, items));
     }
     let mut current = 0;
     while let Some((state, ..)) = found.get(current).cloned() {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::database::{Command, Contents, Stored, Write};
 use crate::domain::SeqRange;
-use crate::store::history::dedup::{Placed, RequestSearch, TradeKey};
+use crate::store::history::dedup::{ItemKey, Placed, RequestSearch};
 
-/// The number of trades in the request.
+/// The number of items in the request.
 pub(super) const TRADES: u8 = 3;
 
 /// The client's first attempt and its repeats.
@@ -19,7 +19,7 @@ pub(super) struct State {
     /// What the primary has written since. A failover loses the latest of these writes.
     pub(super) local: Vec<Write>,
     pub(super) attempts: [Stage; ATTEMPTS],
-    /// Trades that other writers may still append.
+    /// Items that other writers may still append.
     pub(super) others: u8,
     /// How long ago an attempt last learned that the record exists, at most the retention.
     pub(super) registered: Option<u8>,
@@ -47,20 +47,20 @@ pub(super) enum Stage {
     Over,
 }
 
-/// The key of each trade of the request.
-pub(super) fn keys() -> Arc<[TradeKey]> {
+/// The key of each item of the request.
+pub(super) fn keys() -> Arc<[ItemKey]> {
     (0..TRADES).map(key).collect()
 }
 
-pub(super) fn key(index: u8) -> TradeKey {
-    TradeKey([index; TradeKey::LEN])
+pub(super) fn key(index: u8) -> ItemKey {
+    ItemKey([index; ItemKey::LEN])
 }
 
 impl State {
-    /// The first state: a history of `trades` trades of other writers, who may append `others` more.
-    pub(super) fn new(trades: usize, others: u8) -> Self {
+    /// The first state: a history of `items` items of other writers, who may append `others` more.
+    pub(super) fn new(items: usize, others: u8) -> Self {
         Self {
-            durable: Contents { history: vec![None; trades], record: None },
+            durable: Contents { history: vec![None; items], record: None },
             local: Vec::new(),
             attempts: [const { Stage::New }; ATTEMPTS],
             others,
@@ -85,7 +85,7 @@ impl State {
         let shown = self.shown(self.local.len());
         let own = shown.history.iter().flatten();
         if !own.zip(0..).all(|(stored, index): (&u8, u8)| *stored == index) {
-            return Err("doubled: a trade is stored twice, or out of order");
+            return Err("doubled: an item is stored twice, or out of order");
         }
         let placed = self.attempts.iter().filter_map(|stage| match stage {
             Stage::Placing(_, placed) | Stage::Confirming(_, placed, _) | Stage::Waiting(_, placed, _) => {
@@ -94,7 +94,7 @@ impl State {
             Stage::New | Stage::Registering { .. } | Stage::Over => None,
         });
         if !placed.chain(&self.answer).all(|ranges| self.is_stored(ranges)) {
-            return Err("lost: a trade that counted as stored is not at majority");
+            return Err("lost: an item that counted as stored is not at majority");
         }
         if self.answers_differ {
             return Err("two answers: a repeat got other addresses");
@@ -102,7 +102,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether the request's first trades are at these addresses at majority.
+    /// Whether the request's first items are at these addresses at majority.
     fn is_stored(&self, ranges: &[SeqRange]) -> bool {
         let places = ranges.iter().flat_map(|range| range.first.get()..=range.last.get());
         let stored = |seq: u64| self.durable.history.get(seq as usize - 1).copied();

@@ -19,11 +19,11 @@ pub(super) enum Relaxed {
     FoundRecordNotAwaited,
     /// `from` is greater than the total at majority.
     FromTooHigh,
-    /// A scan shows trades that are not at majority.
+    /// A scan shows items that are not at majority.
     LookUpAtLocal,
     /// A scan that ends before the tail counts as complete.
     ShortLookUp,
-    /// After a refused command the trades added since are not examined.
+    /// After a refused command the items added since are not examined.
     NoSecondLook,
     /// A repeat does not prolong the life of the record.
     ExpiryFromCreation,
@@ -35,7 +35,7 @@ pub(super) enum Relaxed {
     ConfirmedThoughFound,
     /// `from` is raised to the total at majority, not to the position of the search.
     RaisedTooFar,
-    /// `from` is raised to the position of the search, though a trade of the request was found before it.
+    /// `from` is raised to the position of the search, though an item of the request was found before it.
     RaisedPastFound,
 }
 

@@ -52,8 +52,8 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     /// The server's answer: which statements are stored, and whether the next is refused.
     fn answered(&mut self, attempt: usize, mut search: RequestSearch, mut placed: Placed, command: &Command) {
         let done = &command.statements[..command.durable];
-        for (seq, trade) in done.iter().flat_map(|statement| (statement.first..).zip(&statement.trades)) {
-            if trade.is_some() {
+        for (seq, item) in done.iter().flat_map(|statement| (statement.first..).zip(&statement.items)) {
+            if item.is_some() {
                 let seq = Seq::new(seq).unwrap();
                 placed.push(SeqRange { first: seq, last: seq });
             }
@@ -173,15 +173,15 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     ) {
         let state = self.state;
         let own = rest(placed);
-        let send = |trades: &[Stored], after: &mut State| {
+        let send = |items: &[Stored], after: &mut State| {
             after.attempts[attempt] =
-                Stage::Waiting(search.clone(), placed.clone(), Command::new(tail, trades));
+                Stage::Waiting(search.clone(), placed.clone(), Command::new(tail, items));
         };
         self.step(name, attempt, |after| send(&own, after));
-        // A trade of another request is merged before this request's trades. After them it would be like any
-        // other writer's trade, and with an old tail the whole command is refused.
+        // An item of another request is merged before this request's items. After them it would be like any
+        // other writer's item, and with an old tail the whole command is refused.
         if state.others > 0 && tail == state.durable.last() {
-            self.step("sends, after another's trade", attempt, |after| {
+            self.step("sends, after another's item", attempt, |after| {
                 after.others -= 1;
                 send(&[&[None], &own[..]].concat(), after);
             });
@@ -198,7 +198,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     }
 }
 
-/// The trades of the request that are not placed.
+/// The items of the request that are not placed.
 fn rest(placed: &Placed) -> Vec<Stored> {
     (placed.count as u8..TRADES).map(Some).collect()
 }

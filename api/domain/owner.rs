@@ -1,0 +1,123 @@
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock};
+
+use serde::{Serialize, Serializer};
+
+use super::Invalid;
+use super::number::{MAX_SAFE_INTEGER, parse_digits};
+
+/// Whose history it is: the id of its owner, in one spelling. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OwnerId {
+    /// A whole number from 1 to 2^53 - 1.
+    Integer(u64),
+    /// 1 to 64 of the characters `A`-`Z`, `a`-`z`, `0`-`9` and `-`.
+    Text(Arc<str>),
+}
+
+/// Of which type the ids of the owners of a history are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerType {
+    /// [`OwnerId::Integer`]
+    Integer,
+    /// [`OwnerId::Text`]
+    String,
+}
+
+impl OwnerType {
+    /// The longest text of an id, in bytes.
+    pub const MAX_LEN: usize = 64;
+
+    /// The type's name in a definition.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Integer => "integer",
+            Self::String => "string",
+        }
+    }
+
+    /// Accepts one spelling of each id, numbers without a sign or a leading zero, so that each history has one URL.
+    ///
+    /// # Errors
+    /// The text is not an id of this type.
+    pub fn parse(self, text: &str) -> Result<OwnerId, Invalid> {
+        match self {
+            Self::Integer => parse_digits(text)
+                .filter(|id| (1..=MAX_SAFE_INTEGER).contains(id))
+                .map(OwnerId::Integer)
+                .ok_or_else(|| {
+                    Invalid::new(format!(
+                        "must be a whole number from 1 to {MAX_SAFE_INTEGER}, in decimal digits without a sign or a leading zero"
+                    ))
+                }),
+            Self::String => {
+                let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+                if !(1..=Self::MAX_LEN).contains(&text.len()) || !text.bytes().all(allowed) {
+                    return Err(Invalid::new("must be 1 to 64 of the characters A-Z, a-z, 0-9 and \"-\""));
+                }
+                Ok(OwnerId::Text(text.into()))
+            }
+        }
+    }
+}
+
+impl OwnerId {
+    /// A hash that distributes owners evenly. Clients choose texts: their hashes differ from process to process, so
+    /// that nobody can choose two with the same.
+    pub fn spread(&self) -> u64 {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        match self {
+            // Fibonacci hashing (Knuth, TAOCP 6.4): numbers may have a common stride.
+            Self::Integer(id) => id.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32),
+            Self::Text(id) => KEYS.hash_one(id),
+        }
+    }
+}
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(id) => id.fmt(f),
+            Self::Text(id) => f.write_str(id),
+        }
+    }
+}
+
+impl Serialize for OwnerId {
+    /// A number or a string, as in JSON answers.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Integer(id) => serializer.serialize_u64(*id),
+            Self::Text(id) => serializer.serialize_str(id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_spelling() {
+        for text in ["1", "7", "9007199254740991"] {
+            assert_eq!(OwnerType::Integer.parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "0", "-1", "+1", "01", "1.0", "1e3", "9007199254740992", "٣", "1_2", " 1"] {
+            assert!(OwnerType::Integer.parse(text).is_err(), "{text:?}");
+        }
+        let longest = "a".repeat(64);
+        for text in ["a", "A", "0", "018f3c6e-7b1a-7c3d-9e2f-0123456789ab", &longest] {
+            assert_eq!(OwnerType::String.parse(text).unwrap().to_string(), text);
+        }
+        let too_long = "a".repeat(65);
+        for text in ["", "a_b", "a.b", "a/b", "ä", "a b", "$a", "a\0", &too_long] {
+            assert!(OwnerType::String.parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_small() {
+        assert_eq!(size_of::<OwnerId>(), 16);
+    }
+}

@@ -1,0 +1,101 @@
+//! What a definition puts into the templates of its routes: their addresses, and their texts in the OpenAPI document.
+
+use crate::definition::{Definition, camel_case, capitalised};
+use crate::domain::{Limit, OwnerType};
+use crate::item::Noun;
+
+/// The texts for the placeholders of templates, such as `{items}`.
+#[derive(Debug)]
+pub struct Names(Vec<(&'static str, String)>);
+
+impl Names {
+    /// The names of one definition.
+    pub fn of(definition: &Definition) -> Self {
+        let (item, owner) = (definition.item.noun(), &definition.owner);
+        let owner_noun = Noun::of_name(&owner.title());
+        let dated = if definition.date.required { "" } else { ", now" };
+        let rule = match owner.kind {
+            OwnerType::Integer => ": decimal digits, without a sign or a leading zero",
+            OwnerType::String => ": 1 to 64 letters, digits and hyphens; upper and lower case differ",
+        };
+        Self(vec![
+            // In addresses.
+            ("owners", owner.collection.clone()),
+            ("ownerId", format!("{{{}}}", owner.field)),
+            ("items", definition.name.to_string()),
+            // Identifiers.
+            ("ownerField", owner.field.clone()),
+            ("Owner", owner.title()),
+            ("Owners", camel_case(&owner.collection)),
+            ("Item", definition.title.clone()),
+            ("Items", camel_case(&definition.name)),
+            // Words.
+            ("owner", owner_noun.one().to_owned()),
+            ("anOwner", owner_noun.article()),
+            ("AnOwner", capitalised(&owner_noun.article())),
+            ("manyOwners", owner_noun.many().to_owned()),
+            ("ManyOwners", capitalised(owner_noun.many())),
+            ("item", item.one().to_owned()),
+            ("anItem", item.article()),
+            ("manyItems", item.many().to_owned()),
+            ("ManyItems", capitalised(item.many())),
+            // Numbers and sentences.
+            ("pageSize", definition.page_size.to_string()),
+            ("defaultLimit", Limit::of_page(definition.page_size).get().to_string()),
+            ("unlessDated", dated.to_owned()),
+            ("ownerIdRule", rule.to_owned()),
+        ])
+    }
+
+    /// The names of one definition, and other texts.
+    pub fn with(mut self, more: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        self.0.extend(more);
+        self
+    }
+
+    /// The text with each placeholder filled. Other words in braces stay, such as `{page}` in an address.
+    pub fn fill(&self, template: &str) -> String {
+        let (mut text, mut rest) = (String::new(), template);
+        while let Some((before, after)) = rest.split_once('{') {
+            text.push_str(before);
+            let name = after.split_once('}').and_then(|(name, rest)| Some((self.get(name)?, rest)));
+            rest = match name {
+                Some((filled, after)) => {
+                    text.push_str(filled);
+                    after
+                }
+                None => {
+                    text.push('{');
+                    after
+                }
+            };
+        }
+        text + rest
+    }
+
+    fn get(&self, placeholder: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| *name == placeholder).map(|(_, text)| text.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fill_addresses_and_texts_once() {
+        let text = r#"{ "history": "audit-entries-2", "title": "AuditEntry", "date": "at",
+            "owner": { "collection": "items", "field": "item", "type": "string" },
+            "item": { "type": "object", "properties": { "at": { "type": "string", "format": "date-time" } } } }"#;
+        let names = Names::of(&Definition::parse(text).unwrap());
+        assert_eq!(
+            names.fill("/v1/{owners}/{ownerId}/{items}/pages/{page}"),
+            "/v1/items/{item}/audit-entries-2/pages/{page}"
+        );
+        assert_eq!(
+            names.fill("list{Items}: {anItem} of {anOwner}"),
+            "listAuditEntries2: an audit entry of an item"
+        );
+        assert_eq!(names.fill("{} {item {item} } {"), "{} {item audit entry } {");
+    }
+}

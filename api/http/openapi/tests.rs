@@ -1,0 +1,209 @@
+//! Documents of several histories.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+use super::document;
+use crate::definition::Definitions;
+
+/// A history whose names have hyphens, whose items need no member, and another one of the same owners.
+const AUDITS: [&str; 2] = [
+    r#"{ "history": "audit-entries", "title": "AuditEntry", "date": "at", "pageSize": 2,
+        "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" },
+        "item": { "type": "object", "properties": { "at": { "type": "string", "format": "date-time" } } } }"#,
+    r##"{ "history": "orders", "title": "Order", "date": "at", "pageSize": 137,
+        "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" },
+        "item": { "type": "object", "required": ["at", "legs"], "additionalProperties": { "$ref": "#/$defs/leg" },
+            "properties": {
+                "at": { "type": "string", "format": "date-time", "examples": ["2026-03-01T09:30:00+01:00"] },
+                "legs": { "type": "array", "minItems": 1, "items": { "$ref": "#/$defs/leg" } } },
+            "$defs": { "leg": { "type": "object", "properties": {
+                "item": { "type": "string", "format": "decimal", "description": "As in {item}." } } } } } }"##,
+];
+
+fn documents() -> Vec<(Definitions, Value)> {
+    let directory = std::env::temp_dir().join(format!("pagebucket-openapi-{:x}", rand::random::<u64>()));
+    std::fs::create_dir_all(&directory).unwrap();
+    for (index, text) in AUDITS.iter().enumerate() {
+        std::fs::write(directory.join(format!("{index}.json")), text).unwrap();
+    }
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let load = |path: PathBuf| Definitions::of_directory(&path).unwrap();
+    let all = vec![
+        Definitions::built_in(),
+        load(checkout.join("examples/histories")),
+        load(checkout.join("tests/data/histories")),
+        load(directory.clone()),
+    ];
+    std::fs::remove_dir_all(directory).unwrap();
+    let of = |definitions| {
+        let document = serde_json::from_str(&document(&definitions)).unwrap();
+        (definitions, document)
+    };
+    all.into_iter().map(of).collect()
+}
+
+/// Calls `visit` with each value inside, and where it is.
+fn walk<'a>(value: &'a Value, at: &str, visit: &mut dyn FnMut(&str, &'a Value)) {
+    visit(at, value);
+    match value {
+        Value::Object(members) => {
+            members
+                .iter()
+                .for_each(|(name, value)| walk(value, &format!("{at}/{}", name.replace('/', "~1")), visit));
+        }
+        Value::Array(values) => {
+            values.iter().enumerate().for_each(|(index, value)| walk(value, &format!("{at}/{index}"), visit));
+        }
+        _ => {}
+    }
+}
+
+fn operations(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    paths
+        .iter()
+        .flat_map(|(path, methods)| methods.as_object().unwrap().values().map(move |value| (path, value)))
+}
+
+#[test]
+fn every_reference_leads_to_a_schema() {
+    for (_, document) in documents() {
+        let mut used = BTreeSet::from(["#/components/schemas/Problem"]);
+        walk(&document, "", &mut |at, value| {
+            if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+                assert!(document.pointer(&reference[1..]).is_some(), "{at}: {reference}");
+                used.insert(reference);
+            }
+        });
+        for name in document["components"]["schemas"].as_object().unwrap().keys() {
+            assert!(used.contains(format!("#/components/schemas/{name}").as_str()), "nothing uses {name}");
+        }
+    }
+}
+
+#[test]
+fn operations_and_tags_have_names_of_their_own() {
+    let identifier = Regex::new("^[a-z][A-Za-z0-9]*$").unwrap();
+    for (_, document) in documents() {
+        let tags: Vec<_> = document["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+        let mut known = BTreeSet::new();
+        for (path, operation) in operations(&document) {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(identifier.is_match(id) && known.insert(id), "{id}");
+            assert_eq!(tags.iter().filter(|tag| **tag == &operation["tags"][0]).count(), 1, "{id}");
+            let described = |parameter: &Value| {
+                let name = parameter["name"].as_str().unwrap();
+                parameter["in"] != "path" || path.contains(&format!("{{{name}}}"))
+            };
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            assert!(parameters.into_iter().all(described), "{path}");
+        }
+    }
+}
+
+#[test]
+fn every_placeholder_is_filled() {
+    let placeholder = Regex::new(r"\{ ?[A-Za-z]+ ?\}").unwrap();
+    for (_, document) in documents() {
+        walk(&document, "", &mut |at, value| {
+            let text = value.as_str().unwrap_or_default().replace("As in {item}.", "");
+            assert!(!placeholder.is_match(&text), "{at}: {text}");
+            for name in value.as_object().into_iter().flat_map(Map::keys) {
+                assert!(at == "/paths" || !placeholder.is_match(name), "{at}: {name}");
+                assert!(!["Item", "Owner"].contains(&name.as_str()), "{at}: {name}");
+            }
+        });
+    }
+}
+
+#[test]
+fn every_example_is_as_its_schema_says() {
+    for (definitions, document) in documents() {
+        let schema = |schema: &Value| {
+            let whole = json!({ "allOf": [schema], "components": document["components"] });
+            jsonschema::options().should_validate_formats(true).build(&whole).unwrap()
+        };
+        let mut seen = 0;
+        walk(&document, "", &mut |at, value| {
+            let Some(described) = value.get("schema").filter(|_| !at.contains("/example")) else { return };
+            let named =
+                value["examples"].as_object().into_iter().flat_map(Map::values).map(|one| &one["value"]);
+            for example in value.get("example").into_iter().chain(named) {
+                let found: Vec<_> =
+                    schema(described).iter_errors(example).map(|error| error.to_string()).collect();
+                assert!(found.is_empty(), "{at}: {found:?}\n{example}");
+                seen += 1;
+            }
+        });
+        walk(&document["components"]["schemas"], "", &mut |at, value| {
+            if !at.ends_with("/properties") && !at.contains("/examples") {
+                for example in value.get("examples").and_then(Value::as_array).into_iter().flatten() {
+                    assert!(schema(value).is_valid(example), "{at}: {example}");
+                    seen += 1;
+                }
+            }
+        });
+        assert!(seen > 40 * definitions.iter().count(), "{seen}");
+        for (path, operation) in operations(&document).filter(|(path, _)| path.starts_with("/v1")) {
+            let answers = operation["responses"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(status, _)| *status < &"300".to_owned());
+            let bodies = answers.map(|(_, answer)| answer).chain(operation.get("requestBody"));
+            for (media_type, content) in
+                bodies.flat_map(|body| body["content"].as_object().into_iter().flatten())
+            {
+                let given = content.get("example").or(content.get("examples"));
+                assert!(given.is_some(), "{path} has no example of {media_type}");
+            }
+        }
+    }
+}
+
+#[test]
+fn csv_is_promised_where_items_are_rows() {
+    for (definitions, document) in documents() {
+        for definition in definitions.iter() {
+            let owner = &definition.owner;
+            let path = format!("/v1/{}/{{{}}}/{}/export", owner.collection, owner.field, definition.name);
+            let export = &document["paths"][path]["get"];
+            let flat = definition.item.columns().is_some();
+            assert!(export["responses"]["200"].is_object());
+            assert_eq!(export.to_string().to_lowercase().contains("csv"), flat, "{export}");
+        }
+    }
+}
+
+/// No two definitions that a server accepts may make a schema of the same name.
+#[test]
+fn names_of_schemas_are_those_that_definitions_are_checked_for() {
+    for (definitions, document) in documents() {
+        for name in document["components"]["schemas"].as_object().unwrap().keys() {
+            let (known, of_defs) = (definitions.has_schema(name), name.contains('_'));
+            assert!(known || of_defs, "{name} is not in api/definition/names.rs");
+        }
+    }
+}
+
+#[test]
+fn owners_have_a_member_for_each_of_their_histories() {
+    let (_, document) = documents().pop().unwrap();
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["ChatRoom"]["required"], json!(["chatRoomId", "audit-entries", "orders"]));
+    let orders = &schemas["ChatRoomTotals"]["properties"]["orders"];
+    assert_eq!(*orders, json!({ "$ref": "#/components/schemas/HistoryTotals" }));
+    assert_eq!(schemas["ChatRoomTotals"]["required"], json!(["chatRoomId"]));
+    let summary = &document["paths"]["/v1/chat-rooms/{chatRoomId}"]["get"];
+    let example = &summary["responses"]["200"]["content"]["application/json"]["example"];
+    assert!(example["orders"]["first"]["legs"].is_array() && example["audit-entries"]["first"].is_object());
+    assert_eq!(summary["operationId"], "getChatRoom");
+    assert_eq!(schemas["OrderPage"]["properties"]["items"]["maxItems"], 137);
+    assert_eq!(schemas["OrderListing"]["properties"]["items"]["maxItems"], 137);
+    let one = &document["paths"]["/v1/chat-rooms/{chatRoomId}/audit-entries"]["post"]["requestBody"];
+    assert_eq!(one["content"]["application/json"]["examples"]["one"]["summary"], "One audit entry, now");
+}

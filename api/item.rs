@@ -1,0 +1,35 @@
+//! Items of histories: JSON to BSON, by the schema of a definition, and back, by the stored types alone.
+//!
+//! | File | What it does |
+//! |---|---|
+//! | `schema.rs` | parses items of clients by a compiled schema |
+//! | `schema/node.rs` | the compiled schema |
+//! | `schema/compile.rs` | a schema's JSON becomes nodes; each mistake is one sentence |
+//! | `schema/check.rs` | checks a value and writes its BSON, in one go |
+//! | `draft.rs` | an accepted item, with or without its date |
+//! | `members.rs` | a stored item becomes JSON |
+//! | `canonical.rs` | one spelling for equal JSON values |
+//! | `decimal.rs`, `number.rs`, `format.rs`, `pattern.rs` | the values themselves |
+//!
+//! Writing and reading do not use each other: what is stored can be read under every later schema.
+
+mod canonical;
+mod decimal;
+mod draft;
+mod element;
+mod format;
+mod levels;
+mod members;
+mod name;
+mod noun;
+mod number;
+mod pattern;
+mod place;
+mod schema;
+
+pub use canonical::canonical;
+pub use decimal::plain as decimal_text;
+pub use draft::{Draft, Item};
+pub use members::{Corrupt, check_stored, date, write_cell, write_members};
+pub use noun::Noun;
+pub use schema::{Column, ColumnKind, Frame, Mistake, Property, Schema, Source, Values};

@@ -1,0 +1,291 @@
+//! Regular expressions of schemas: those of ECMA-262 with the flag `u`, without look-around and back-references, so that
+//! a search takes linear time.
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+/// A compiled `pattern`.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    regex: Regex,
+    /// The same, if it only counts characters of one class.
+    one_class: Option<OneClass>,
+    /// What a text that does not match is told.
+    pub(super) rule: String,
+}
+
+/// Bounds of a compiled expression, in bytes: the crate's defaults are 10 MB, for one `pattern` of many.
+const COMPILED_SIZE: usize = 1 << 20;
+
+impl Pattern {
+    /// # Errors
+    /// The expression is not of this kind, or too large; the error says why.
+    pub(super) fn new(source: &str) -> Result<Self, String> {
+        let translated = translate(source)?;
+        let regex = RegexBuilder::new(&translated)
+            .size_limit(COMPILED_SIZE)
+            .dfa_size_limit(COMPILED_SIZE)
+            .nest_limit(50)
+            .build()
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => "is too large when compiled".to_owned(),
+                error => {
+                    let text = error.to_string();
+                    let cause = text.lines().rev().find_map(|line| line.strip_prefix("error: "));
+                    format!("is not a regular expression: {}", cause.unwrap_or("it cannot be compiled"))
+                }
+            })?;
+        let one_class = OneClass::read(source);
+        let rule = match &one_class {
+            Some(class) => {
+                format!("must be {} of the characters {}", range(class.least, class.most), class.words)
+            }
+            None => format!("must match the regular expression {source}"),
+        };
+        Ok(Self { regex, one_class, rule })
+    }
+
+    /// A text that matches, if `repeats` are enough where the expression leaves the count open. Assertions inside the
+    /// expression are not looked at.
+    pub(super) fn example(&self, repeats: usize) -> Option<String> {
+        let parsed = regex_syntax::parse(self.regex.as_str()).ok()?;
+        let mut text = String::new();
+        append_example(&parsed, repeats, &mut text)?;
+        Some(text)
+    }
+
+    /// Whether any part of the text matches.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        match &self.one_class {
+            Some(class) => class.matches(text),
+            None => self.regex.is_match(text),
+        }
+    }
+}
+
+fn append_example(expression: &Hir, repeats: usize, text: &mut String) -> Option<()> {
+    const LONGEST: usize = 1000;
+    match expression.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => text.push_str(str::from_utf8(&literal.0).ok()?),
+        HirKind::Class(Class::Unicode(class)) => {
+            // A letter or a digit, if there is one: classes that exclude begin with control characters.
+            let plain = |character: &char| {
+                class.ranges().iter().any(|range| (range.start()..=range.end()).contains(character))
+            };
+            let found = ('a'..='z').chain('A'..='Z').chain('0'..='9').find(plain);
+            text.push(found.or_else(|| class.ranges().first().map(|range| range.start()))?);
+        }
+        HirKind::Class(Class::Bytes(_)) => return None,
+        HirKind::Repetition(repetition) => {
+            let least = repetition.min as usize;
+            let most = repetition.max.map_or(usize::MAX, |most| most as usize);
+            for _ in 0..repeats.clamp(least, most) {
+                append_example(&repetition.sub, repeats, text)?;
+            }
+        }
+        HirKind::Capture(capture) => append_example(&capture.sub, repeats, text)?,
+        HirKind::Concat(parts) => parts.iter().try_for_each(|part| append_example(part, repeats, text))?,
+        HirKind::Alternation(parts) => append_example(parts.first()?, repeats, text)?,
+    }
+    (text.len() <= LONGEST).then_some(())
+}
+
+/// "1 to 12", "12".
+pub(super) fn range(least: usize, most: usize) -> String {
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
+}
+
+/// The same expression for the crate, whose classes are Unicode's and nest.
+fn translate(source: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(source.len() + 16);
+    let mut rest = source.chars().peekable();
+    let mut in_class = false;
+    while let Some(next) = rest.next() {
+        match next {
+            '\\' => {
+                let escaped = rest.next().ok_or("ends with a backslash")?;
+                match escaped {
+                    'd' => out.push_str("[0-9]"),
+                    'D' => out.push_str("[^0-9]"),
+                    'w' => out.push_str("[0-9A-Za-z_]"),
+                    'W' => out.push_str("[^0-9A-Za-z_]"),
+                    's' => out.push_str(r"[\t\n\x0B\x0C\r\x{2028}\x{2029}\x{FEFF}\p{Zs}]"),
+                    'S' => out.push_str(r"[^\t\n\x0B\x0C\r\x{2028}\x{2029}\x{FEFF}\p{Zs}]"),
+                    'b' | 'B' if !in_class => out.push_str(&format!(r"(?-u:\{escaped})")),
+                    'b' => out.push_str(r"\x08"),
+                    'n' | 'r' | 't' | 'f' | 'v' | 'u' | 'x' | 'p' | 'P' => out.extend(['\\', escaped]),
+                    '^' | '$' | '\\' | '.' | '*' | '+' | '?' | '(' | ')' | '[' | ']' | '{' | '}' | '|'
+                    | '/' | '-' => {
+                        out.extend(['\\', escaped]);
+                    }
+                    other => return Err(format!("has an escape that is not supported: \\{other}")),
+                }
+            }
+            '[' if !in_class => {
+                in_class = true;
+                out.push('[');
+                if rest.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                // ECMA-262 reads `[]` as a class of nothing, the crate as the beginning of one with `]`.
+                if rest.peek() == Some(&']') {
+                    return Err("has an empty class".to_owned());
+                }
+            }
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            // Set operations and nested classes of the crate.
+            '[' | '&' | '~' if in_class => out.extend(['\\', next]),
+            '-' if in_class && rest.peek() == Some(&'-') => {
+                return Err("has -- in a class: write \\- for a hyphen".to_owned());
+            }
+            '.' if !in_class => out.push_str(r"[^\n\r\x{2028}\x{2029}]"),
+            '(' if rest.next_if_eq(&'?').is_some() => match rest.next() {
+                Some(':') => out.push_str("(?:"),
+                _ => return Err("may have groups ( and (?: only".to_owned()),
+            },
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+/// The expression `^[…]{least,most}$`, whose class has single characters and ranges of ASCII only: the most frequent one.
+#[derive(Debug)]
+struct OneClass {
+    least: usize,
+    most: usize,
+    /// A bit for each character.
+    characters: u128,
+    words: String,
+}
+
+impl OneClass {
+    fn read(source: &str) -> Option<Self> {
+        let (class, counts) = source.strip_prefix("^[")?.split_once(']')?;
+        let counts = counts.strip_prefix('{')?.strip_suffix("}$")?;
+        let (least, most) = counts.split_once(',').unwrap_or((counts, counts));
+        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'[' | b'^');
+        if class.is_empty() || !class.bytes().all(plain) {
+            return None;
+        }
+        let (mut words, mut characters, mut rest) = (Vec::new(), 0, class.as_bytes());
+        while let [first, others @ ..] = rest {
+            let last = match others {
+                [b'-', last, others @ ..] => {
+                    words.push(format!("{}-{}", char::from(*first), char::from(*last)));
+                    rest = others;
+                    last
+                }
+                _ => {
+                    words.push(format!("\"{}\"", char::from(*first)));
+                    rest = others;
+                    first
+                }
+            };
+            characters |= (*first..=*last).fold(0, |bits, byte| bits | 1_u128 << byte);
+        }
+        let words = list(&words, "and");
+        Some(Self { least: least.parse().ok()?, most: most.parse().ok()?, characters, words })
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        let allowed = |byte: u8| byte < 128 && self.characters >> byte & 1 == 1;
+        (self.least..=self.most).contains(&text.len()) && text.bytes().all(allowed)
+    }
+}
+
+/// "a, b and c".
+pub(super) fn list<T: AsRef<str>>(words: &[T], and: &str) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} {and} {last}", others.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simple_class_is_put_into_words() {
+        for (source, rule) in [
+            ("^[A-Z0-9.-]{1,12}$", "must be 1 to 12 of the characters A-Z, 0-9, \".\" and \"-\""),
+            ("^[a-f]{3}$", "must be 3 of the characters a-f"),
+            ("^[A-Z]+$", "must match the regular expression ^[A-Z]+$"),
+            ("^[^A-Z]{1,2}$", "must match the regular expression ^[^A-Z]{1,2}$"),
+        ] {
+            assert_eq!(Pattern::new(source).unwrap().rule, rule);
+        }
+    }
+
+    #[test]
+    fn a_simple_class_is_judged_as_by_the_expression() {
+        for source in ["^[A-Z0-9.-]{1,12}$", "^[!-~]{0,3}$", "^[a]{2}$", "^[-a-c]{1,2}$"] {
+            let pattern = Pattern::new(source).unwrap();
+            assert!(pattern.one_class.is_some());
+            for byte in 0..=255_u8 {
+                for text in [String::new(), char::from(byte).to_string(), format!("{0}{0}", char::from(byte))]
+                {
+                    assert_eq!(pattern.matches(&text), pattern.regex.is_match(&text), "{source} {text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn means_what_ecmascript_means() {
+        for (source, good, bad) in [
+            ("b", "abc", "ac"),
+            (r"^\d+$", "123", "١"),
+            (r"^[\d.]+$", "1.5", "x"),
+            (r"^\w$", "_", "ä"),
+            (r"^[^\W]$", "a", "-"),
+            (r"^\s$", "\u{feff}", "\u{85}"),
+            (r"^.$", "😀", "\r"),
+            (r"^a$", "a", "a\n"),
+            ("^[a[b]$", "[", "]"),
+            ("^[a&&b]$", "&", "&&"),
+            (r"^[a\-z]$", "-", "b"),
+            (r"\bb\b", "a b c", "abc"),
+            (r"^A$", "A", "a"),
+            (r"^\p{Lu}$", "Ä", "ä"),
+            (r"^(?:ab|c){2}$", "abc", "ac"),
+        ] {
+            let pattern = Pattern::new(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+            assert!(pattern.matches(good), "{source} {good:?}");
+            assert!(!pattern.matches(bad), "{source} {bad:?}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_slow_large_or_not_ecmascripts() {
+        for source in [
+            "(",
+            "[",
+            "[]",
+            "[+--]",
+            "a{2,1}",
+            "*",
+            r"\",
+            r"(a)\1",
+            "(?=a)",
+            "(?!a)",
+            "(?<=a)",
+            "(?i)a",
+            "(?P<a>b)",
+            r"\Aa",
+            r"a\z",
+            r"\cA",
+            "((a{100}){100}){100}",
+            r"\k<a>",
+            r"\p{Nonsense}",
+        ] {
+            assert!(Pattern::new(source).is_err(), "{source}");
+        }
+    }
+}

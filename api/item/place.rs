@@ -1,0 +1,59 @@
+use super::name::LONGEST;
+use crate::domain::Faults;
+
+/// Where a value stands in a JSON text. Costs nothing until a fault is reported.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// At this JSON Pointer.
+    At(&'a str),
+    /// A member of an object.
+    Member(&'a Place<'a>, &'a str),
+    /// An item of an array.
+    Item(&'a Place<'a>, usize),
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn member(&'a self, name: &'a str) -> Self {
+        Self::Member(self, name)
+    }
+
+    pub(super) fn item(&'a self, index: usize) -> Self {
+        Self::Item(self, index)
+    }
+
+    /// Adds a fault at this place. A name of more than 64 bytes is not repeated: the fault is reported of the object
+    /// that has it.
+    pub(super) fn fault(&self, faults: &mut Faults, detail: impl Into<String>) {
+        match self.outermost_long_name() {
+            None => faults.push(|| self.pointer(), detail),
+            Some((object, bytes)) => faults.push(
+                || object.pointer(),
+                format!("has a field with a name of {bytes} bytes, which {}", detail.into()),
+            ),
+        }
+    }
+
+    fn outermost_long_name(&self) -> Option<(&Self, usize)> {
+        match self {
+            Self::At(_) => None,
+            Self::Item(above, _) => above.outermost_long_name(),
+            Self::Member(above, name) => {
+                above.outermost_long_name().or_else(|| (name.len() > LONGEST).then_some((above, name.len())))
+            }
+        }
+    }
+
+    fn pointer(&self) -> String {
+        match self {
+            Self::At(pointer) => (*pointer).to_owned(),
+            Self::Item(above, index) => format!("{}/{index}", above.pointer()),
+            Self::Member(above, name) => format!("{}/{}", above.pointer(), escaped(name)),
+        }
+    }
+}
+
+/// A name as a part of a JSON Pointer.
+pub(super) fn escaped(name: &str) -> String {
+    // RFC 6901, section 3: "~" before "/", or the escape would be escaped.
+    name.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,170 @@
+//! Makes a value that a schema accepts, for documentation.
+
+use serde_json::{Map, Number, Value, json};
+
+use super::node::{Array, Kinds, Node, NumberKind, Numbers, Object, Side, Text};
+use crate::item::format::Format;
+use crate::item::number::is_multiple;
+
+/// Values in one example. A schema that demands more has an example that no reader wants.
+const MOST_VALUES: usize = 500;
+/// Members that are not required are shown down to this level.
+const SHOWN_LEVELS: u32 = 5;
+/// The longest text that is made.
+const LONGEST_TEXT: usize = 500;
+
+/// A value for the schema, most likely accepted: the caller checks. `None` if none is found. Only with `all` it has
+/// members that are not required.
+pub(super) fn example(node: &Node, all: bool) -> Option<Value> {
+    Maker { left: MOST_VALUES, all }.value(node, 0, 1)
+}
+
+struct Maker {
+    left: usize,
+    all: bool,
+}
+
+impl Maker {
+    /// `variant` counts up where values must not be equal.
+    fn value(&mut self, node: &Node, variant: usize, level: u32) -> Option<Value> {
+        self.left = self.left.checked_sub(1)?;
+        if let Some(given) = node.examples.get(variant) {
+            return serde_json::from_str(given).ok();
+        }
+        if let Some(one_of) = &node.one_of {
+            return serde_json::from_str(one_of.texts.get(variant)?).ok();
+        }
+        let kinds = node.kinds;
+        if kinds.has(Kinds::STRING) {
+            text(&node.text, &node.numbers, variant).map(Value::String)
+        } else if kinds.has(Kinds::NUMBER) {
+            number(&node.numbers, variant).map(Value::Number)
+        } else if kinds.has(Kinds::OBJECT) {
+            self.object(&node.object, variant, level).map(Value::Object)
+        } else if kinds.has(Kinds::ARRAY) {
+            self.array(&node.array, variant, level).map(Value::Array)
+        } else if kinds.has(Kinds::BOOLEAN) && variant < 2 {
+            Some(json!(variant == 0))
+        } else {
+            (variant == 0 || kinds.has(Kinds::BOOLEAN) && variant == 2).then_some(Value::Null)
+        }
+    }
+
+    fn object(&mut self, rules: &Object, variant: usize, level: u32) -> Option<Map<String, Value>> {
+        let mut members = Map::new();
+        for property in &rules.properties {
+            if !property.required && (!self.all || level > SHOWN_LEVELS) {
+                continue;
+            }
+            match self.value(&property.node, variant, level + 1) {
+                Some(value) => drop(members.insert(property.name.clone(), value)),
+                None if property.required => return None,
+                None => {}
+            }
+        }
+        Some(members)
+    }
+
+    fn array(&mut self, rules: &Array, variant: usize, level: u32) -> Option<Vec<Value>> {
+        let wanted = rules.least.max(usize::from(rules.most != Some(0)));
+        let mut items = Vec::new();
+        for index in 0..wanted {
+            let variant = if rules.unique { variant + index } else { variant };
+            let item = match &rules.items {
+                Some(node) => self.value(node, variant, level + 1),
+                None => Some(json!(variant)),
+            };
+            match item {
+                Some(item) => items.push(item),
+                None if index >= rules.least => break,
+                None => return None,
+            }
+        }
+        Some(items)
+    }
+}
+
+fn number(rules: &Numbers, variant: usize) -> Option<Number> {
+    let ends = |below: bool| {
+        rules.bounds.iter().filter(move |bound| below == matches!(bound.side, Side::AtLeast | Side::Above))
+    };
+    let low = ends(true).map(|bound| bound.double).fold(f64::NEG_INFINITY, f64::max);
+    let high = ends(false).map(|bound| bound.double).fold(f64::INFINITY, f64::min);
+    let start = if low.is_finite() {
+        low
+    } else if high < 1.0 {
+        high
+    } else {
+        0.0
+    };
+    let step = rules.multiple_of.unwrap_or(1.0);
+    let inside = |number: &f64| {
+        rules.bounds.iter().all(|bound| super::check::within(bound, *number))
+            && rules.multiple_of.is_none_or(|of| is_multiple(*number, of))
+    };
+    let first = (start / step).floor();
+    let grid = (-2..40).map(|steps| {
+        let number = (first + f64::from(steps)) * step;
+        // Without the noise of binary fractions: 0.30000000000000004.
+        format!("{number:.12}").parse().unwrap_or(number)
+    });
+    let fine = [start, (low + high) / 2.0, low + (high - low) / 3.0, high];
+    let whole = |number: &f64| number.fract() == 0.0;
+    let mut found = [1.0].into_iter().chain(grid).chain(fine).filter(inside).collect::<Vec<f64>>();
+    found.dedup();
+    if rules.kind == NumberKind::Integer {
+        let found = found.iter().filter(|number| whole(number)).map(|number| *number as i64).nth(variant);
+        return found.or(Some(rules.least)).map(Number::from);
+    }
+    let number = *found.get(variant)?;
+    if whole(&number) && number.abs() < 1e15 {
+        Some((number as i64).into())
+    } else {
+        Number::from_f64(number)
+    }
+}
+
+fn text(rules: &Text, numbers: &Numbers, variant: usize) -> Option<String> {
+    if let Some(pattern) = &rules.pattern {
+        let fits = |text: &String| {
+            let count = text.chars().count();
+            count >= rules.least && rules.most.is_none_or(|most| count <= most) && pattern.matches(text)
+        };
+        return (0..=LONGEST_TEXT).filter_map(|repeats| pattern.example(repeats)).filter(fits).nth(variant);
+    }
+    let hex = variant % 0x1000;
+    Some(match rules.format {
+        Some(Format::DateTime) => format!("2004-01-09T00:00:00.{:03}Z", variant % 1000),
+        Some(Format::Date) => format!("2004-01-{:02}", 9 + variant % 20),
+        Some(Format::Uuid) => format!("123e4567-e89b-42d3-a456-426614174{hex:03x}"),
+        Some(Format::Email) => format!("ann{}@example.org", suffix(variant)),
+        Some(Format::Uri) => format!("https://example.org/{}", suffix(variant)),
+        Some(Format::Decimal) => decimal(numbers, variant)?,
+        None => {
+            let mut text = format!("text{}", suffix(variant));
+            while text.len() < rules.least.min(LONGEST_TEXT) {
+                text.push_str(" text");
+            }
+            text.truncate(rules.most.unwrap_or(usize::MAX).min(text.len()));
+            if rules.least > 0 { text.trim_end().to_owned() } else { text }
+        }
+    })
+}
+
+fn suffix(variant: usize) -> String {
+    if variant == 0 { String::new() } else { variant.to_string() }
+}
+
+fn decimal(rules: &Numbers, variant: usize) -> Option<String> {
+    let inside = |text: &String| super::check::decimal(text, &rules.bounds).is_ok();
+    let given = rules.bounds.iter().map(|bound| bound.text.clone());
+    let between = {
+        let doubles: Vec<f64> = rules.bounds.iter().map(|bound| bound.double).collect();
+        let middle = doubles.iter().sum::<f64>() / doubles.len().max(1) as f64;
+        let around =
+            doubles.iter().flat_map(|double| [double + 1.0, double - 1.0, double / 2.0, double * 2.0]);
+        [middle].into_iter().chain(around).map(|number| number.to_string()).collect::<Vec<_>>()
+    };
+    let more = (0..20).map(|number| format!("{number}.50"));
+    ["15.54".to_owned()].into_iter().chain(more).chain(given).chain(between).filter(inside).nth(variant)
+}

@@ -1,0 +1,122 @@
+//! The queue of appends to all histories, and the part of it for uploads. If there is no room, a single append is refused, but an
+//! upload waits.
+//!
+//! All uploads together hold at most half of the queue, so a single append finds room at once, however many
+//! uploads there are. Waiting uploads are served in order. Single appends may also take the uploads' half. Then
+//! an upload looks for room at intervals and reserves no room meanwhile.
+//!
+//! The same holds for each owner's part of the queue: uploads wait if, together with the owner's single
+//! appends, they would hold more than half of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::Cause;
+use crate::domain::OwnerId;
+use crate::metric::QUEUED_BYTES;
+use crate::store::group_commit::{Full, Queue, Room};
+use crate::store::{Capacity, Error};
+
+/// The longest wait of an upload for room: longer than it takes to commit all that the largest number of
+/// uploads can have waiting.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The time between two looks for room that single appends have taken.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// The queue of the appends to all histories. Its units are bytes of memory. Clones share the limits.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct AppendQueue {
+    pub(super) all: Queue,
+    /// How much of it uploads may hold: half.
+    uploads: Arc<Semaphore>,
+}
+
+/// How an upload waits for room.
+#[derive(Debug)]
+pub struct Waiting {
+    /// Cancelled when the upload must stop waiting and send nothing more.
+    pub stop: CancellationToken,
+    /// How long the upload has waited so far.
+    pub waited: Duration,
+}
+
+impl AppendQueue {
+    pub(in crate::store) fn new(capacity: Capacity) -> Self {
+        let all = Queue::new(capacity.queued_bytes, capacity.commit_time, QUEUED_BYTES);
+        let uploads = Arc::new(Semaphore::new((all.size() / 2).max(1)));
+        Self { all, uploads }
+    }
+
+    /// Waits until no appends are queued. New appends are refused meanwhile.
+    pub(in crate::store) async fn drain(&self) {
+        self.all.drain().await;
+    }
+
+    /// Takes room for an append.
+    ///
+    /// # Errors
+    /// The queue is full, or the owner's part of it.
+    pub(super) fn room(&self, owner: &OwnerId, bytes: usize) -> Result<Room, Full> {
+        self.all.room(owner.spread(), bytes, self.all.most_of_a_key())
+    }
+
+    /// The most bytes that an upload may append at once, unless a single item has more: half of what an owner may hold
+    /// in the queue.
+    pub(super) fn most_of_an_upload(&self) -> usize {
+        (self.all.most_of_a_key() / 2).max(1)
+    }
+
+    /// Waits for room in the queue for at most [`AppendQueue::most_of_an_upload`] bytes.
+    ///
+    /// # Errors
+    /// There was no room for too long, or the upload was stopped.
+    pub(super) async fn room_of_an_upload(
+        &self,
+        owner: &OwnerId,
+        bytes: usize,
+        waiting: &mut Waiting,
+    ) -> Result<Room, Cause> {
+        let began = Instant::now();
+        let room = tokio::select! {
+            biased;
+            () = waiting.stop.cancelled() => Err(stopped().into()),
+            room = self.wait_for_room(owner, bytes, began + LONGEST) => room,
+        };
+        waiting.waited += began.elapsed();
+        room
+    }
+
+    async fn wait_for_room(&self, owner: &OwnerId, bytes: usize, until: Instant) -> Result<Room, Cause> {
+        let permits = bytes.try_into().unwrap_or(u32::MAX);
+        let mut kept = None;
+        loop {
+            let part: OwnedSemaphorePermit = match kept.take() {
+                Some(part) => part,
+                None => {
+                    let part = Arc::clone(&self.uploads).acquire_many_owned(permits);
+                    let Ok(Ok(part)) = timeout_at(until, part).await else { return Err(Cause::Overloaded) };
+                    part
+                }
+            };
+            match self.all.room(owner.spread(), bytes, self.most_of_an_upload()) {
+                Ok(room) => return Ok(room.with(part)),
+                Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
+                // Keeps its turn among the uploads.
+                Err(Full::Queue) => kept = Some(part),
+                // The owner's commit may take long: uploads of other owners may use this part meanwhile.
+                Err(Full::Key) => drop(part),
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+    }
+}
+
+/// The error of an upload that was stopped.
+pub(super) fn stopped() -> Error {
+    Error::Unavailable("an upload was stopped".to_owned())
+}

@@ -1,0 +1,303 @@
+//! The definitions that a database remembers: the collection `histories`, one document for each history that it has.
+//!
+//! `{_id, owner: {collection, field, type}, pageSize, date, maxItemBytes, item, itemSha256, ready}`. A history's owner,
+//! page size and date never change, because the buckets depend on them. `maxItemBytes` may grow. `item` is for
+//! information: it concerns only what is written from now on, and instances may differ in it.
+//!
+//! A history that is new gets its collection with the guards of [`history`](crate::store::history). Every command may be run
+//! again, so that an interrupted creation is completed by the next.
+
+use std::collections::HashMap;
+
+use futures_util::TryStreamExt;
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::{ReadConcern, WriteConcern};
+use sha2::{Digest, Sha256};
+
+use super::error::MigrationError;
+use crate::definition::{Definition, Definitions};
+use crate::domain::{MAX_SAFE_INTEGER, OwnerType};
+use crate::store::error::code;
+use crate::store::{Corruption, Error, whole_number};
+
+/// Name of the collection.
+const COLLECTION: &str = "histories";
+
+/// `create` of a collection that exists.
+const NAMESPACE_EXISTS: i32 = 48;
+
+/// What a database remembers of a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownHistory {
+    /// Its name, which is that of its collection.
+    pub name: String,
+    /// The collection of its owners, the first part of its route.
+    pub owners: String,
+    /// The field of an owner's id.
+    pub owner_field: String,
+    /// The type of an owner's id: `integer` or `string`.
+    pub owner_type: String,
+    /// Items on a full page.
+    pub page_size: i64,
+    /// The property that spans of time go by.
+    pub date: String,
+    /// Bytes of a stored item, at most.
+    pub max_item_bytes: i64,
+}
+
+impl KnownHistory {
+    pub(in crate::store) fn read(name: String, document: &Document) -> Result<Self, Error> {
+        let corrupt = |field: &str| {
+            let detail = "is missing, or of another type".to_owned();
+            Error::from(Corruption { id: format!("{name} of {COLLECTION}"), field: field.to_owned(), detail })
+        };
+        let number = |field| document.get(field).and_then(whole_number::read).ok_or_else(|| corrupt(field));
+        let owner = document.get_document("owner").map_err(|_| corrupt("owner"))?;
+        let owner = |field| owner.get_str(field).map(str::to_owned).map_err(|_| corrupt("owner"));
+        Ok(Self {
+            owners: owner("collection")?,
+            owner_field: owner("field")?,
+            owner_type: owner("type")?,
+            page_size: number("pageSize")?,
+            date: document.get_str("date").map_err(|_| corrupt("date"))?.to_owned(),
+            max_item_bytes: number("maxItemBytes")?,
+            name,
+        })
+    }
+}
+
+/// The histories of `definitions` that the database does not have yet, or that grow.
+///
+/// # Errors
+/// The database has another history of the same name, or does not answer.
+pub(in crate::store) async fn pending<'a>(
+    database: &Database,
+    definitions: &'a Definitions,
+) -> Result<Vec<&'a Definition>, MigrationError> {
+    let known = all(database).await?;
+    let mut pending = Vec::new();
+    for definition in definitions.iter() {
+        match known.get(&*definition.name) {
+            None => pending.push(&**definition),
+            Some(stored) => {
+                same(definition, stored)?;
+                let most = stored.get("maxItemBytes").and_then(whole_number::read).unwrap_or(0);
+                let ready = stored.get_bool("ready").unwrap_or(false);
+                if !ready || most < definition.max_item_bytes as i64 {
+                    pending.push(&**definition);
+                }
+            }
+        }
+    }
+    Ok(pending)
+}
+
+/// A new history, in a list of migrations.
+pub(in crate::store) fn pending_name(history: &str) -> String {
+    format!("history {history}")
+}
+
+/// Creates the histories that the database does not have yet. With `again`, creates what is missing of the others too.
+/// Returns the names of those that are new or have grown.
+///
+/// # Errors
+/// Same as [`pending`], or a command was refused.
+pub(in crate::store) async fn create(
+    database: &Database,
+    definitions: &Definitions,
+    again: bool,
+) -> Result<Vec<String>, MigrationError> {
+    let pending = pending(database, definitions).await?;
+    let names: Vec<_> = pending.iter().map(|definition| definition.name.to_string()).collect();
+    for definition in definitions.iter() {
+        if again || names.iter().any(|name| **name == *definition.name) {
+            create_one(database, definition).await?;
+            let migration = pending_name(&definition.name);
+            tracing::info!(migration, why = "a definition names it", "applied a migration");
+        }
+    }
+    Ok(names)
+}
+
+/// Remembers what an item of each history is now, and logs which histories have no definition.
+///
+/// # Errors
+/// The database does not answer.
+pub(in crate::store) async fn note(database: &Database, definitions: &Definitions) -> Result<(), Error> {
+    let known = all(database).await?;
+    for definition in definitions.iter() {
+        let stored = known.get(&*definition.name).and_then(|stored| stored.get_str("itemSha256").ok());
+        if stored != Some(&sha256(definition)) {
+            remember(database, definition, Document::new()).await?;
+        }
+    }
+    for name in known.keys().filter(|name| definitions.get(name).is_none()) {
+        tracing::warn!(history = name, "a history of this database has no definition: it is not served");
+    }
+    Ok(())
+}
+
+/// The documents of all histories, by name.
+pub(in crate::store) async fn all(database: &Database) -> Result<HashMap<String, Document>, Error> {
+    let histories = database.collection::<Document>(COLLECTION);
+    let found = histories.find(doc! {}).read_concern(ReadConcern::majority());
+    let found: Vec<Document> = found.await?.try_collect().await?;
+    let named = |document: Document| Some((document.get_str("_id").ok()?.to_owned(), document));
+    Ok(found.into_iter().filter_map(named).collect())
+}
+
+/// Refuses another value of what never changes.
+fn same(definition: &Definition, stored: &Document) -> Result<(), MigrationError> {
+    let given = fixed(definition);
+    let grown = stored.get("maxItemBytes").and_then(whole_number::read);
+    let differs = |member: &str, stored: String, given: String| {
+        Err(MigrationError::Redefined {
+            history: definition.name.to_string(),
+            member: member.to_owned(),
+            stored,
+            given,
+        })
+    };
+    for (member, given) in &given {
+        match stored.get(member) {
+            Some(stored) if stored == given => {}
+            stored => {
+                let stored = stored.map_or_else(|| "nothing".to_owned(), Bson::to_string);
+                return differs(member, stored, given.to_string());
+            }
+        }
+    }
+    match grown {
+        Some(stored) if stored > definition.max_item_bytes as i64 => {
+            differs("maxItemBytes", stored.to_string(), definition.max_item_bytes.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What never changes.
+fn fixed(definition: &Definition) -> Document {
+    let kind = match definition.owner.kind {
+        OwnerType::Integer => "integer",
+        OwnerType::String => "string",
+    };
+    doc! {
+        "owner": {
+            "collection": &definition.owner.collection,
+            "field": &definition.owner.field,
+            "type": kind,
+        },
+        "pageSize": definition.page_size.get() as i32,
+        "date": &definition.date.name,
+    }
+}
+
+/// Writes the document of a history, with `more`.
+async fn remember(database: &Database, definition: &Definition, more: Document) -> Result<(), Error> {
+    // As text: names in a schema may begin with `$`, and the order of properties has a meaning.
+    let mut set = doc! { "item": definition.source.to_string(), "itemSha256": sha256(definition) };
+    set.extend(more);
+    database
+        .collection::<Document>(COLLECTION)
+        .update_one(
+            doc! { "_id": &*definition.name },
+            doc! {
+                "$setOnInsert": fixed(definition),
+                "$max": { "maxItemBytes": definition.max_item_bytes as i64 },
+                "$set": set,
+            },
+        )
+        .upsert(true)
+        .write_concern(WriteConcern::majority())
+        .await?;
+    Ok(())
+}
+
+/// SHA-256 of what an item is, in hexadecimal digits.
+fn sha256(definition: &Definition) -> String {
+    Sha256::digest(definition.source.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn create_one(database: &Database, definition: &Definition) -> Result<(), MigrationError> {
+    // First, so that the collection counts as ours if this is interrupted.
+    remember(database, definition, Document::new()).await?;
+    for mut command in commands(definition) {
+        let name = command.keys().next().cloned().unwrap_or_default();
+        command.insert("writeConcern", doc! { "w": "majority" });
+        match database.run_command(command).await {
+            Err(error) if !(name == "create" && code(&error) == Some(NAMESPACE_EXISTS)) => {
+                let name = format!("history {}", definition.name);
+                return Err(MigrationError::Failed {
+                    name,
+                    command: "create".to_owned(),
+                    source: error.into(),
+                });
+            }
+            _ => {}
+        }
+    }
+    remember(database, definition, doc! { "ready": true }).await?;
+    Ok(())
+}
+
+/// What creates a history: a collection that is clustered, so that a bucket is one write and one read without a separate
+/// index on `_id`; its validator; and its indexes.
+fn commands(definition: &Definition) -> [Document; 3] {
+    let (name, owner, size) =
+        (&*definition.name, &*definition.owner.field, definition.page_size.get() as i32);
+    let id = match definition.owner.kind {
+        OwnerType::Integer => {
+            doc! { "bsonType": "long", "minimum": 1_i64, "maximum": MAX_SAFE_INTEGER as i64 }
+        }
+        OwnerType::String => {
+            doc! { "bsonType": "string", "minLength": 1, "maxLength": OwnerType::MAX_LEN as i32 }
+        }
+    };
+    // What an item may hold is the service's business: a schema of items costs a third to twice the server's time of an
+    // append, and a stricter one would refuse every append to an open bucket.
+    let item = doc! {
+        "bsonType": "object",
+        "required": [&*definition.date.name],
+        "properties": { &*definition.date.name: { "bsonType": "date" } },
+    };
+    let schema = doc! {
+        "bsonType": "object",
+        "required": ["_id", owner, "page", "count", "first", "last", "history"],
+        "additionalProperties": false,
+        "properties": {
+            "_id": { "bsonType": "string" },
+            owner: id,
+            "page": { "bsonType": "long", "minimum": 1_i64 },
+            "count": { "bsonType": "int", "minimum": 1, "maximum": size },
+            "first": { "bsonType": "date" },
+            "last": { "bsonType": "date" },
+            "history": { "bsonType": "array", "minItems": 1, "maxItems": size, "items": item },
+        },
+    };
+    let by_page = doc! {
+        "key": { owner: 1, "page": 1 }, "name": format!("{owner}_1_page_1"), "unique": true,
+    };
+    // Of full pages alone, which never change: an append writes to it once a page. `first` and `last` judge a page;
+    // `count` and `page` make the choice possible in the index alone. Measured: docs/reading.md.
+    let by_date = doc! {
+        "key": { owner: 1, "count": 1, "last": 1, "first": 1, "page": 1 },
+        "name": format!("{owner}_1_count_1_last_1_first_1_page_1"),
+        "partialFilterExpression": { "count": size },
+    };
+    [
+        doc! { "create": name, "clusteredIndex": { "key": { "_id": 1 }, "unique": true, "name": "_id_" } },
+        doc! {
+            "collMod": name,
+            // The guard against a statement from an old tail must stay the only clause named $expr at the top: the
+            // answer that it alone is not satisfied is read as "refused".
+            "validator": {
+                "$jsonSchema": schema,
+                "$expr": { "$eq": ["$count", { "$size": "$history" }] },
+            },
+            "validationLevel": "strict",
+            "validationAction": "error",
+        },
+        doc! { "createIndexes": name, "indexes": [by_page, by_date] },
+    ]
+}

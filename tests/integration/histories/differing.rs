@@ -1,0 +1,167 @@
+//! Two instances whose definitions of one history have different `item`s: as while an operator replaces them
+//! one after the other.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::harness::{Client, History, INVALID_ITEM, NOTES, Service, Setup, shared, tests_over};
+
+tests_over![&[NOTES], "histories::differing":
+    each_accepts_by_its_own_item_and_shows_all,
+    a_repeat_is_found_by_an_instance_with_another_item,
+    a_narrower_item_concerns_only_what_is_written,
+];
+
+/// A directory with the definition of a history, its `item` changed; removed with this value.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn of(history: &History, change: impl FnOnce(&mut Value)) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory =
+            std::env::temp_dir().join(format!("pagebucket-histories-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let name = format!("{}.json", history.name);
+        let known = Path::new(history.definitions.expect("a directory")).join(&name);
+        let definition = std::fs::read_to_string(known).expect("a definition");
+        let mut definition: Value = serde_json::from_str(&definition).expect("JSON");
+        change(&mut definition["item"]);
+        std::fs::write(directory.join(name), definition.to_string()).expect("to write");
+        Self(directory)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed is in the system's own directory for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An instance with this definition, on a new database or on that of another one.
+async fn instance(history: &'static History, directory: &Directory, beside: Option<&Service>) -> Service {
+    let mut setup = Setup::on(shared().await).of(history.holding_any());
+    setup.definitions = Some(directory.0.clone());
+    match beside {
+        Some(other) => setup.in_database(&other.database).start().await,
+        None => setup.start().await,
+    }
+}
+
+/// One whose notes may have a mood, and one whose notes may be drafts.
+async fn two(history: &'static History) -> ([Service; 2], [Directory; 2]) {
+    let moody = Directory::of(history, |item| {
+        item["properties"]["mood"] = json!({ "enum": ["good", "bad"] });
+    });
+    let drafting = Directory::of(history, |item| {
+        item["properties"]["draft"] = json!({ "type": "boolean" });
+    });
+    let one = instance(history, &moody, None).await;
+    let other = instance(history, &drafting, Some(&one)).await;
+    ([one, other], [moody, drafting])
+}
+
+/// What the one takes and the other does not.
+const OWN: [(&str, &str); 2] = [("mood", "\"good\""), ("draft", "true")];
+
+/// A generated item with the property that the instance of this number takes.
+fn own(history: &History, instance: usize, number: u64) -> Value {
+    let (name, value) = OWN[instance];
+    let mut item = history.item(number);
+    item[name] = serde_json::from_str(value).expect("JSON");
+    item
+}
+
+async fn each_accepts_by_its_own_item_and_shows_all(history: &'static History) {
+    const WRITERS: u64 = 16;
+    const TURNS: u64 = 20;
+    let (instances, _directories) = two(history).await;
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let clients = [&instances[0], &instances[1]].map(|instance| instance.client.clone());
+        writers.spawn(async move {
+            let its = writer as usize % 2;
+            for turn in 0..TURNS {
+                let item = own(history, its, writer * TURNS + turn + 1);
+                clients[its].append(1, &item).await.expect(201);
+                // The other one says which property it does not know, and stores nothing.
+                let problem = clients[1 - its].append(1, &item).await.problem(422, INVALID_ITEM);
+                assert_eq!(problem["errors"][0]["pointer"], format!("/{}", OWN[its].0), "{problem}");
+            }
+        });
+    }
+    writers.join_all().await;
+    instances[0].stored(1).await.holds_exactly(1..=(WRITERS * TURNS) as i64);
+    show_the_same(&instances, WRITERS * TURNS).await;
+}
+
+/// Checks that both instances show all of the history of owner 1, byte for byte the same.
+async fn show_the_same(instances: &[Service; 2], total: u64) {
+    let [one, other] = [&instances[0], &instances[1]];
+    let history = one.history;
+    let pages = (1..=history.page_of(total)).map(|page| format!("/pages/{page}"));
+    let items = (1..=total).step_by(7).map(|seq| format!("/{seq}"));
+    let listings =
+        ["", "?order=desc", "?after=3&limit=100", "?from=2000-01-01T00:00:00Z&limit=100", "/export"];
+    for path in pages.chain(items).chain(listings.map(str::to_owned)) {
+        let path = history.at(1, &path);
+        let (shown, also) = (one.client.get(&path).await, other.client.get(&path).await);
+        assert_eq!((shown.status.as_u16(), also.status.as_u16()), (200, 200), "{path}");
+        assert_eq!(shown.body, also.body, "{path}");
+        if shown.headers.contains_key("etag") {
+            assert_eq!(shown.header("etag"), also.header("etag"), "{path}");
+        }
+    }
+    assert_eq!((one.client.total(1).await, other.client.total(1).await), (total, total));
+}
+
+/// The fingerprint is that of what the client sent, which no definition changes; nor does the order of names.
+async fn a_repeat_is_found_by_an_instance_with_another_item(history: &'static History) {
+    let (instances, _directories) = two(history).await;
+    let items = history.items(1..=5);
+    let clients: [&Client; 2] = [&instances[0].client, &instances[1].client];
+    for (key, first, second) in [("k-1", 0, 1), ("k-2", 1, 0)] {
+        let stored = clients[first].append_once(1, key, &items).await.expect(201);
+        let again = clients[second].append_once(1, key, &items).await;
+        assert_eq!(again.header("idempotency-replayed"), "true");
+        assert_eq!(again.expect(201), stored);
+        let other = clients[second].append_once(1, key, &history.items(2..=6)).await;
+        other.problem(422, "idempotency-key-reused");
+    }
+    let item = history.item(1);
+    let members = item.as_object().expect("an item").iter();
+    let reversed: Vec<_> = members.rev().map(|(name, value)| format!("\"{name}\" : {value}")).collect();
+    let reversed = format!("{{{}}}", reversed.join(" , "));
+    clients[0].append_once(2, "k", &item).await.expect(201);
+    let with = |request: reqwest::RequestBuilder| {
+        request.header("content-type", "application/json").header("idempotency-key", "k").body(reversed)
+    };
+    let again = clients[1].send(reqwest::Method::POST, &history.path(2), with).await;
+    assert_eq!((again.status.as_u16(), again.header("idempotency-replayed")), (201, "true"));
+    assert_eq!((clients[0].total(1).await, clients[0].total(2).await), (10, 1));
+}
+
+/// Pages from before are shown, and their open tail is filled, though their items would not be taken now.
+async fn a_narrower_item_concerns_only_what_is_written(history: &'static History) {
+    let (wide, narrow) = (
+        Directory::of(history, |_| ()),
+        Directory::of(history, |item| {
+            item["properties"]["text"]["maxLength"] = json!(3);
+        }),
+    );
+    let before = instance(history, &wide, None).await;
+    let total = history.pages(2.5);
+    before.client.append_all(1, 1..=total).await;
+    let after = instance(history, &narrow, Some(&before)).await;
+    let refused = after.client.append(1, &history.item(total + 1)).await.problem(422, INVALID_ITEM);
+    assert_eq!(refused["errors"][0]["pointer"], "/text", "{refused}");
+    let mut short = history.item(total + 1);
+    short["text"] = json!("ok");
+    after.client.append(1, &short).await.expect(201);
+    after.stored(1).await.holds_exactly(1..=total as i64 + 1);
+    show_the_same(&[before, after], total + 1).await;
+}
