@@ -10,10 +10,14 @@ use std::time::Duration;
 use super::clients::attempt;
 use super::record::{Log, Reply, Told, Wanted};
 use super::run::hold;
-use crate::harness::{ALL, Client, Harm, History, Nth, Proxy, Service, Setup, Way, shared, tests_over};
+use crate::harness::{
+    ALL, Client, Harm, History, Nth, Proxy, SMALL, Service, Setup, Way, shared, tests_over,
+};
 
-tests_over![ALL, "exactly_once":
-    a_first_attempt_is_cut,
+tests_over![ALL, "exactly_once": a_first_attempt_is_cut];
+
+// Long pages make these long, and meet the same code.
+tests_over![SMALL, "exactly_once":
     a_repeat_of_an_answered_one_is_cut,
     a_repeat_of_one_that_was_lost_before_it_was_applied_is_cut,
     a_repeat_of_one_whose_answer_was_lost_is_cut,
