@@ -48,7 +48,7 @@ async fn a_tail_read_that_always_fails(history: &'static History) {
     let mut rig = Rig::on(history, &mongod).await;
     let several = history.pages(2.5);
     let mut told = rig.append_to_all([7, 8].into_iter().chain(MANY), 1, 5, LONG).await;
-    let blocked = doc! { "blockConnection": true, "blockTimeMS": 1500 };
+    let blocked = doc! { "blockConnection": true, "blockTimeMS": 4000 };
     for how in faults().into_iter().chain([blocked]) {
         rig = rig.sibling(&mongod).await;
         fail(&mongod, "aggregate", "alwaysOn", how.clone()).await;

@@ -169,7 +169,7 @@ async fn a_stepdown_between_two_buckets(history: &'static History) {
 async fn an_update_blocked_past_its_deadline(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
-    let block = doc! { "blockConnection": true, "blockTimeMS": 3000 };
+    let block = doc! { "blockConnection": true, "blockTimeMS": 6000 };
     let (half, many) = (history.pages(0.5), history.pages(2.5));
     let before = rig.append_to_all([1, 2, 3, 4], 1, half, LONG).await;
     fail(&mongod, "update", doc! { "times": 2 }, block).await;
