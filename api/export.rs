@@ -60,25 +60,28 @@ impl Writer {
                 rows.extend_from_slice(b"}\n");
             }
             Some(columns) => {
-                let _ = write!(rows, "{owner},{}", item.seq);
-                let mut members = 0;
-                for name in columns {
-                    rows.push(b',');
-                    if let Ok(Some(value)) = item.document().get(name) {
-                        members += 1;
-                        write_cell(value, rows)
-                            .map_err(|corrupt| not_a_cell(owner, item, name, corrupt.detail))?;
+                let mut cells = vec![None; columns.len()];
+                for (name, value) in item.document().iter().filter_map(Result::ok) {
+                    match columns.iter().position(|column| column == name.as_str()) {
+                        Some(place) => cells[place] = Some(value),
+                        None if name.as_str() == self.definition.key_field() => {}
+                        None => {
+                            return Err(not_a_cell(
+                                owner,
+                                item,
+                                name.as_str(),
+                                "is no column of the definition",
+                            ));
+                        }
                     }
                 }
-                rows.extend_from_slice(b"\r\n");
-                let key = self.definition.key_field();
-                let names = || item.document().iter().filter_map(Result::ok).map(|(name, _)| name.as_str());
-                if names().filter(|name| *name != key).count() != members
-                    && let Some(name) =
-                        names().find(|name| *name != key && !columns.iter().any(|own| own == name))
-                {
-                    return Err(not_a_cell(owner, item, name, "is no column of the definition"));
+                let _ = write!(rows, "{owner},{}", item.seq);
+                for (name, cell) in columns.iter().zip(cells) {
+                    rows.push(b',');
+                    cell.map_or(Ok(()), |value| write_cell(value, rows))
+                        .map_err(|corrupt| not_a_cell(owner, item, name, corrupt.detail))?;
                 }
+                rows.extend_from_slice(b"\r\n");
             }
         }
         Ok(())

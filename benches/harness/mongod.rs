@@ -68,15 +68,15 @@ impl Mongod {
         Connection { uri: self.uri(), database: database.to_owned(), pool_size: POOL, observer: None }
     }
 
-    /// Our store on a database, its collections made.
+    /// Our store of trades on a database, its collections made.
     pub async fn store(&self, database: &str) -> Result<Store> {
-        let store = Store::connect(
-            self.connection(database),
-            Definitions::built_in(),
-            Capacity::default(),
-            Clock::system(),
-        )
-        .await?;
+        self.store_of(database, Definitions::built_in()).await
+    }
+
+    /// The same for other histories.
+    pub async fn store_of(&self, database: &str, definitions: Definitions) -> Result<Store> {
+        let connection = self.connection(database);
+        let store = Store::connect(connection, definitions, Capacity::default(), Clock::system()).await?;
         store.migrate().await?;
         Ok(store)
     }

@@ -79,7 +79,7 @@ fn as_hex<S: Serializer>(id: &Option<ObjectId>, serializer: S) -> Result<S::Ok, 
     id.map(ObjectId::to_hex).serialize(serializer)
 }
 
-fn as_text<S: Serializer>(date: &DateTime, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn as_text<S: Serializer>(date: &DateTime, serializer: S) -> Result<S::Ok, S::Error> {
     let date = Instant::from_millis(date.timestamp_millis());
     date.map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
@@ -97,7 +97,7 @@ pub fn routes(database: &Database, way: Way) -> Router {
 }
 
 /// As ours, it has a body.
-fn refused(error: mongodb::error::Error) -> Response {
+pub fn refused(error: mongodb::error::Error) -> Response {
     tracing::debug!(%error, "refused");
     (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "title": "Refused" }))).into_response()
 }

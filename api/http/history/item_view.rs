@@ -1,5 +1,7 @@
 //! The JSON of stored items, alone and on their page, and its documentation.
 
+use std::fmt;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,7 +56,9 @@ pub struct ItemView {
 impl ItemView {
     /// The item as it is stored.
     pub fn new(item: &Stored<'_>) -> Self {
-        Self::of_json(item.seq, object(&format!("{{\"seq\":{}", item.seq), item))
+        let mut json = Vec::with_capacity(2 * item.document().as_bytes().len());
+        write_item(&mut json, format_args!("\"seq\":{}", item.seq), item);
+        Self::of_json(item.seq, json)
     }
 
     /// The JSON of the item at `seq`, as it was written before.
@@ -75,18 +79,18 @@ impl Serialize for ItemView {
     }
 }
 
-/// An object that begins with `first` and has all members of the item.
-fn object(first: &str, item: &Stored<'_>) -> Vec<u8> {
-    let mut json = Vec::with_capacity(2 * item.document().as_bytes().len());
-    json.extend_from_slice(first.as_bytes());
-    item.write_members(&mut json);
+/// Writes an object that begins with the members `first` and has all members of the item.
+fn write_item(json: &mut Vec<u8>, first: fmt::Arguments<'_>, item: &Stored<'_>) {
+    write!(json, "{{{first}").expect("a vector takes all bytes");
+    item.write_members(json);
     json.push(b'}');
-    json
 }
 
 /// The JSON of a stored item and the number of its page.
 pub fn placed(page: PageNumber, item: &Stored<'_>) -> Vec<u8> {
-    object(&format!("{{\"page\":{page},\"seq\":{}", item.seq), item)
+    let mut json = Vec::new();
+    write_item(&mut json, format_args!("\"page\":{page},\"seq\":{}", item.seq), item);
+    json
 }
 
 /// A page as it is stored: a bucket.
@@ -132,16 +136,20 @@ impl PageJson {
             full: bucket.full(),
             first_seq: bucket.first_seq(),
             count: bucket.count(),
-            items: bucket.items().map(|item| ItemView::new(&item)).collect(),
+            items: Vec::new(),
         };
-        let json = serde_json::to_vec(&view).expect("a page holds only texts and numbers");
-        let mut end = json.len() - "]}".len();
-        let mut ends = vec![0; view.items.len()].into_boxed_slice();
-        for (place, item) in ends.iter_mut().zip(&view.items).rev() {
-            *place =
-                u32::try_from(end).expect("a page has at most 4 MiB of BSON, and its JSON less than 4 GiB");
-            end -= item.json.get().len() + ",".len();
-        }
+        let mut json = serde_json::to_vec(&view).expect("a page holds only texts and numbers");
+        // Items are written in place of the empty list: pages are the hottest answer.
+        json.truncate(json.len() - "]}".len());
+        let end = |item: Stored<'_>| {
+            if item.seq != bucket.first_seq() {
+                json.push(b',');
+            }
+            write_item(&mut json, format_args!("\"seq\":{}", item.seq), &item);
+            u32::try_from(json.len()).expect("a page has at most 4 MiB of BSON, and its JSON less than 4 GiB")
+        };
+        let ends = bucket.items().map(end).collect();
+        json.extend_from_slice(b"]}");
         // Without spare capacity, because the page cache may keep it.
         Self { json: json.into_boxed_slice().into(), first: bucket.first_seq(), ends }
     }
