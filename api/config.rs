@@ -58,30 +58,19 @@ pub struct DatabaseArgs {
     pub mongod: Option<PathBuf>,
 }
 
-/// How long idempotency keys are remembered.
+/// How long idempotency keys and page views are kept.
 #[derive(Args, Debug, Clone)]
-pub struct KeyArgs {
+pub struct RetentionArgs {
     /// Hours for which an Idempotency-Key is remembered after its last use. The database stores this setting: the
     /// instance that starts last decides for all.
     #[arg(long, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=87_600).map(|hours| Duration::from_secs(u64::from(hours) * 3600)))]
     pub key_retention: Duration,
-}
 
-/// How long page views are kept.
-#[derive(Args, Debug, Clone)]
-pub struct ViewArgs {
     /// Days for which page views are kept after their minute; 0 keeps them without limit. The database stores this
     /// setting: the instance that starts last decides for all.
-    // A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
-    #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| Duration::from_secs(u64::from(days) * 86_400)))]
-    view_retention: Duration,
-}
-
-impl ViewArgs {
-    /// The same; `None` is without limit.
-    pub fn retention(&self) -> Option<Duration> {
-        Some(self.view_retention).filter(|retention| !retention.is_zero())
-    }
+    // clap takes a plain `Option` for a flag without a default. A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
+    #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))))]
+    pub view_retention: std::option::Option<Duration>,
 }
 
 /// Which members of a replica set serve reads.
@@ -108,7 +97,9 @@ pub enum ReadPreference {
 }
 
 /// A connection string. It may hold a password, so it is never shown; the store knows which parts may be.
-#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+///
+/// Any text is one: an error of clap would repeat it, with its password. The store reports what is wrong with it.
+#[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::From)]
 #[debug("MongodbUri(..)")]
 pub struct MongodbUri(String);
 
@@ -116,13 +107,6 @@ impl MongodbUri {
     /// The whole string, for the driver alone.
     pub fn expose(&self) -> &str {
         &self.0
-    }
-}
-
-/// Takes any text: an error of clap would repeat it, with its password. The store reports what is wrong with it.
-impl From<String> for MongodbUri {
-    fn from(uri: String) -> Self {
-        Self(uri)
     }
 }
 
@@ -135,20 +119,16 @@ pub struct ServerArgs {
 
     /// Origins whose pages may call the API, comma-separated, such as `http://app.example`; `*` allows any,
     /// `localhost` any port of this machine.
-    #[arg(
-        long,
-        env = "PAGEBUCKET_CORS_ORIGINS",
-        value_name = "ORIGINS",
-        default_value = "localhost",
-        value_delimiter = ','
-    )]
-    pub cors_origins: Vec<CorsOrigin>,
+    #[arg(long, env = "PAGEBUCKET_CORS_ORIGINS", value_name = "ORIGINS", default_value = "localhost")]
+    #[arg(value_delimiter = ',', value_parser = cors_origin)]
+    pub cors_origins: Vec<String>,
 
     /// Hosts that requests may name besides `localhost`, `127.0.0.1` and `[::1]`, comma-separated, without ports, such as
     /// `api.example`. Requests for other hosts get 421. Without it every host is allowed, unless --listen is a loopback
     /// address.
-    #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',')]
-    pub allowed_hosts: Vec<AllowedHost>,
+    #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS")]
+    #[arg(value_delimiter = ',', value_parser = allowed_host)]
+    pub allowed_hosts: Vec<String>,
 
     /// Maximum number of concurrent requests, not counting uploads. Further requests get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -204,61 +184,33 @@ pub struct ServerArgs {
     pub drain_delay: u64,
 }
 
-/// An origin whose pages may call the API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CorsOrigin {
-    /// `*`
-    Any,
-    /// `localhost`, `127.0.0.1` and `[::1]`, with any port, over http or https.
-    Localhost,
-    /// One origin, as a browser sends it: scheme, host, and the port unless it is the scheme's own.
-    Exactly(String),
+/// `*`, `localhost`, or an origin as a browser sends it: scheme, host, and the port unless it is the scheme's own.
+fn cors_origin(text: &str) -> Result<String, String> {
+    let origin = text.trim();
+    let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let is_host = |host: &str| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
+    if ["*", "localhost"].contains(&origin) || host.is_some_and(is_host) {
+        return Ok(origin.to_owned());
+    }
+    Err("must be *, localhost, or an origin such as https://app.example, without a path".to_owned())
 }
 
-impl std::str::FromStr for CorsOrigin {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.trim() {
-            "*" => Ok(Self::Any),
-            "localhost" => Ok(Self::Localhost),
-            origin => origin
-                .strip_prefix("https://")
-                .or_else(|| origin.strip_prefix("http://"))
-                .filter(|host| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b'/'))
-                .map(|_host| Self::Exactly(origin.to_owned()))
-                .ok_or_else(|| {
-                    "must be *, localhost, or an origin such as https://app.example, without a path"
-                        .to_owned()
-                }),
-        }
+/// Parses a host that requests may name, as they write it: a name, an IPv4 address, or an IPv6 address in brackets.
+///
+/// # Errors
+/// The text is no such host.
+pub fn allowed_host(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let address = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = address.parse::<Ipv6Addr>() {
+        return Ok(format!("[{address}]"));
     }
-}
-
-/// A host that requests may name, as they write it: a name, an IPv4 address, or an IPv6 address in brackets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllowedHost(pub String);
-
-impl std::str::FromStr for AllowedHost {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        let address = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-        if let Ok(address) = address.parse::<Ipv6Addr>() {
-            return Ok(Self(format!("[{address}]")));
-        }
-        let name = text.strip_suffix('.').unwrap_or(text);
-        let is_label = |label: &str| {
-            !label.is_empty()
-                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        };
-        if name.len() <= 253 && name.split('.').all(is_label) {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err("must be a host such as api.example, 192.0.2.1 or [2001:db8::1], without a scheme, a port, a path or a wildcard".to_owned())
-        }
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_in_label = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if name.len() <= 253 && name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_in_label)) {
+        return Ok(name.to_owned());
     }
+    Err("must be a host such as api.example, 192.0.2.1 or [2001:db8::1], without a scheme, a port, a path or a wildcard".to_owned())
 }
 
 /// How the log is written, to standard error.
@@ -274,13 +226,8 @@ pub enum LogFormat {
 #[derive(Args, Debug, Clone)]
 pub struct LogArgs {
     /// Format of the log.
-    #[arg(
-        long,
-        env = "PAGEBUCKET_LOG_FORMAT",
-        value_name = "FORMAT",
-        default_value = "pretty",
-        global = true
-    )]
+    #[arg(long, env = "PAGEBUCKET_LOG_FORMAT", value_name = "FORMAT")]
+    #[arg(default_value = "pretty", global = true)]
     pub log_format: LogFormat,
 
     /// What is logged: a level, or a filter such as `info,pagebucket::store=debug`.
@@ -315,12 +262,28 @@ mod tests {
     }
 
     #[test]
+    fn no_days_are_without_limit() {
+        #[derive(clap::Parser)]
+        struct Flags {
+            #[command(flatten)]
+            retention: RetentionArgs,
+        }
+        let retention = |days: &str| {
+            let flags = <Flags as clap::Parser>::try_parse_from(["test", "--view-retention", days]);
+            flags.map(|flags| flags.retention.view_retention).map_err(|error| error.to_string())
+        };
+        assert_eq!(retention("0"), Ok(None));
+        assert_eq!(retention("2"), Ok(Some(Duration::from_secs(2 * 86_400))));
+        assert!(retention("24856").is_err());
+    }
+
+    #[test]
     fn origins_are_origins() {
-        assert_eq!("*".parse(), Ok(CorsOrigin::Any));
-        assert_eq!("localhost".parse(), Ok(CorsOrigin::Localhost));
-        assert!("https://app.example".parse::<CorsOrigin>().is_ok());
-        assert!("https://app.example/".parse::<CorsOrigin>().is_err());
-        assert!("app.example".parse::<CorsOrigin>().is_err());
+        for origin in ["*", "localhost", "https://app.example"] {
+            assert_eq!(cors_origin(origin), Ok(origin.to_owned()));
+        }
+        assert!(cors_origin("https://app.example/").is_err());
+        assert!(cors_origin("app.example").is_err());
     }
 
     #[test]
@@ -333,7 +296,7 @@ mod tests {
             ("::1", "[::1]"),
             ("[2001:DB8:0::1]", "[2001:db8::1]"),
         ] {
-            assert_eq!(text.parse(), Ok(AllowedHost(host.to_owned())), "{text}");
+            assert_eq!(allowed_host(text), Ok(host.to_owned()), "{text}");
         }
         let long = "a".repeat(254);
         for text in [
@@ -351,7 +314,7 @@ mod tests {
             "ä",
             &long,
         ] {
-            assert!(text.parse::<AllowedHost>().is_err(), "{text}");
+            assert!(allowed_host(text).is_err(), "{text}");
         }
     }
 }

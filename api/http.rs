@@ -29,31 +29,28 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-pub use api::{Api, Limits, Metrics, Ready};
+pub use api::{Api, Limits};
 pub use cache::control::KeptBy;
 pub use cache::pages::Pages;
 pub use deadline::REQUEST;
 pub use history::upload::quota::Uploads;
-pub use middleware::cors::Origins;
 pub use middleware::hosts::Hosts;
 pub use openapi::document;
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
 
-use middleware::admission::{self, Admission};
+use middleware::admission::{self, Admission, Policy};
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
-    let (ready, uploads) = (api.ready.clone(), api.uploads.places().clone());
-    let admission = Admission { ready, requests: requests.clone(), uploads };
-    let v1 = routes::v1(&api.store, &admission);
+    let (stop, uploads) = (api.stop.clone(), api.uploads.places().clone());
+    let admission = Admission { stop, requests: requests.clone(), uploads, policy: Policy::Json };
     let (probes, _) = routes::probes().split_for_parts();
-    let all = v1
+    let site = site::router(api.store.definitions());
+    let all = routes::v1(&api.store, &admission)
         .merge(probes)
-        .merge(
-            site::router(api.store.definitions()).layer(from_fn_with_state(requests, admission::under_way)),
-        )
+        .merge(site.layer(from_fn_with_state(requests, admission::under_way)))
         .fallback(site::nothing_here);
     middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }
@@ -61,13 +58,9 @@ pub fn router(api: Api) -> Router {
 /// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside. These
 /// routes choose their media types themselves.
 #[cfg(feature = "bench")]
-pub fn as_ours(routes: Router, limits: Limits, origins: Origins) -> Router {
+pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
-    let admission = Admission { ready: Ready::default(), uploads: requests.clone(), requests };
-    middleware::surround(
-        routes.layer(admission.layer(admission::Policy::Rows)),
-        limits,
-        origins,
-        Hosts::only([]),
-    )
+    let (stop, policy) = (Default::default(), Policy::Rows);
+    let admission = Admission { stop, uploads: requests.clone(), requests, policy };
+    middleware::surround(routes.layer(admission.layer(policy)), limits, origins, Hosts::only([]))
 }

@@ -3,7 +3,7 @@
 //! Code that measures uses the constants. [`describe`] registers the texts, so that `GET /metrics` shows them as `HELP`; a
 //! test compares the table of `docs/metrics.md` with [`ALL`].
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+use metrics::{describe_counter, describe_gauge, describe_histogram};
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -92,18 +92,13 @@ metrics! {
         "reads of full pages and page views that `--read-preference` sent to another server than the primary. `full`; `behind`: the server did not have all of them yet, or a page is not full; `views`: page views, as that server has them; `failed`: the server did not answer in time. After `behind` and `failed` the primary was asked";
 }
 
-/// Registers what each metric means, and its unit, which its name tells.
+/// Registers what each metric means.
 pub fn describe() {
     for Metric { name, kind, help, .. } in ALL.iter().copied() {
-        let unit = match name {
-            name if name.ends_with("_seconds") => Unit::Seconds,
-            name if name.ends_with("_bytes") => Unit::Bytes,
-            _ => Unit::Count,
-        };
         match kind {
-            Kind::Counter => describe_counter!(name, unit, help),
-            Kind::Gauge => describe_gauge!(name, unit, help),
-            Kind::Histogram => describe_histogram!(name, unit, help),
+            Kind::Counter => describe_counter!(name, help),
+            Kind::Gauge => describe_gauge!(name, help),
+            Kind::Histogram => describe_histogram!(name, help),
         }
     }
 }

@@ -14,13 +14,14 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use self::reader::MustRead;
-use crate::config::{AllowedHost, CorsOrigin, ServerArgs};
+use crate::config::ServerArgs;
 use crate::domain::Clock;
-use crate::http::{self, Api, Hosts, KeptBy, Limits, Metrics, Origins, Pages, Places, Ready, Uploads};
+use crate::http::{self, Api, Hosts, KeptBy, Limits, Pages, Places, Uploads};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -46,10 +47,8 @@ pub struct Server {
     address: SocketAddr,
     router: Router,
     store: Store,
-    ready: Ready,
-    header_timeout: Duration,
-    write_timeout: Duration,
-    drain_delay: Duration,
+    stop: CancellationToken,
+    args: ServerArgs,
     connections: Arc<Semaphore>,
 }
 
@@ -61,7 +60,7 @@ impl Server {
     pub async fn bind(args: &ServerArgs, store: Store, clock: Clock) -> std::io::Result<Self> {
         let listener = TcpListener::bind(args.listen).await?;
         let address = listener.local_addr()?;
-        let ready = Ready::default();
+        let stop = CancellationToken::new();
         let api = Api {
             store: store.clone(),
             pages: Pages::new(args.page_cache),
@@ -75,22 +74,14 @@ impl Server {
                 body: args.max_body as usize,
                 body_timeout: Duration::from_secs(args.body_timeout),
             },
-            origins: origins(&args.cors_origins),
+            origins: args.cors_origins.clone(),
             hosts: hosts(&args.allowed_hosts, address),
-            ready: ready.clone(),
-            metrics: Metrics::new(telemetry::exposition),
+            stop: stop.clone(),
+            metrics: telemetry::exposition,
         };
-        Ok(Self {
-            address,
-            listener,
-            router: http::router(api),
-            store,
-            ready,
-            header_timeout: Duration::from_secs(args.header_timeout),
-            write_timeout: Duration::from_secs(args.write_timeout),
-            drain_delay: Duration::from_secs(args.drain_delay),
-            connections: Arc::new(Semaphore::new(args.max_connections as usize)),
-        })
+        let (router, args) = (http::router(api), args.clone());
+        let connections = Arc::new(Semaphore::new(args.max_connections as usize));
+        Ok(Self { listener, address, router, store, stop, args, connections })
     }
 
     /// Where it listens.
@@ -106,13 +97,14 @@ impl Server {
             never = self.accept(&early, true) => match never {},
             () = stop => {}
         }
-        self.ready.end();
+        self.stop.cancel();
         let ended = async {
             early.shutdown().await;
             // The queues may hold items of clients that have disconnected: these are stored, too.
             tokio::join!(self.store.drain_appends(), self.store.page_views().drain());
         };
-        let drain = futures_util::future::join(ended, tokio::time::sleep(self.drain_delay));
+        let delay = tokio::time::sleep(Duration::from_secs(self.args.drain_delay));
+        let drain = futures_util::future::join(ended, delay);
         let drained = tokio::select! {
             never = self.accept(&late, false) => match never {},
             drained = tokio::time::timeout(DRAIN, drain) => drained.is_ok(),
@@ -125,12 +117,21 @@ impl Server {
 
     /// Accepts connections until it is dropped. `keep_alive`: each may have more than one request.
     async fn accept(&self, watch: &GracefulShutdown, keep_alive: bool) -> Infallible {
+        let mut http = http1::Builder::new();
+        let header_timeout = Duration::from_secs(self.args.header_timeout);
+        http.timer(TokioTimer::new()).header_read_timeout(header_timeout);
+        http.max_buf_size(BUFFER).keep_alive(keep_alive);
         loop {
             // A place before the next connection: beyond the limit they wait in the backlog.
             let place = Arc::clone(&self.connections).acquire_owned().await;
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let connection = watch.watch(self.connection(stream, keep_alive));
+                    // Answers are small and written whole: waiting to fill a segment only costs time. If it
+                    // cannot be set the connection is slower, no more.
+                    let _ = stream.set_nodelay(true);
+                    let stream = MustRead::new(stream, Duration::from_secs(self.args.write_timeout));
+                    let service = TowerToHyperService::new(self.router.clone());
+                    let connection = watch.watch(http.serve_connection(stream, service));
                     tokio::spawn(async move {
                         // An error means that the client has disconnected or is too slow: it gets no answer.
                         let ended = connection.await;
@@ -145,47 +146,15 @@ impl Server {
             }
         }
     }
-
-    fn connection(
-        &self,
-        stream: TcpStream,
-        keep_alive: bool,
-    ) -> http1::Connection<MustRead, TowerToHyperService<Router>> {
-        // Answers are small and written whole: waiting to fill a segment only costs time. If it
-        // cannot be set the connection is slower, no more.
-        let _ = stream.set_nodelay(true);
-        let stream = MustRead::new(stream, self.write_timeout);
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.header_timeout)
-            .max_buf_size(BUFFER)
-            .keep_alive(keep_alive)
-            .serve_connection(stream, TowerToHyperService::new(self.router.clone()))
-    }
 }
 
 /// Only a loopback listener refuses unknown hosts by default: it is the target of DNS rebinding.
-fn hosts(given: &[AllowedHost], address: SocketAddr) -> Hosts {
-    let names = given.iter().map(|AllowedHost(name)| name.clone());
+fn hosts(given: &[String], address: SocketAddr) -> Hosts {
     let ip = address.ip().to_canonical();
-    if ip.is_loopback() {
-        // Which need not be 127.0.0.1.
-        Hosts::only(names.chain([ip.to_string()]))
-    } else if given.is_empty() {
-        Hosts::any()
-    } else {
-        Hosts::only(names)
+    if given.is_empty() && !ip.is_loopback() {
+        return Hosts::any();
     }
-}
-
-fn origins(given: &[CorsOrigin]) -> Origins {
-    let mut origins = Origins::default();
-    for origin in given {
-        match origin {
-            CorsOrigin::Any => origins.any = true,
-            CorsOrigin::Localhost => origins.localhost = true,
-            CorsOrigin::Exactly(origin) => origins.exactly.push(origin.clone()),
-        }
-    }
-    origins
+    // A loopback address need not be 127.0.0.1.
+    let own = ip.is_loopback().then(|| ip.to_string());
+    Hosts::only(given.iter().cloned().chain(own))
 }

@@ -56,9 +56,9 @@ pub fn measure() {
                 upkeep.run_upkeep();
             }
         });
-        started
-            .inspect_err(|error| tracing::warn!(%error, "metrics are only compacted when they are read"))
-            .ok();
+        if let Err(error) = started {
+            tracing::warn!(%error, "metrics are only compacted when they are read");
+        }
         Some(handle)
     });
 }

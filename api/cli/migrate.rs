@@ -6,7 +6,7 @@ use super::database::{self, Opened};
 use super::exit::Failure;
 use super::signals::Signals;
 use super::terminal::print;
-use crate::config::{DatabaseArgs, KeyArgs, ViewArgs};
+use crate::config::{DatabaseArgs, RetentionArgs};
 use crate::embedded::Role;
 
 /// Flags of `migrate`.
@@ -15,9 +15,7 @@ pub(super) struct MigrateArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
-    keys: KeyArgs,
-    #[command(flatten)]
-    views: ViewArgs,
+    retention: RetentionArgs,
     /// Only list pending migrations. The exit status is 1 if there are any.
     #[arg(long)]
     check: bool,
@@ -62,8 +60,8 @@ async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failur
         };
     }
     let applied = opened.store.migrate().await?;
-    opened.store.keep_keys_for(args.keys.key_retention).await?;
-    opened.store.keep_views_for(args.views.retention()).await?;
+    opened.store.keep_keys_for(args.retention.key_retention).await?;
+    opened.store.keep_views_for(args.retention.view_retention).await?;
     for name in &applied {
         print(format_args!("applied: {name}"));
     }

@@ -7,7 +7,7 @@ use super::database::{self, Opened};
 use super::exit::Failure;
 use super::signals::Signals;
 use super::terminal::print;
-use crate::config::{DatabaseArgs, KeyArgs, ReadArgs, ServerArgs, ViewArgs};
+use crate::config::{DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs};
 use crate::domain::Clock;
 use crate::embedded::Role;
 use crate::server::Server;
@@ -22,9 +22,7 @@ pub(super) struct ServeArgs {
     #[command(flatten)]
     reads: ReadArgs,
     #[command(flatten)]
-    keys: KeyArgs,
-    #[command(flatten)]
-    views: ViewArgs,
+    retention: RetentionArgs,
     /// Do not apply migrations. The server refuses to start while any is pending.
     #[arg(long, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
     no_migrate: bool,
@@ -41,8 +39,16 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
+    let prepare = async {
+        opened.prepare(args.no_migrate).await?;
+        if !args.no_migrate {
+            opened.store.keep_keys_for(args.retention.key_retention).await?;
+            opened.store.keep_views_for(args.retention.view_retention).await?;
+        }
+        Ok::<(), Failure>(())
+    };
     tokio::select! {
-        prepared = prepare(opened, args) => prepared?,
+        prepared = prepare => prepared?,
         // It may wait long for another instance. An interrupted migration runs again at the next start, when
         // the lease of its lock has ended.
         () = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -57,33 +63,22 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
 
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(server.serve(stop.cancelled()));
-    tokio::select! {
-        drained = &mut serving => return Ok(exit_code(drained)),
-        () = signals.next() => tracing::info!("stopping: no new requests are taken; running requests may finish"),
-    }
-    stop.cancel();
     let drained = tokio::select! {
         drained = &mut serving => drained,
         () = signals.next() => {
-            tracing::warn!("stopping at once after a second signal");
-            false
+            tracing::info!("stopping: no new requests are taken; running requests may finish");
+            stop.cancel();
+            tokio::select! {
+                drained = &mut serving => drained,
+                () = signals.next() => {
+                    tracing::warn!("stopping at once after a second signal");
+                    false
+                }
+            }
         }
     };
-    Ok(exit_code(drained))
-}
-
-async fn prepare(opened: &Opened, args: &ServeArgs) -> Result<(), Failure> {
-    opened.prepare(args.no_migrate).await?;
-    if !args.no_migrate {
-        opened.store.keep_keys_for(args.keys.key_retention).await?;
-        opened.store.keep_views_for(args.views.retention()).await?;
-    }
-    Ok(())
-}
-
-fn exit_code(drained: bool) -> ExitCode {
     if !drained {
         tracing::warn!("requests were still running at the exit");
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

@@ -17,21 +17,21 @@ use tower_http::validate_request::ValidateRequestHeaderLayer;
 use super::api::Limits;
 use super::problem::Render;
 use around::AroundLayer;
-use cors::Origins;
 use hosts::Hosts;
+use measure::Meters;
 use outer::Outer;
 
 /// Puts the layers of every request around `routes`. The first layer is the outermost.
 pub fn surround<S: Clone + Send + Sync + 'static>(
     routes: Router<S>,
     limits: Limits,
-    origins: Origins,
+    origins: Vec<String>,
     hosts: Hosts,
 ) -> Router<S> {
     // In one call, because each call of `layer` makes every request copy what is inside it.
     routes.layer((
         // The request's id, its line in the log, its place in the measurements, the rest of its body.
-        AroundLayer(Outer::new(limits)),
+        AroundLayer(Outer { limits, meters: Meters::default() }),
         cors::layer(origins),
         compression::layer(),
         // Problems and panics become bodies.

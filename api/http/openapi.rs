@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::middleware::admission::Policy;
 use super::names::Names;
-use super::problem::ProblemSchema;
+use super::problem::Problem;
 use super::routes::{Routes, of_history, of_owners, of_page_views, probes};
 use crate::definition::{Definition, Definitions};
 use filler::{Filler, merge};
@@ -102,9 +102,7 @@ fn preamble(definitions: &Definitions) -> OpenApi {
         // Explicitly empty: there is no authentication.
         .security(Some([]))
         .tags(Some::<[Tag; 0]>([]))
-        .components(Some(
-            ComponentsBuilder::new().schema(ProblemSchema::name(), ProblemSchema::schema()).build(),
-        ))
+        .components(Some(ComponentsBuilder::new().schema(Problem::name(), Problem::schema()).build()))
         .build()
 }
 

@@ -18,8 +18,7 @@ pub struct Places {
 pub type Place = OwnedSemaphorePermit;
 
 /// The place of a request whose answer outlives its handler.
-#[derive(Debug, Clone)]
-pub struct LongPlace(#[expect(dead_code, reason = "it is held")] Arc<Place>);
+pub type LongPlace = Arc<Place>;
 
 impl Places {
     /// `free` places for `what`, in the plural.
@@ -35,11 +34,5 @@ impl Places {
         Arc::clone(&self.free)
             .try_acquire_owned()
             .map_err(|_| Problem::new(Kind::Overloaded, format!("Too many {} are under way.", self.what)))
-    }
-}
-
-impl From<Place> for LongPlace {
-    fn from(place: Place) -> Self {
-        Self(Arc::new(place))
     }
 }

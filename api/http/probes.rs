@@ -59,7 +59,7 @@ pub async fn livez() -> Json<Health> {
     ),
 )]
 pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
-    if !api.ready.get() {
+    if api.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
     api.store.ping(PING).await?;
@@ -85,5 +85,5 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem
 pub async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
     ::metrics::gauge!(UPLOAD_BYTES).set(api.uploads.held() as f64);
-    ([(header::CONTENT_TYPE, TEXT)], api.metrics.render())
+    ([(header::CONTENT_TYPE, TEXT)], (api.metrics)())
 }

@@ -4,19 +4,17 @@
 //! known, and also gives bodies to the framework's own errors. A problem carries both what the client reads and what
 //! the log gets. It is logged once, where it is rendered.
 
-mod append;
 mod content;
-mod count;
 mod database;
 mod documented;
 mod kind;
 mod render;
 
-pub use append::{Repeat, log_cause, why};
 pub use content::{ParameterFault, Problem};
+pub use database::{log_cause, why_not_stored};
 pub use documented::{
     AppendProblems, BucketProblems, CountProblems, ExportProblems, ItemProblems, ManyProblems, PageProblems,
-    PreallocationProblems, ProbeProblems, ProblemSchema, ReadProblems, ReadyProblems,
+    PreallocationProblems, ProbeProblems, ReadProblems, ReadyProblems,
 };
-pub use kind::Kind;
+pub use kind::{Kind, Spec};
 pub use render::{MEDIA_TYPE, Render};

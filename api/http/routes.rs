@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::routing::MethodRouter;
 use axum::{Extension, Router};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
@@ -13,7 +12,7 @@ use super::history::{append, export, item, list, page, upload};
 use super::middleware::admission::{Admission, Policy};
 use super::names::Names;
 use super::owners::HistoriesOf;
-use super::page_views::{count, preallocate, reads};
+use super::page_views::{reads, writes};
 use super::params::HistoryOf;
 use super::{owners, probes};
 use crate::store::Store;
@@ -41,10 +40,10 @@ pub fn of_owners() -> Vec<(Routes, Policy)> {
 /// The routes of page views.
 pub fn of_page_views() -> Vec<(Routes, Policy)> {
     vec![
-        (routes!(count::count, reads::series), Policy::Json),
+        (routes!(writes::count, reads::series), Policy::Json),
         (routes!(reads::bucket), Policy::Json),
         (routes!(reads::top), Policy::Json),
-        (routes!(preallocate::preallocate), Policy::Json),
+        (routes!(writes::preallocate), Policy::Json),
     ]
 }
 
@@ -58,38 +57,27 @@ pub fn probes() -> OpenApiRouter<Arc<Api>> {
 
 /// The routes under `/v1`, each behind the admission layer.
 pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
-    let mut router = Router::new();
-    let mut mount =
-        |routes: Routes, policy, path: &dyn Fn(&str) -> String, with: &dyn Fn(Method) -> Method| {
-            let (_, paths, methods) = admission.around(routes, policy);
+    let mounted = |routes: Vec<(Routes, Policy)>, path: &dyn Fn(&str) -> String| {
+        routes.into_iter().fold(Router::new(), |router, ((_, paths, methods), policy)| {
             let address = paths.paths.keys().next().expect("each route has an address");
-            router = std::mem::take(&mut router).route(&path(address), with(methods));
-        };
-    let engines = store.histories();
-    for engine in engines {
+            router.route(&path(address), methods.layer(admission.layer(policy)))
+        })
+    };
+    let mut router = mounted(of_page_views(), &str::to_owned);
+    let mut of_owner: Vec<Vec<Engine>> = Vec::new();
+    for engine in store.histories() {
         let names = Names::of(engine.definition());
-        for (routes, policy) in of_history() {
-            let history = || Extension(HistoryOf(engine.clone()));
-            mount(routes, policy, &|path| names.fill(path), &|methods| methods.layer(history()));
+        let history = mounted(of_history(), &|path| names.fill(path));
+        router = router.merge(history.layer(Extension(HistoryOf(engine.clone()))));
+        let collection = |engine: &Engine| engine.definition().owner.collection.clone();
+        match of_owner.iter_mut().find(|known| collection(&known[0]) == collection(engine)) {
+            Some(known) => known.push(engine.clone()),
+            None => of_owner.push(vec![engine.clone()]),
         }
     }
-    for (index, first) in engines.iter().enumerate() {
-        let owners = &first.definition().owner.collection;
-        let same = |engine: &&Engine| engine.definition().owner.collection == *owners;
-        if engines[..index].iter().any(|engine| same(&engine)) {
-            continue;
-        }
-        let of_owner: Arc<[_]> = engines.iter().filter(same).cloned().collect();
-        let names = Names::of(first.definition());
-        for (routes, policy) in of_owners() {
-            let histories = || Extension(HistoriesOf(Arc::clone(&of_owner)));
-            mount(routes, policy, &|path| names.fill(path), &|methods| methods.layer(histories()));
-        }
-    }
-    for (routes, policy) in of_page_views() {
-        mount(routes, policy, &str::to_owned, &|methods| methods);
-    }
-    router
+    of_owner.into_iter().fold(router, |router, engines| {
+        let names = Names::of(engines[0].definition());
+        let owners = mounted(of_owners(), &|path| names.fill(path));
+        router.merge(owners.layer(Extension(HistoriesOf(engines.into()))))
+    })
 }
-
-type Method = MethodRouter<Arc<Api>>;

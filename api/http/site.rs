@@ -1,16 +1,14 @@
 //! Pages for people: a home page, the problems, the OpenAPI document, Swagger UI. All are files inside the binary, and
 //! are sent plain or as gzip. Each is compressed once: Swagger UI by the build, the others by the first request.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::Read;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use sha2::{Digest, Sha256};
@@ -21,7 +19,7 @@ use super::cache::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
 use super::openapi;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, Spec};
 use crate::definition::{Definition, Definitions};
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -61,41 +59,31 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
 
 /// A route for each file.
 pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
-    let to_docs = get(async || Redirect::to("/docs/"));
-    let router = Router::new().route("/docs", to_docs);
-    let router = FILES.iter().fold(router, |router, file| {
-        router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
-    });
     let of_histories = [
-        ("/", HTML, home_page(definitions)),
-        ("/openapi.json", "application/json", openapi::document(definitions)),
+        File::new("/", HTML, home_page(definitions).into(), false),
+        File::new("/openapi.json", "application/json", openapi::document(definitions).into(), false),
     ];
-    of_histories.into_iter().fold(router, |router, (path, media_type, text)| {
-        let file = Arc::new(File::new(path, media_type, text.into(), false));
-        router.route(path, get(async move |headers: HeaderMap| file.answer(&headers)))
+    let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
+    FILES.iter().cloned().chain(of_histories).fold(to_docs, |router, file| {
+        router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
     })
 }
 
 /// The files that are the same on every server.
-static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
     let own = [
-        ("/site.css", CSS, include_str!("../../web/site.css").into()),
-        ("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into()),
-        ("/problems", HTML, problem_page().into()),
+        File::new("/site.css", CSS, include_str!("../../web/site.css").into(), false),
+        File::new("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into(), false),
+        File::new("/problems", HTML, problem_page().into(), false),
     ];
-    let own = own.into_iter().map(|(path, media_type, bytes)| File::new(path, media_type, bytes, false));
     // The validator would be an external service.
     let config = Arc::new(Config::from("/openapi.json").validator_url("none"));
     let swagger_ui = SWAGGER_UI.into_iter().map(|(path, name, media_type)| {
         let file = utoipa_swagger_ui::serve(name, Arc::clone(&config)).ok().flatten();
         let file = file.expect("one of the files that this program is built with");
-        let bytes = match file.bytes {
-            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-            Cow::Owned(bytes) => bytes.into(),
-        };
-        File::new(path, media_type, bytes, file.gzpipped)
+        File::new(path, media_type, Bytes::from_owner(file.bytes), file.gzpipped)
     });
-    own.chain(swagger_ui).collect()
+    own.into_iter().chain(swagger_ui).collect()
 });
 
 /// A file that the binary holds plain or as gzip. The other form is made by the first request for it, and kept.
@@ -105,62 +93,53 @@ struct File {
     /// The tag of the plain form; that of the compressed form is the same, weak.
     tag: EntityTag,
     embedded: Bytes,
-    embedded_is_gzip: bool,
+    /// Whether `embedded` is the compressed form.
+    is_gzip: bool,
     other: OnceLock<Bytes>,
 }
 
 impl File {
-    fn new(path: &'static str, media_type: &'static str, embedded: Bytes, embedded_is_gzip: bool) -> Self {
+    fn new(path: &'static str, media_type: &'static str, embedded: Bytes, is_gzip: bool) -> Arc<Self> {
         let digest = Sha256::digest(&embedded);
         let tag = EntityTag::new(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        Self { path, media_type, tag, embedded, embedded_is_gzip, other: OnceLock::new() }
+        Arc::new(Self { path, media_type, tag, embedded, is_gzip, other: OnceLock::new() })
     }
 
     /// The file in a form that the client accepts, or 304 if the client's copy is current.
     fn answer(&self, headers: &HeaderMap) -> Response {
-        let mut response = match IfNoneMatch::of(headers).met_by(&self.tag) {
+        let response = match IfNoneMatch::of(headers).met_by(&self.tag) {
             Some(tag) => (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response(),
             None => {
                 let gzip = accept::prefers_gzip(headers);
-                let content_type = HeaderValue::from_static(self.media_type);
-                let head = [(header::CONTENT_TYPE, content_type), (header::ETAG, self.tag.header())];
-                let mut response = (head, self.bytes(gzip)).into_response();
-                if gzip {
-                    let gzip = HeaderValue::from_static("gzip");
-                    response.headers_mut().insert(header::CONTENT_ENCODING, gzip);
-                }
-                response
+                let content_type = [(header::CONTENT_TYPE, self.media_type)];
+                let coding = gzip.then_some([(header::CONTENT_ENCODING, "gzip")]);
+                (content_type, [(header::ETAG, self.tag.header())], coding, self.bytes(gzip)).into_response()
             }
         };
-        response.headers_mut().extend(HEADERS);
-        response.extensions_mut().insert(Whole);
-        response
+        (HEADERS, Extension(Whole), response).into_response()
     }
 
-    fn bytes(&self, compressed: bool) -> Bytes {
-        if compressed == self.embedded_is_gzip {
+    fn bytes(&self, gzip: bool) -> Bytes {
+        if gzip == self.is_gzip {
             return self.embedded.clone();
         }
-        let whole = |mut bytes: Box<dyn Read + '_>| {
-            let mut all = Vec::new();
-            bytes.read_to_end(&mut all).expect("bytes in memory, compressed by us or by the build");
-            Bytes::from(all)
-        };
-        let embedded = &self.embedded[..];
-        let recoded = || match compressed {
-            true => whole(Box::new(GzEncoder::new(embedded, Compression::best()))),
-            false => whole(Box::new(GzDecoder::new(embedded))),
+        let recoded = || {
+            let (mut recoded, embedded) = (Vec::new(), &self.embedded[..]);
+            let read = match gzip {
+                true => GzEncoder::new(embedded, Compression::best()).read_to_end(&mut recoded),
+                false => GzDecoder::new(embedded).read_to_end(&mut recoded),
+            };
+            read.expect("bytes in memory, compressed by us or by the build");
+            recoded.into()
         };
         self.other.get_or_init(recoded).clone()
     }
 }
 
 /// The answer at every other address.
-pub async fn nothing_here() -> impl IntoResponse {
-    Problem::new(
-        Kind::NotFound,
-        "Nothing is served at this address. The API begins at /v1, its documentation at /docs/.",
-    )
+pub async fn nothing_here() -> Problem {
+    let detail = "Nothing is served at this address. The API begins at /v1, its documentation at /docs/.";
+    Problem::new(Kind::NotFound, detail)
 }
 
 /// Shows how to append to each history.
@@ -175,22 +154,16 @@ fn home_page(definitions: &Definitions) -> String {
 }
 
 fn problem_page() -> String {
-    let mut rows = String::new();
-    for kind in Kind::ALL {
-        let spec = kind.spec();
-        let about = spec.about.split('`').enumerate().fold(String::new(), |mut html, (index, part)| {
-            let tags = if index % 2 == 1 { ("<code>", "</code>") } else { ("", "") };
-            // Writing to a String cannot fail.
-            let _ = write!(html, "{}{part}{}", tags.0, tags.1);
-            html
-        });
-        let _ = writeln!(
-            rows,
-            "<section id=\"{slug}\"><h2>{title}</h2><p class=\"status\">{status} <code>{slug}</code></p><p>{about}</p></section>",
-            slug = spec.slug,
-            title = spec.title,
-            status = spec.status.as_u16(),
-        );
-    }
-    include_str!("../../web/problems.html").replace("<!-- problems -->", &rows)
+    let code = |(index, part): (usize, &str)| {
+        if index % 2 == 1 { format!("<code>{part}</code>") } else { String::from(part) }
+    };
+    let section = |kind: &Kind| {
+        let Spec { slug, status, title, about, .. } = kind.spec();
+        let (status, about) = (status.as_u16(), about.split('`').enumerate().map(code).collect::<String>());
+        format!(
+            "<section id=\"{slug}\"><h2>{title}</h2><p class=\"status\">{status} <code>{slug}</code></p><p>{about}</p></section>\n"
+        )
+    };
+    let sections: String = Kind::ALL.iter().map(section).collect();
+    include_str!("../../web/problems.html").replace("<!-- problems -->", &sections)
 }

@@ -18,6 +18,9 @@ const LEAST: usize = 64 * 1024;
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 64 * 1024;
 
+/// The number of bytes that were written.
+type Written = Poll<io::Result<usize>>;
+
 /// Resets the connection when the server has waited for its client, in total, for the limit, and the client has taken less
 /// than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its place, without end. Only time in
 /// which nothing can be written counts: a client that reads everything at once never meets the limit.
@@ -41,11 +44,7 @@ impl MustRead {
     }
 
     /// What was written, or an error when the client is too slow.
-    fn judge(
-        &mut self,
-        context: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+    fn judge(&mut self, context: &mut Context<'_>, written: Written) -> Written {
         if let Poll::Ready(Ok(bytes)) = written {
             if let Some(stalled) = self.stalled.take() {
                 self.left = stalled.deadline().saturating_duration_since(Instant::now());
@@ -78,11 +77,7 @@ impl Read for MustRead {
 }
 
 impl Write for MustRead {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Written {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
         self.judge(context, written)
     }
@@ -91,7 +86,7 @@ impl Write for MustRead {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
+    ) -> Written {
         let written = Pin::new(&mut self.io).poll_write_vectored(context, slices);
         self.judge(context, written)
     }

@@ -27,7 +27,7 @@
 //! `$inc` compares nothing: sent twice, it counts twice, and that cannot be detected later. So it is sent by
 //! the same group commit as items of histories ([`super::group_commit`]). The queued views of one page and minute become
 //! one statement ([`policy`]). A command whose answer is lost is replayed under its number, which the server
-//! applies at most once. The outcome of a view ([`count`]) is
+//! applies at most once. The outcome of a view ([`writes`]) is
 //!
 //! - *counted*: acknowledged at majority and journal;
 //! - *not counted*: refused or never sent;
@@ -39,34 +39,28 @@
 //! # Preallocation
 //!
 //! The sixty buckets of an hour can be created in advance, with all counters 0, in one command
-//! ([`preallocate`]). It inserts and never updates: if a bucket exists, the insert is refused (E11000) and the
+//! ([`writes`]). It inserts and never updates: if a bucket exists, the insert is refused (E11000) and the
 //! bucket stays as it is. So no view is lost, whether counting or preallocation comes first.
 //!
 //! # Reading
 //!
-//! A series is one scan of the unique index, from its first minute to its last ([`series`]). Points coarser
+//! A series is one scan of the unique index, from its first minute to its last ([`spans`]). Points coarser
 //! than a minute are added up in the database, because then less is sent. The totals of all pages are read by
-//! the index on `timestamp` ([`top`]). Every read has read concern majority. If a secondary is preferred, its
-//! answer may be slightly older ([`query`]).
+//! the index on `timestamp` ([`spans`]). Every read has read concern majority. If a secondary is preferred, its
+//! answer may be slightly older ([`engine`]).
 //!
 //! # Retention
 //!
 //! Views are kept without a limit, or for some days: then the index on `timestamp` is a TTL index
 //! ([`ttl_index`](super::ttl_index)).
 
-mod count;
 mod document;
 mod engine;
-mod outcome;
 mod policy;
-mod preallocate;
-mod query;
-mod series;
-mod top;
+mod spans;
+mod writes;
 
 pub use document::{COLLECTION, MinuteBucket};
 pub use engine::PageViews;
-pub use outcome::{CountCause, CountError};
-pub use preallocate::Preallocated;
-pub use series::Series;
-pub use top::PageTotal;
+pub use policy::CountCause;
+pub use writes::{CountError, Preallocated};

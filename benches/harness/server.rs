@@ -12,7 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use mongodb::Database;
 use pagebucket::config::ServerArgs;
 use pagebucket::domain::Clock;
-use pagebucket::http::{self, Limits, Origins};
+use pagebucket::http::{self, Limits};
 use pagebucket::store::Store;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
@@ -85,7 +85,7 @@ impl Server {
     /// task where ours hands trades on, which favours the peers.
     pub async fn peer(routes: Router, layers: bool) -> Result<Self> {
         let limits = Limits { requests: 1024, body: BODY, body_timeout: Duration::from_secs(10) };
-        let routes = if layers { http::as_ours(routes, limits, Origins::default()) } else { routes };
+        let routes = if layers { http::as_ours(routes, limits, Vec::new()) } else { routes };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let serving = tokio::spawn(async move {

@@ -19,7 +19,7 @@ use crate::http::deadline::RequestDeadline;
 use crate::http::idempotency::{self, Key};
 use crate::http::params::{HistoryOf, InHistory};
 use crate::http::places::LongPlace;
-use crate::http::problem::{AppendProblems, Kind, Problem, Repeat};
+use crate::http::problem::{AppendProblems, Kind, Problem};
 use crate::item::{Draft, canonical};
 use view::AppendedView;
 
@@ -123,7 +123,7 @@ pub async fn append(
         }
     };
     let (count, now) = (drafts.len(), api.clock.now());
-    let repeat = if key.is_some() { Repeat::WithItsKey } else { Repeat::WithCare };
+    let keyed = key.is_some();
     let stored = match key {
         Some(key) => {
             let canonical = canonical(&bytes);
@@ -137,7 +137,7 @@ pub async fn append(
     };
     let definition = engine.definition();
     let (progress, date) =
-        stored.map_err(|error| Problem::of_append(definition, &owner, error, count, repeat))?;
+        stored.map_err(|error| Problem::of_append(definition, &owner, error, count, keyed))?;
     let mut headers = HeaderMap::new();
     if let Some(range) = progress.ranges().first() {
         let (owners, items) = (&definition.owner.collection, &definition.name);

@@ -217,9 +217,9 @@ impl Upload {
             Reader::new(chunks, Arc::clone(to.engine.definition()), owner, clock, api.limits.body_timeout);
         let reading = tokio::spawn(reader.run(body));
         let (stop, mut stopped) = mpsc::channel(2);
-        let ready = api.ready.clone();
+        let stopping = api.stop.clone();
         let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
-            ready.ended().await;
+            stopping.cancelled().await;
             // Reading stops now, and sending soon after.
             let _ = stop.send(()).await;
             tokio::time::sleep(STOPPING).await;

@@ -23,44 +23,33 @@ use crate::http::problem::{Kind, Problem};
 /// # Errors
 /// The client cannot take the answer.
 pub fn takes_answer(request: &Request, streamed: bool) -> Result<(), Problem> {
-    let refuse = |detail: &str| Err(Problem::new(Kind::NotAcceptable, detail));
-    if streamed && request.version() < Version::HTTP_11 {
-        let why = "This answer is streamed, and needs HTTP/1.1 or later. The request, or a proxy, speaks HTTP/1.0. Nothing was done.";
-        return Err(Problem::new(Kind::HttpVersionNotSupported, why));
-    }
     let headers = request.headers();
-    if !streamed && !takes_json(headers) {
-        return refuse("The answer is `application/json`, which `Accept` excludes.");
-    }
-    if !takes_encoding(headers) {
-        return refuse(
-            "The answer is sent uncompressed, or as `gzip` or `zstd`. `Accept-Encoding` excludes all three.",
-        );
-    }
-    Ok(())
-}
-
-/// Whether the client accepts JSON.
-fn takes_json(headers: &HeaderMap) -> bool {
-    preferred(headers, &[JSON]).is_some()
+    let (kind, why) = if streamed && request.version() < Version::HTTP_11 {
+        let why = "This answer is streamed, and needs HTTP/1.1 or later. The request, or a proxy, speaks HTTP/1.0. Nothing was done.";
+        (Kind::HttpVersionNotSupported, why)
+    } else if !streamed && preferred(headers, &[JSON]).is_none() {
+        (Kind::NotAcceptable, "The answer is `application/json`, which `Accept` excludes.")
+    } else if !takes_encoding(headers) {
+        let why =
+            "The answer is sent uncompressed, or as `gzip` or `zstd`. `Accept-Encoding` excludes all three.";
+        (Kind::NotAcceptable, why)
+    } else {
+        return Ok(());
+    };
+    Err(Problem::new(kind, why))
 }
 
 /// The offered media type that the client prefers; of equals, the first one. Each has the weight of the most specific
 /// media range that matches it (RFC 9110, 12.5.1), and 0 excludes it. A header without a well-formed range excludes
 /// nothing.
 pub fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
-    let ranges: Vec<_> = listed(headers, header::ACCEPT).filter(|(range, _)| range.contains('/')).collect();
-    let named = |named: &str| {
-        let weights = ranges.iter().filter(|(range, _)| range.eq_ignore_ascii_case(named));
-        weights.map(|(_, weight)| *weight).max_by(f32::total_cmp)
-    };
-    let weight = |media: &str| {
+    let excludes = listed(headers, header::ACCEPT).any(|(range, _)| range.contains('/'));
+    let of_media = |media: &str| {
         let (kind, _) = media.split_once('/').expect("a media type that is offered has a subtype");
-        let all_of_its_type = format!("{kind}/*");
-        let exactest = [media, &all_of_its_type, "*/*"].into_iter().find_map(named);
-        exactest.unwrap_or(if ranges.is_empty() { 1.0 } else { 0.0 })
+        let given = weight(headers, header::ACCEPT, [media, &format!("{kind}/*"), "*/*"]);
+        given.unwrap_or(if excludes { 0.0 } else { 1.0 })
     };
-    let weighed = offered.iter().map(|media| (*media, weight(media))).filter(|(_, weight)| *weight > 0.0);
+    let weighed = offered.iter().map(|media| (*media, of_media(media))).filter(|(_, weight)| *weight > 0.0);
     // `max_by` returns the last of equals: in reverse order, that is the first.
     weighed.rev().max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(media, _)| media)
 }
@@ -84,12 +73,15 @@ pub fn prefers_gzip(headers: &HeaderMap) -> bool {
 
 /// The weight that the client gives a content coding, by its name or by `*`; `None` if it gives none.
 fn weight_of_coding(headers: &HeaderMap, coding: &str) -> Option<f32> {
-    let named = |named: &str| {
-        listed(headers, header::ACCEPT_ENCODING)
-            .find(|(listed, _)| listed.eq_ignore_ascii_case(named))
-            .map(|(_, weight)| weight)
-    };
-    named(coding).or_else(|| named("*"))
+    weight(headers, header::ACCEPT_ENCODING, [coding, "*"])
+}
+
+/// The weight of the first of these names that a header lists.
+fn weight<const N: usize>(headers: &HeaderMap, header: HeaderName, names: [&str; N]) -> Option<f32> {
+    names.into_iter().find_map(|name| {
+        let same = listed(headers, header.clone()).filter(|(listed, _)| listed.eq_ignore_ascii_case(name));
+        same.map(|(_, weight)| weight).max_by(f32::total_cmp)
+    })
 }
 
 /// The elements of a header without their parameters, each with its weight. A malformed weight counts as 1.
@@ -111,6 +103,10 @@ mod tests {
 
     fn with(name: HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    fn takes_json(headers: &HeaderMap) -> bool {
+        preferred(headers, &[JSON]).is_some()
     }
 
     #[test]

@@ -6,21 +6,17 @@
 //! ends.)
 
 use std::convert::Infallible;
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
 
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
 use tower_service::Service;
-use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::accept;
 use super::around::{Answer, Around, AroundLayer};
-use crate::http::api::Ready;
 use crate::http::body;
 use crate::http::deadline::{REQUEST, RequestDeadline};
 use crate::http::places::{LongPlace, Place, Places};
@@ -62,79 +58,55 @@ pub async fn under_way(State(places): State<Places>, request: Request, next: Nex
 /// store.
 #[derive(Clone)]
 pub struct Admission {
-    pub ready: Ready,
+    /// Cancelled when the service stops.
+    pub stop: CancellationToken,
     /// The places of requests, uploads aside.
     pub requests: Places,
     pub uploads: Places,
+    /// Of the routes inside: [`Admission::layer`] sets it.
+    pub policy: Policy,
 }
 
 impl Admission {
-    /// Puts the layer around routes with this policy.
-    pub fn around<S: Clone + Send + Sync + 'static>(
-        &self,
-        (schemas, paths, routes): UtoipaMethodRouter<S>,
-        policy: Policy,
-    ) -> UtoipaMethodRouter<S> {
-        (schemas, paths, routes.layer(self.layer(policy)))
-    }
-
     /// The layer for routes with this policy.
-    pub fn layer(&self, policy: Policy) -> AroundLayer<Admitted> {
-        AroundLayer(Admitted { admission: self.clone(), policy })
+    pub fn layer(&self, policy: Policy) -> AroundLayer<Self> {
+        AroundLayer(Self { policy, ..self.clone() })
     }
 
-    fn admit(&self, request: &Request, policy: Policy, upload: bool) -> Result<Place, Problem> {
-        if !self.ready.get() {
+    fn admit(&self, request: &Request, upload: bool) -> Result<Place, Problem> {
+        if self.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
         let place = if upload { &self.uploads } else { &self.requests }.take()?;
-        accept::takes_answer(request, policy.is_streamed(request, upload))?;
+        accept::takes_answer(request, self.policy.is_streamed(request, upload))?;
         Ok(place)
     }
 }
 
-/// [`Admission`] for routes with one policy.
-#[derive(Clone)]
-pub struct Admitted {
-    admission: Admission,
-    policy: Policy,
-}
-
-impl<S> Around<S> for Admitted
+impl<S> Around<S> for Admission
 where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
 {
     type Response = Response;
 
     fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response> {
-        let Self { admission, policy } = self;
-        let upload = policy.is_upload(&request);
-        let place = match admission.admit(&request, *policy, upload) {
+        let upload = self.policy.is_upload(&request);
+        let place = match self.admit(&request, upload) {
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
         };
         request.extensions_mut().insert(RequestDeadline::from_now());
         if upload {
-            request.extensions_mut().insert(LongPlace::from(place));
+            request.extensions_mut().insert(LongPlace::new(place));
             return inner.call(request).boxed();
         }
-        let answer = inner.call(request);
+        let answer = tokio::time::timeout(REQUEST, inner.call(request));
         Box::pin(async move {
             let _place = place;
-            let mut answer = pin!(answer);
-            // Most answers from memory are ready at once, and need no timer.
-            if let Poll::Ready(at_once) = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await
-            {
-                return at_once;
-            }
-            match tokio::time::timeout(REQUEST, answer).await {
-                Ok(answer) => answer,
-                Err(_elapsed) => {
-                    let late = "The request took longer than the time limit.";
-                    Ok(Problem::new(Kind::TimedOut, late).into_response())
-                }
-            }
+            answer.await.unwrap_or_else(|_elapsed| {
+                let late = "The request took longer than the time limit.";
+                Ok(Problem::new(Kind::TimedOut, late).into_response())
+            })
         })
     }
 }

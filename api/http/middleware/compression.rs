@@ -10,9 +10,8 @@ pub struct Whole;
 
 /// The layer.
 pub fn layer() -> CompressionLayer<impl Predicate> {
+    let not_whole = |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| {
+        extensions.get::<Whole>().is_none()
+    };
     CompressionLayer::new().compress_when(DefaultPredicate::new().and(not_whole))
-}
-
-fn not_whole(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
-    extensions.get::<Whole>().is_none()
 }

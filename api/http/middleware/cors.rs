@@ -2,65 +2,40 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderValue, Method, header, request::Parts};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER};
+use axum::http::{HeaderValue, Method, request::Parts};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::hosts::LOOPBACK;
 use super::request_id;
 use crate::http::idempotency;
 
-/// The origins that may call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Origins {
-    /// All origins.
-    pub any: bool,
-    /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
-    pub localhost: bool,
-    /// These origins, as a browser sends them.
-    pub exactly: Vec<String>,
-}
-
-impl Origins {
-    fn allow(&self, origin: &HeaderValue) -> bool {
-        let Ok(origin) = origin.to_str() else { return false };
-        self.any
-            || (self.localhost && is_localhost(origin))
-            || self.exactly.iter().any(|allowed| allowed == origin)
-    }
-}
-
-fn is_localhost(origin: &str) -> bool {
-    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    host.is_some_and(|host| {
-        LOOPBACK.iter().any(|name| {
-            host.strip_prefix(name).is_some_and(|rest| {
-                rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
-            })
-        })
+/// Whether one of these, each `*`, `localhost` or an origin, is this origin.
+fn allow(origins: &[String], origin: &HeaderValue) -> bool {
+    let Ok(origin) = origin.to_str() else { return false };
+    origins.iter().any(|allowed| match allowed.as_str() {
+        "*" => true,
+        "localhost" => is_localhost(origin),
+        exactly => exactly == origin,
     })
 }
 
+/// Whether the origin is `localhost`, `127.0.0.1` or `[::1]`, with any port.
+fn is_localhost(origin: &str) -> bool {
+    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let mut rests = LOOPBACK.iter().filter_map(|name| host?.strip_prefix(name));
+    let is_port = |rest: &str| rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    rests.any(|rest| rest.is_empty() || is_port(rest))
+}
+
 /// The layer that allows calls from these origins.
-pub fn layer(origins: Origins) -> CorsLayer {
-    let allow = move |origin: &HeaderValue, _: &Parts| origins.allow(origin);
+pub fn layer(origins: Vec<String>) -> CorsLayer {
+    let allow = move |origin: &HeaderValue, _: &Parts| allow(&origins, origin);
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(allow))
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
-        .allow_headers([
-            header::ACCEPT,
-            header::CONTENT_TYPE,
-            header::IF_NONE_MATCH,
-            idempotency::KEY,
-            request_id::HEADER,
-        ])
-        .expose_headers([
-            header::LINK,
-            header::LOCATION,
-            header::ETAG,
-            header::RETRY_AFTER,
-            idempotency::REPLAYED,
-            request_id::HEADER,
-        ])
+        .allow_headers([ACCEPT, CONTENT_TYPE, IF_NONE_MATCH, idempotency::KEY, request_id::HEADER])
+        .expose_headers([LINK, LOCATION, ETAG, RETRY_AFTER, idempotency::REPLAYED, request_id::HEADER])
         .max_age(Duration::from_secs(3600))
 }
 

@@ -12,7 +12,6 @@ use axum::extract::Request;
 use axum::http::header;
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::Instant;
 
 use crate::http::api::Limits;
 
@@ -23,44 +22,30 @@ pub struct StillRead;
 /// Most bytes that are read and dropped, as a multiple of the longest body. A client that sends more is cut off.
 const MOST: usize = 16;
 
-/// The request, and a handle to what its handler will leave of its body, if it has one.
-pub fn rest(request: Request, limits: Limits) -> (Request, Option<Rest>) {
+/// The request, and a future that reads and drops what its handler leaves of its body, if it has one: until a deadline,
+/// or as long as the rest is short enough.
+pub fn rest(request: Request, limits: Limits) -> (Request, Option<impl Future>) {
     // A client that waits for "100 Continue" has not begun, and reading the body would ask it to.
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
         return (request, None);
     }
-    // A body that was too slow for its handler is not waited for a second time.
-    let deadline = Instant::now() + limits.body_timeout;
     let (parts, body) = request.into_parts();
     let body = Shared(Arc::new(Mutex::new(body)));
-    let rest = Rest { body: body.clone(), most: limits.body.saturating_mul(MOST), deadline };
-    (Request::from_parts(parts, Body::new(body)), Some(rest))
+    let mut rest = body.clone();
+    let read_and_drop = async move {
+        let mut left = limits.body.saturating_mul(MOST);
+        while let Some(Ok(frame)) = rest.frame().await
+            && let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len))
+        {
+            left = less;
+        }
+    };
+    // From now on: a body that was too slow for its handler is not waited for a second time.
+    let in_time = tokio::time::timeout(limits.body_timeout, read_and_drop);
+    (Request::from_parts(parts, Body::new(body)), Some(in_time))
 }
 
-/// What a handler leaves of a body.
-pub struct Rest {
-    body: Shared,
-    /// In bytes.
-    most: usize,
-    deadline: Instant,
-}
-
-impl Rest {
-    /// Reads and drops the rest until the deadline, or as long as it is short enough.
-    pub async fn read_and_dropped(mut self) {
-        let rest = async {
-            let mut left = self.most;
-            while let Some(Ok(frame)) = self.body.frame().await
-                && let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len))
-            {
-                left = less;
-            }
-        };
-        let _ = tokio::time::timeout_at(self.deadline, rest).await;
-    }
-}
-
-/// A body that the handler and [`Rest`] read, one after the other.
+/// A body that the handler and [`rest`] read, one after the other.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Body>>);
 

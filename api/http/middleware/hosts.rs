@@ -64,23 +64,17 @@ fn host(authority: &[u8]) -> Option<&[u8]> {
         _ => authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len()),
     };
     let (host, port) = authority.split_at(end);
-    match port {
-        [] => {}
-        [b':', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => {}
-        _ => return None,
-    }
-    Some(host.strip_suffix(b".").unwrap_or(host))
+    let digits = if port.is_empty() { port } else { port.strip_prefix(b":")? };
+    digits.iter().all(u8::is_ascii_digit).then(|| host.strip_suffix(b".").unwrap_or(host))
 }
 
 impl ValidateRequest<Body> for Hosts {
     type ResponseBody = Body;
 
     fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
-        if self.allow(request) {
-            return Ok(());
-        }
         let why = "This server does not answer for the host of the request. `--allowed-hosts` adds hosts.";
-        Err(Problem::new(Kind::MisdirectedRequest, why).into_response())
+        let refused = || Problem::new(Kind::MisdirectedRequest, why).into_response();
+        self.allow(request).then_some(()).ok_or_else(refused)
     }
 }
 

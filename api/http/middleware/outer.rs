@@ -2,7 +2,6 @@
 //! One layer for all of it, because each costs every request an allocation.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::Request;
@@ -19,24 +18,14 @@ use crate::http::cache::etag;
 
 /// The layer.
 #[derive(Clone)]
-pub struct Outer(Arc<Shared>);
-
-struct Shared {
-    limits: Limits,
-    meters: Meters,
-}
-
-impl Outer {
-    /// The layer for bodies with these limits.
-    pub fn new(limits: Limits) -> Self {
-        Self(Arc::new(Shared { limits, meters: Meters::default() }))
-    }
+pub struct Outer {
+    pub limits: Limits,
+    pub meters: Meters,
 }
 
 impl<S, B> Around<S> for Outer
 where
-    S: Service<Request, Response = Response<B>, Error = Infallible>,
-    S::Future: Send + 'static,
+    S: Service<Request, Response = Response<B>, Error = Infallible, Future: Send + 'static>,
     B: Send + 'static,
 {
     type Response = Response<B>;
@@ -52,28 +41,27 @@ where
         let span = tracing::info_span!("request", id = id.as_str());
         request.extensions_mut().insert(id.clone());
         let measured = Measured::of(&request);
-        let shared = Arc::clone(&self.0);
-        let (request, rest) = drain_body::rest(request, shared.limits);
+        let meters = self.meters.clone();
+        let (request, rest) = drain_body::rest(request, self.limits);
         let answer = span.in_scope(|| inner.call(request));
         let answer = async move {
-            let response = answer.await;
-            let still_read = |response: &Response<B>| response.extensions().get::<StillRead>().is_some();
+            let Ok(response) = answer.await;
             if let Some(rest) = rest
-                && !response.as_ref().is_ok_and(still_read)
+                && response.extensions().get::<StillRead>().is_none()
             {
-                rest.read_and_dropped().await;
+                rest.await;
             }
             response
         };
         let answer = answer.instrument(span);
         Box::pin(async move {
-            let mut response = answer.await?;
+            let mut response = answer.await;
             let (status, took) = (response.status(), started.elapsed());
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            headers.insert(request_id::HEADER, id.header());
-            shared.meters.count(&measured, status, took);
+            headers.insert(request_id::HEADER, id.0.clone());
+            meters.count(measured, status, took);
             tracing::info!(
                 target: "pagebucket::access",
                 id = id.as_str(),

@@ -1,7 +1,5 @@
 //! The id of a request: in the request, the answer, the log and every problem.
 
-use std::sync::Arc;
-
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header that carries it.
@@ -9,47 +7,33 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 const LONGEST: usize = 128;
 
-/// The client's own, or 16 random hexadecimal digits.
+/// The client's own, or 16 random hexadecimal digits: visible ASCII.
 #[derive(Debug, Clone)]
-pub enum RequestId {
-    Clients(Arc<str>),
-    Ours([u8; 16]),
-}
+pub struct RequestId(pub HeaderValue);
 
 impl RequestId {
     /// The client's, if it is harmless, or a new one.
     pub fn of(headers: &HeaderMap) -> Self {
-        headers.get(HEADER).and_then(Self::accept).unwrap_or_default()
+        headers.get(HEADER).filter(|id| is_harmless(id)).cloned().map_or_else(Self::default, Self)
     }
 
-    /// As text: visible ASCII.
+    /// As text.
     pub fn as_str(&self) -> &str {
-        match self {
-            Self::Clients(text) => text,
-            Self::Ours(digits) => str::from_utf8(digits).expect("hexadecimal digits are UTF-8"),
-        }
-    }
-
-    /// As the value of [`HEADER`].
-    pub fn header(&self) -> HeaderValue {
-        HeaderValue::from_str(self.as_str()).expect("an id is visible ASCII")
-    }
-
-    /// Only what can stand in a log line and a header without harm.
-    fn accept(header: &HeaderValue) -> Option<Self> {
-        let text = header.to_str().ok()?;
-        let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
-        ((1..=LONGEST).contains(&text.len()) && text.bytes().all(harmless))
-            .then(|| Self::Clients(text.into()))
+        self.0.to_str().expect("an id is visible ASCII")
     }
 }
 
 impl Default for RequestId {
     fn default() -> Self {
-        let chance: u64 = rand::random();
-        let digit = |place: usize| b"0123456789abcdef"[(chance >> (60 - 4 * place)) as usize & 15];
-        Self::Ours(std::array::from_fn(digit))
+        let digits = format!("{:016x}", rand::random::<u64>());
+        Self(HeaderValue::try_from(digits).expect("hexadecimal digits are visible ASCII"))
     }
+}
+
+/// Only what can stand in a log line and a header without harm.
+fn is_harmless(id: &HeaderValue) -> bool {
+    let harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
+    (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(harmless)
 }
 
 #[cfg(test)]
@@ -58,10 +42,10 @@ mod tests {
 
     #[test]
     fn a_clients_id_must_be_harmless() {
-        let accept = |text: &'static str| RequestId::accept(&HeaderValue::from_static(text)).is_some();
+        let accept = |text: &'static str| is_harmless(&HeaderValue::from_static(text));
         assert!(accept("3f9c-A_b.c:1"));
         assert!(!accept("") && !accept("a b") && !accept("a\"b") && !accept("<b>"));
-        assert!(RequestId::accept(&HeaderValue::from_str(&"a".repeat(129)).unwrap()).is_none());
+        assert!(!is_harmless(&HeaderValue::from_str(&"a".repeat(129)).unwrap()));
     }
 
     #[test]

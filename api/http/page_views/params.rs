@@ -11,7 +11,6 @@ use utoipa::openapi::{RefOr, Required, Schema};
 
 use crate::domain::{Instant, Invalid, Limit, Minute, PagePath, Resolution, SeriesSpan, SpanError};
 use crate::http::api::Api;
-use crate::http::idempotency::KEY;
 use crate::http::params::{Reader, given, in_query, instant};
 use crate::http::problem::Problem;
 use crate::http::schemas::{date_time, page_path, resolution, whole};
@@ -37,28 +36,27 @@ pub struct TopParams {
     pub limit: Limit,
 }
 
-/// No parameters.
-pub struct NoParams;
-
-/// No parameters, and no `Idempotency-Key` either.
-pub struct CountParams;
-
 impl FromRequestParts<Arc<Api>> for SeriesParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let mut reader = Reader::of(parts);
         let path = reader.required("path", PagePath::parse);
-        let resolution = reader.query("resolution", Resolution::from_str);
-        let resolution = resolution.unwrap_or(Resolution::Minute);
+        let resolution = reader.query("resolution", Resolution::from_str).unwrap_or(Resolution::Minute);
         let (from, to) = (reader.query("from", instant), reader.query("to", instant));
-        let now = api.clock.now();
-        let span = SeriesSpan::covering(from, to.unwrap_or(now), resolution);
+        let span = SeriesSpan::covering(from, to.unwrap_or_else(|| api.clock.now()), resolution);
         let span = span.map_err(|error| match error {
             SpanError::Reversed => reversed(&mut reader, to),
             SpanError::To(Invalid(detail)) => reader.refuse("to", detail),
             SpanError::TooLong { points, fits } => {
-                reader.refuse("resolution", too_long(points, resolution, fits))
+                let most = SeriesSpan::MOST_POINTS;
+                let advice = match fits {
+                    Some(fits) => format!("`{fits}` fits"),
+                    None => "use a shorter span, because no resolution fits".to_owned(),
+                };
+                let detail =
+                    format!("`{resolution}` gives {points} points, more than the limit of {most}: {advice}");
+                reader.refuse("resolution", detail);
             }
         });
         reader.finish()?;
@@ -71,15 +69,6 @@ fn reversed(reader: &mut Reader<'_>, to: Option<Instant>) {
         Some(_) => reader.refuse("to", "must not be before `from`"),
         None => reader.refuse("from", "must not be later than now if there is no `to`"),
     }
-}
-
-fn too_long(points: u64, resolution: Resolution, fits: Option<Resolution>) -> String {
-    let most = SeriesSpan::MOST_POINTS;
-    let advice = match fits {
-        Some(fits) => format!("`{fits}` fits"),
-        None => "use a shorter span, because no resolution fits".to_owned(),
-    };
-    format!("`{resolution}` gives {points} points, more than the limit of {most}: {advice}")
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for BucketParams {
@@ -118,30 +107,6 @@ impl FromRequestParts<Arc<Api>> for TopParams {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for NoParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        Reader::of(parts).finish().map(|()| Self)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for CountParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
-        if parts.headers.contains_key(KEY) {
-            reader.refuse(
-                "Idempotency-Key",
-                "is not supported here: a counter keeps nothing that identifies a repeat, so a request that is sent \
-                 again is counted again",
-            );
-        }
-        reader.finish().map(|()| Self)
-    }
-}
-
 fn required(name: &str, description: &str, schema: RefOr<Schema>, example: &str) -> Parameter {
     ParameterBuilder::from(in_query(name, description, schema))
         .required(Required::True)
@@ -153,24 +118,18 @@ fn path_parameter() -> Parameter {
     required("path", "The path of the page, as it was counted.", page_path(), "/index.htm")
 }
 
-const TO: &str = "Only views before this moment. Default: now.";
+/// `from` and `to`; `begin` is the default of `from`.
+fn span(begin: &str) -> [Parameter; 2] {
+    let from = format!("Only views at this moment or later: RFC 3339 with an offset. Default: {begin}.");
+    let to = "Only views before this moment. Default: now.";
+    [in_query("from", &from, date_time()), in_query("to", to, date_time())]
+}
 
 impl IntoParams for SeriesParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![
-            path_parameter(),
-            in_query(
-                "from",
-                "Only views at this moment or later: RFC 3339 with an offset. Default: 60 points before the end of the last point.",
-                date_time(),
-            ),
-            in_query("to", TO, date_time()),
-            in_query(
-                "resolution",
-                "The span of one point; hours and days are those of UTC. Default: `minute`.",
-                resolution(),
-            ),
-        ]
+        let description = "The span of one point; hours and days are those of UTC. Default: `minute`.";
+        let [from, to] = span("60 points before the end of the last point");
+        vec![path_parameter(), from, to, in_query("resolution", description, resolution())]
     }
 }
 
@@ -184,14 +143,7 @@ impl IntoParams for BucketParams {
 impl IntoParams for TopParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::TOP.get().into()));
-        vec![
-            in_query(
-                "from",
-                "Only views at this moment or later: RFC 3339 with an offset. Default: an hour before `to`.",
-                date_time(),
-            ),
-            in_query("to", TO, date_time()),
-            in_query("limit", "Most pages in the answer.", limit),
-        ]
+        let [from, to] = span("an hour before `to`");
+        vec![from, to, in_query("limit", "Most pages in the answer.", limit)]
     }
 }

@@ -1,18 +1,24 @@
 //! Reading page views.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
 
 use super::params::{BucketParams, SeriesParams, TopParams};
-use super::views::{BucketView, SeriesView, TopView};
+use crate::domain::{Instant, PagePath, Resolution};
 use crate::http::api::Api;
 use crate::http::cache::reading::Reading;
-use crate::http::places::Places;
+use crate::http::places::Place;
 use crate::http::problem::{BucketProblems, Kind, Problem, ReadProblems};
+use crate::http::schemas::{instant, page_path, resolution, schema};
 use crate::store;
+use crate::store::page_views::MinuteBucket;
 
 /// Show the views of a page over time
 ///
@@ -44,15 +50,54 @@ pub async fn series(
     SeriesParams { path, span }: SeriesParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
-    let series = if span.is_long() {
-        let path = path.clone();
-        let work = async move { views.series(&path, span, deadline).await };
-        reading.database(scan(&api.scans, work)).await?
-    } else {
-        reading.database(views.series(&path, span, deadline)).await?
-    };
-    Ok(reading.untagged(Json(SeriesView::new(path, &series))))
+    let place = span.is_long().then(|| api.scans.take()).transpose()?;
+    let (views, page, deadline) = (api.store.page_views().clone(), path.clone(), reading.deadline);
+    let work = async move { views.series(&page, span, deadline).await };
+    let views = reading.database(scan(place, work)).await?;
+    let point = |(point, &views)| PointView { at: span.beginning(point), views };
+    let points: Vec<_> = views.iter().enumerate().map(point).collect();
+    // `max_by_key` returns the last of equals: in reverse order, that is the first.
+    let busiest =
+        points.iter().rev().max_by_key(|point| point.views).filter(|point| point.views > 0).copied();
+    let (from, to, resolution, total_views) = (span.from(), span.to(), span.resolution(), views.iter().sum());
+    let series = SeriesView { path, resolution, from, to, total_views, busiest, points };
+    Ok(reading.untagged(Json(series)))
+}
+
+/// The views of a page over a span of time.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PageViewSeries)]
+pub struct SeriesView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    #[schema(schema_with = resolution)]
+    resolution: Resolution,
+    /// The beginning of the first point.
+    #[schema(schema_with = instant)]
+    from: Instant,
+    /// The end of the last point.
+    #[schema(schema_with = instant)]
+    to: Instant,
+    /// Sum of the views of all points.
+    #[schema(minimum = 0)]
+    total_views: u64,
+    /// The point with the most views, the first of equals; `null` if there are no views.
+    busiest: Option<PointView>,
+    /// One point for each unit of `resolution`, in order, including points without views.
+    #[schema(max_items = 10000)]
+    points: Vec<PointView>,
+}
+
+/// The views of one unit of time.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = PageViewPoint)]
+pub struct PointView {
+    /// When it begins.
+    #[schema(schema_with = instant)]
+    at: Instant,
+    #[schema(minimum = 0)]
+    views: u64,
 }
 
 /// Read the bucket of a minute
@@ -82,9 +127,39 @@ pub async fn bucket(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let bucket = api.store.page_views().bucket(&path, minute, reading.deadline);
-    let bucket = reading.database(bucket).await?;
     let missing = || Problem::new(Kind::BucketNotFound, "There is no bucket for this page and minute.");
-    Ok(reading.untagged(Json(BucketView::new(bucket.ok_or_else(missing)?))))
+    let MinuteBucket { path, minute, total, seconds } =
+        reading.database(bucket).await?.ok_or_else(missing)?;
+    let timestamp = minute.start();
+    Ok(reading.untagged(Json(BucketView { path, timestamp, total_views: total, seconds })))
+}
+
+/// The views of a page in one minute.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PageViewBucket)]
+pub struct BucketView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    /// When the minute begins.
+    #[schema(schema_with = instant)]
+    timestamp: Instant,
+    /// The sum of `seconds`.
+    #[schema(minimum = 0)]
+    total_views: u64,
+    #[schema(schema_with = seconds)]
+    seconds: BTreeMap<u8, u64>,
+}
+
+fn seconds() -> RefOr<Schema> {
+    schema(
+        r#"{
+            "type": "object",
+            "description": "Views by the second of the minute, 0 to 59.",
+            "propertyNames": { "type": "string", "pattern": "^([0-9]|[1-5][0-9])$" },
+            "additionalProperties": { "type": "integer", "minimum": 0 }
+        }"#,
+    )
 }
 
 /// List the pages with the most views
@@ -117,18 +192,46 @@ pub async fn top(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
+    let place = api.scans.take()?;
     let work = async move { views.top(from, to, limit, deadline).await };
-    let pages = reading.database(scan(&api.scans, work)).await?;
-    Ok(reading.untagged(Json(TopView::new(from, to, pages))))
+    let pages = reading.database(scan(Some(place), work)).await?;
+    let item = |(path, total_views)| PageTotalView { path, total_views };
+    let items = pages.into_iter().map(item).collect();
+    Ok(reading.untagged(Json(TopView { from, to, items })))
 }
 
-/// Runs a read that may take long, if a place is free. The place stays taken until the database has answered, even if
-/// the client disconnects, because the database works on.
+/// The pages with the most views in a span of time.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TopPages)]
+pub struct TopView {
+    /// When the span begins.
+    #[schema(schema_with = instant)]
+    from: Instant,
+    /// When it ends.
+    #[schema(schema_with = instant)]
+    to: Instant,
+    /// With the most views first.
+    #[schema(max_items = 100)]
+    items: Vec<PageTotalView>,
+}
+
+/// A page and its number of views.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PageTotal)]
+pub struct PageTotalView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    #[schema(minimum = 1)]
+    total_views: u64,
+}
+
+/// Runs a read. If it may take long it has a place, which stays taken until the database has answered, even if the client
+/// disconnects, because the database works on.
 async fn scan<T: Send + 'static>(
-    places: &Places,
+    place: Option<Place>,
     work: impl Future<Output = Result<T, store::Error>> + Send + 'static,
 ) -> Result<T, Problem> {
-    let place = places.take()?;
     let work = tokio::spawn(async move {
         let _place = place;
         work.await

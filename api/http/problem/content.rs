@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::kind::{Kind, summary};
-use crate::domain::{DraftError, Faults};
+use super::kind::{Kind, Spec, summary};
+use crate::domain::{DraftError, Fault, Faults};
 
 /// An error for a client. What the client reads contains no driver's message and no secret.
 #[derive(derive_more::Debug, Clone)]
@@ -18,71 +16,15 @@ pub struct Problem {
     pub(super) detail: String,
     /// Seconds to wait before a retry, if they differ from those of the kind.
     pub(super) retry_after: Option<u32>,
-    /// Boxed, because most problems have none and every handler returns one.
-    pub(super) members: Box<Members>,
+    /// The members that only some problems have. Boxed, because most problems have none and every handler returns one.
+    pub(super) members: Box<Map<String, Value>>,
     /// Writes to the log what the client must not see. Taken when it is written.
     #[debug(skip)]
     log: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
-/// The members that only some problems have.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Members {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Fault>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    errors_omitted: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ranges: Option<Vec<Range>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unknown_items: Option<Items>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) not_stored_items: Option<Items>,
-    /// How many page views are counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) counted: Option<u64>,
-    /// How many page views may be counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unknown: Option<u64>,
-    /// Items of the request whose views are not counted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) not_counted_items: Vec<usize>,
-    /// The outcome of an upload's lines.
-    #[serde(flatten)]
-    upload: Map<String, Value>,
-}
-
-/// One fault of a request.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-enum Fault {
-    Parameter(ParameterFault),
-    Body {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        line: Option<u64>,
-        pointer: String,
-        detail: String,
-    },
-}
-
-/// Sequence numbers, both ends included.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Range {
-    pub(super) first_seq: u64,
-    pub(super) last_seq: u64,
-}
-
-/// Items of the request's array, counted from 0, both ends included.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Items {
-    first: usize,
-    last: usize,
-}
-
 /// A fault of one parameter of a path or a query.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct ParameterFault {
     /// The parameter's name: one of ours, or as the client spelled it.
     pub parameter: Cow<'static, str>,
@@ -117,11 +59,12 @@ impl Problem {
 
     /// For a path or a query with these faults, at least one.
     pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
-        let mut problem = Self::new(Kind::InvalidParameter, summary(faults.len(), "invalid parameter"));
-        let omitted = faults.len().saturating_sub(Faults::KEPT);
-        problem.members.errors = faults.into_iter().take(Faults::KEPT).map(Fault::Parameter).collect();
-        problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
-        problem
+        let (count, omitted) = (faults.len(), faults.len().saturating_sub(Faults::KEPT));
+        let error =
+            |ParameterFault { parameter, detail }| json!({ "parameter": parameter, "detail": detail });
+        let errors = faults.into_iter().take(Faults::KEPT).map(error).collect();
+        let detail = summary(count, "invalid parameter");
+        Self::new(Kind::InvalidParameter, detail).with_errors(errors, omitted)
     }
 
     /// For a body that is not JSON; or for JSON that is not what the route expects, with this kind.
@@ -134,48 +77,60 @@ impl Problem {
 
     /// For JSON with these faults.
     pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
-        let mut problem = Self::new(kind, summary(faults.count(), "fault"));
-        let fault = |fault: &crate::domain::Fault| Fault::Body {
-            line: fault.line,
-            pointer: fault.pointer.clone(),
-            detail: fault.detail.clone(),
-        };
-        problem.members.errors = faults.kept().iter().map(fault).collect();
-        problem.members.errors_omitted = Some(faults.omitted()).filter(|&omitted| omitted > 0);
-        problem
+        Self::invalid(kind, faults.kept(), faults.omitted())
     }
 
     /// For a line of an upload that is not an item: its first faults, and the number of further ones.
-    pub fn invalid_line(faults: &Faults, omitted: usize) -> Self {
-        let mut problem = Self::invalid_body(Kind::InvalidItem, faults);
-        problem.detail = summary(faults.count() + omitted, "fault");
-        problem.members.errors_omitted = Some(omitted).filter(|&omitted| omitted > 0);
-        problem
+    pub fn invalid_line(faults: &[Fault], omitted: usize) -> Self {
+        Self::invalid(Kind::InvalidItem, faults, omitted)
     }
 
-    /// Adds the outcome of an upload's lines.
-    pub fn with(mut self, upload: Map<String, Value>) -> Self {
-        self.members.upload = upload;
+    fn invalid(kind: Kind, faults: &[Fault], omitted: usize) -> Self {
+        let error = |Fault { line, pointer, detail }: &Fault| match line {
+            Some(line) => json!({ "line": line, "pointer": pointer, "detail": detail }),
+            None => json!({ "pointer": pointer, "detail": detail }),
+        };
+        let errors = faults.iter().map(error).collect();
+        Self::new(kind, summary(faults.len() + omitted, "fault")).with_errors(errors, omitted)
+    }
+
+    fn with_errors(self, errors: Vec<Value>, omitted: usize) -> Self {
+        let omitted = (omitted > 0).then(|| ("errorsOmitted", json!(omitted)));
+        self.with([("errors", json!(errors))].into_iter().chain(omitted))
+    }
+
+    /// Adds members that only some problems have, in this order.
+    pub fn with<N: Into<String>>(mut self, members: impl IntoIterator<Item = (N, Value)>) -> Self {
+        self.members.extend(members.into_iter().map(|(name, value)| (name.into(), value)));
         self
     }
 
-    /// The HTTP status.
-    pub fn status(&self) -> StatusCode {
-        self.kind.spec().status
+    /// The problem as a member of an answer, which has the address and the id of the request. It is not logged.
+    pub fn in_line(&self) -> Value {
+        self.body([])
+    }
+
+    /// The JSON of the problem, with these members of the request.
+    pub(super) fn body<'a>(&self, request: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+        let Spec { status, title, .. } = self.kind.spec();
+        let mut body = json!({
+            "type": self.kind.r#type(), "title": title, "status": status.as_u16(), "detail": self.detail,
+        });
+        for (name, value) in request {
+            body[name] = value.into();
+        }
+        for (name, value) in self.members.iter() {
+            body[name] = value.clone();
+        }
+        body
     }
 }
 
 impl IntoResponse for Problem {
     /// The answer has no body yet: [`super::Render`] writes it.
     fn into_response(self) -> Response {
-        let mut response = self.status().into_response();
+        let mut response = self.kind.spec().status.into_response();
         response.extensions_mut().insert(self);
         response
-    }
-}
-
-impl Items {
-    pub(super) fn between(start: usize, end: usize) -> Option<Self> {
-        (start < end).then(|| Self { first: start, last: end - 1 })
     }
 }

@@ -1,38 +1,335 @@
 //! Problems of the database. The store's errors are mapped without a wildcard arm, so that a new one does not compile
 //! until someone decides.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
 use super::content::Problem;
 use super::kind::Kind;
-use crate::store;
+use crate::definition::Definition;
+use crate::domain::{OwnerId, SeqRange};
+use crate::store::Error;
+use crate::store::history::{AppendError, Cause};
+use crate::store::page_views::{CountCause, CountError};
 
-impl From<store::Error> for Problem {
+impl From<Error> for Problem {
     /// For a request that stores nothing.
-    fn from(error: store::Error) -> Self {
+    fn from(error: Error) -> Self {
         let (kind, why) = why(&error);
         Self::new(kind, why).logging(move || log(&error))
     }
 }
 
-/// The kind and the text that a client may see for `error`.
-pub(super) fn why(error: &store::Error) -> (Kind, &'static str) {
-    match error {
-        store::Error::Unavailable(_) => (Kind::DatabaseUnavailable, "The database does not answer."),
-        store::Error::Corrupt(_) => {
-            (Kind::Internal, "A stored document is damaged. The server's log says which.")
+impl Problem {
+    /// For an append of `count` items to `owner`'s history that was not stored completely. `keyed`: the request has a
+    /// key, so that all of it may be sent again, and an earlier one may have stored something.
+    pub fn of_append(
+        definition: &Definition,
+        owner: &OwnerId,
+        error: AppendError,
+        count: usize,
+        keyed: bool,
+    ) -> Self {
+        let many = definition.item.noun().many();
+        let AppendError { progress, unknown, cause } = error;
+        let ranges = progress.ranges();
+        let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
+        let (kind, why) = why_not_stored(&cause);
+        let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
+            let rest = format!("Those {many} that are not in `ranges` may or may not be stored");
+            let care = if keyed { "." } else { ": read the end of the history before you send them again." };
+            Self::new(Kind::OutcomeUnknown, format!("{why} {rest}{care}"))
+        } else if stored > 0 {
+            let first = format!("Only the first {stored} of {count} {many} are stored.");
+            Self::new(Kind::PartlyStored, format!("{first} {why}"))
+        } else {
+            let nothing = if keyed { "This request stored nothing." } else { "Nothing was stored." };
+            Self::new(kind, format!("{why} {nothing}"))
+        };
+        if keyed && may_succeed {
+            problem.detail.push_str(" Send the request again with the same `Idempotency-Key`.");
+            problem.retry_after = Some(1);
         }
-        store::Error::Internal(_) => {
-            (Kind::Internal, "The server's log has the details under this request id.")
+        if stored > 0 || unknown > 0 {
+            let range = |range: &SeqRange| json!({ "firstSeq": range.first, "lastSeq": range.last });
+            let ranges: Vec<_> = ranges.iter().map(range).collect();
+            problem = problem.with([("ranges", json!(ranges))]);
+            problem = problem.with(items("unknownItems", stored, stored + unknown));
+            problem = problem.with(items("notStoredItems", stored + unknown, count));
         }
+        let (history, owner) = (Arc::clone(&definition.name), owner.clone());
+        problem.logging(move || {
+            tracing::warn!(%history, %owner, items = count, stored, unknown, %cause, "an append was not stored completely");
+            log_cause(&cause);
+        })
+    }
+
+    /// For a count of `all` views of which not all were counted.
+    pub fn of_count(error: CountError, all: u64) -> Self {
+        let CountError { counted, unknown, not_counted, cause } = error;
+        let (kind, why) = why_not_counted(&cause);
+        let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
+            let told = format!(
+                "Of {all} views, {counted} are counted, and {unknown} may or may not be. If you send those {unknown} \
+                 again, they may be counted twice."
+            );
+            Self::new(Kind::OutcomeUnknown, format!("{why} {told}"))
+                .with([("counted", json!(counted)), ("unknown", json!(unknown))])
+        } else if counted > 0 {
+            Self::new(Kind::PartlyStored, format!("Only {counted} of {all} views are counted. {why}"))
+                .with([("counted", json!(counted))])
+        } else {
+            Self::new(kind, format!("{why} Nothing was counted."))
+        };
+        if !problem.members.is_empty() && !not_counted.is_empty() {
+            problem = problem.with([("notCountedItems", json!(not_counted))]);
+        }
+        problem.logging(move || {
+            tracing::warn!(views = all, counted, unknown, %cause, "not all page views were counted");
+            log_uncounted(&cause);
+        })
+    }
+
+    /// For a preallocation that failed, or whose outcome is unknown.
+    pub fn of_preallocation(cause: CountCause) -> Self {
+        let (kind, why) = why_not_counted(&cause);
+        Self::new(kind, format!("{why} The preallocation may be repeated.")).logging(move || {
+            tracing::warn!(%cause, "a preallocation failed, or its outcome is unknown");
+            log_uncounted(&cause);
+        })
     }
 }
 
-/// Logs the details of `error`.
-pub(super) fn log(error: &store::Error) {
+/// Items of the request's array, counted from 0, from `start` until before `end`, if there are any.
+fn items(name: &'static str, start: usize, end: usize) -> Option<(&'static str, Value)> {
+    (start < end).then(|| (name, json!({ "first": start, "last": end - 1 })))
+}
+
+/// The kind and the text that a client may see for `error`.
+fn why(error: &Error) -> (Kind, &'static str) {
     match error {
-        store::Error::Unavailable(why) => tracing::warn!(why, "the database is unavailable"),
-        store::Error::Corrupt(corruption) => {
+        Error::Unavailable(_) => (Kind::DatabaseUnavailable, "The database does not answer."),
+        Error::Corrupt(_) => (Kind::Internal, "A stored document is damaged. The server's log says which."),
+        Error::Internal(_) => (Kind::Internal, "The server's log has the details under this request id."),
+    }
+}
+
+/// The kind and the text that a client may see for items that are not stored.
+pub fn why_not_stored(cause: &Cause) -> (Kind, &'static str) {
+    match cause {
+        Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
+        Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
+        Cause::Late => (Kind::Overloaded, "The append could not be committed in time."),
+        Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
+        Cause::SecondsExhausted(_) => (
+            Kind::HistoryExhausted,
+            "The next bucket of this history would begin after the last possible second.",
+        ),
+        Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other items."),
+        Cause::Database(error) => why(error),
+    }
+}
+
+/// The kind and the text that a client may see for views that are not counted.
+fn why_not_counted(cause: &CountCause) -> (Kind, Cow<'static, str>) {
+    let (kind, why) = match cause {
+        CountCause::TooManyCounters { counters, most } => {
+            let why = format!(
+                "The body adds to {counters} counters, one for each page and second. The server accepts at most {most} \
+                 at once (`--max-queue`). Send the body in parts."
+            );
+            return (Kind::BodyTooLarge, why.into());
+        }
+        CountCause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
+        CountCause::Overloaded => (Kind::Overloaded, "Too many page views are waiting."),
+        CountCause::Database(error) => why(error),
+    };
+    (kind, why.into())
+}
+
+/// Logs the details of `error`.
+fn log(error: &Error) {
+    match error {
+        Error::Unavailable(why) => tracing::warn!(why, "the database is unavailable"),
+        Error::Corrupt(corruption) => {
             tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
         }
-        store::Error::Internal(why) => tracing::error!(why, "internal error"),
+        Error::Internal(why) => tracing::error!(why, "internal error"),
+    }
+}
+
+/// Logs the details of `cause` that its name does not have.
+pub fn log_cause(cause: &Cause) {
+    if let Cause::Database(error) = cause {
+        log(error);
+    }
+}
+
+fn log_uncounted(cause: &CountCause) {
+    if let CountCause::Database(error) = cause {
+        log(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    mod appends {
+        use std::sync::Mutex;
+
+        use super::super::*;
+        use crate::domain::Seq;
+        use crate::store::history::Progress;
+
+        fn told(cause: Cause, stored: u64, unknown: usize) -> (Problem, Value) {
+            let seq = |number| Seq::new(number).unwrap();
+            let ranges =
+                if stored > 0 { vec![SeqRange { first: seq(1), last: seq(stored) }] } else { vec![] };
+            let error = AppendError { progress: Progress::replayed(ranges), unknown, cause };
+            let problem = Problem::of_append(&Definition::trades(), &OwnerId::Integer(7), error, 25, false);
+            let members = serde_json::to_value(&*problem.members).unwrap();
+            (problem, members)
+        }
+
+        fn causes() -> Vec<(Cause, Kind)> {
+            let driver = || "driver's words".to_owned();
+            vec![
+                (Cause::Overloaded, Kind::Overloaded),
+                (Cause::Late, Kind::Overloaded),
+                (Cause::Contended, Kind::Overloaded),
+                (Cause::KeyReused, Kind::IdempotencyKeyReused),
+                (Cause::SecondsExhausted(crate::store::history::SecondsExhausted), Kind::HistoryExhausted),
+                (Cause::Database(Error::Unavailable(driver())), Kind::DatabaseUnavailable),
+                (Cause::Database(Error::Internal(driver())), Kind::Internal),
+            ]
+        }
+
+        /// What is logged meanwhile.
+        fn logged_by(work: impl FnOnce()) -> String {
+            #[derive(Clone, Default)]
+            struct Lines(Arc<Mutex<Vec<u8>>>);
+            impl std::io::Write for Lines {
+                fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                    self.0.lock().unwrap().write(bytes)
+                }
+                fn flush(&mut self) -> std::io::Result<()> {
+                    Ok(())
+                }
+            }
+            // Another test's thread, which has no subscriber, would otherwise decide that the log is off.
+            let nowhere = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+            let _ = tracing::subscriber::set_global_default(nowhere);
+            let lines = Lines::default();
+            let writer = lines.clone();
+            let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+            tracing::subscriber::with_default(log, work);
+            String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+        }
+
+        #[test]
+        fn every_append_that_is_not_stored_whole_is_logged() {
+            for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+                let words = cause.to_string();
+                let mut problem = None;
+                let unasked = logged_by(|| problem = Some(told(cause, 10, 5).0));
+                assert_eq!(unasked, "");
+                let log = logged_by(|| problem = problem.take().map(Problem::logged));
+                assert_eq!(logged_by(|| problem = problem.take().map(Problem::logged)), "");
+                let line = log.lines().next().unwrap_or_default();
+                for part in
+                    [" WARN ", "history=trades", "owner=7", "items=25", "stored=10", "unknown=5", &words]
+                {
+                    assert!(line.contains(part), "{part}: {log}");
+                }
+            }
+        }
+
+        #[test]
+        fn nothing_stored_is_said_only_where_nothing_is() {
+            for (cause, kind) in causes() {
+                let (problem, members) = told(cause, 0, 0);
+                assert_eq!(problem.kind, kind);
+                assert!(problem.detail.ends_with(" Nothing was stored."), "{}", problem.detail);
+                assert_eq!(members, json!({}));
+            }
+            for (cause, _) in causes() {
+                let (problem, members) = told(cause, 20, 0);
+                assert_eq!(problem.kind, Kind::PartlyStored);
+                let detail = &problem.detail;
+                assert!(detail.starts_with("Only the first 20 of 25 trades are stored. "), "{detail}");
+                assert!(!detail.contains("Nothing") && !detail.contains("driver"), "{detail}");
+                let range = json!({ "firstSeq": 1, "lastSeq": 20 });
+                assert_eq!(
+                    members,
+                    json!({ "ranges": [range], "notStoredItems": { "first": 20, "last": 24 } })
+                );
+            }
+            for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+                let (problem, members) = told(cause, 10, 5);
+                assert_eq!(problem.kind, Kind::OutcomeUnknown);
+                assert!(problem.detail.contains("may or may not be stored"), "{}", problem.detail);
+                assert!(!problem.detail.contains("Nothing was"), "{}", problem.detail);
+                assert_eq!(members["unknownItems"], json!({ "first": 10, "last": 14 }));
+                assert_eq!(members["notStoredItems"], json!({ "first": 15, "last": 24 }));
+            }
+        }
+    }
+
+    mod counts {
+        use super::super::*;
+
+        fn told(cause: CountCause, counted: u64, unknown: u64) -> (Problem, Value) {
+            let problem =
+                Problem::of_count(CountError { counted, unknown, not_counted: vec![3, 4], cause }, 25);
+            let members = serde_json::to_value(&*problem.members).unwrap();
+            (problem, members)
+        }
+
+        fn causes() -> [(CountCause, Kind); 4] {
+            let words = || "driver's words".to_owned();
+            [
+                (CountCause::TooManyCounters { counters: 1_001, most: 1_000 }, Kind::BodyTooLarge),
+                (CountCause::Overloaded, Kind::Overloaded),
+                (CountCause::Database(Error::Unavailable(words())), Kind::DatabaseUnavailable),
+                (CountCause::Database(Error::Internal(words())), Kind::Internal),
+            ]
+        }
+
+        #[test]
+        fn nothing_counted_is_said_only_where_nothing_is() {
+            for (cause, kind) in causes() {
+                let (problem, members) = told(cause, 0, 0);
+                assert_eq!((problem.kind, members), (kind, json!({})));
+                assert!(problem.detail.ends_with(" Nothing was counted."), "{}", problem.detail);
+            }
+            for (cause, _) in causes() {
+                let (problem, members) = told(cause, 20, 0);
+                assert_eq!(
+                    (problem.kind, members),
+                    (Kind::PartlyStored, json!({ "counted": 20, "notCountedItems": [3, 4] }))
+                );
+                assert!(
+                    problem.detail.starts_with("Only 20 of 25 views are counted. "),
+                    "{}",
+                    problem.detail
+                );
+                assert!(!problem.detail.contains("Nothing") && !problem.detail.contains("driver"));
+            }
+            for (cause, counted) in
+                causes().map(|(cause, _)| (cause, 10)).into_iter().chain([(CountCause::OutcomeUnknown, 0)])
+            {
+                let (problem, members) = told(cause, counted, 5);
+                assert_eq!(
+                    (problem.kind, members),
+                    (
+                        Kind::OutcomeUnknown,
+                        json!({ "counted": counted, "unknown": 5, "notCountedItems": [3, 4] })
+                    )
+                );
+                assert!(problem.detail.contains("5 may or may not be"), "{}", problem.detail);
+            }
+        }
     }
 }

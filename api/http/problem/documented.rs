@@ -1,16 +1,13 @@
 //! Which problems each operation can answer with, for the OpenAPI document.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use axum::http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::schema::Schema;
-use utoipa::openapi::{
-    ContentBuilder, HeaderBuilder, Ref, RefOr, Response, ResponseBuilder, example::ExampleBuilder,
-};
+use utoipa::openapi::{RefOr, Response};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
+use super::content::Problem;
 use super::kind::Kind::{self, *};
 use super::render::MEDIA_TYPE;
 use crate::domain::Faults;
@@ -69,78 +66,49 @@ fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     for kind in kinds.iter().chain(&[MisdirectedRequest]) {
         by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
     }
-    by_status
-        .into_iter()
-        .map(|(status, kinds)| (status.to_string(), response(status, &kinds).into()))
-        .collect()
+    by_status.into_iter().map(|(status, kinds)| (status.to_string(), response(status, &kinds))).collect()
 }
 
-fn response(status: u16, kinds: &[Kind]) -> Response {
+fn response(status: u16, kinds: &[Kind]) -> RefOr<Response> {
     let about: Vec<_> =
         kinds.iter().map(|kind| format!("`{}`: {}", kind.spec().slug, kind.spec().about)).collect();
-    let examples = kinds.iter().map(|kind| {
-        let spec = kind.spec();
-        (spec.slug, ExampleBuilder::new().summary(spec.title).value(Some(example(*kind))).build())
-    });
-    let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name(ProblemSchema::name())))
-        .examples_from_iter(examples)
-        .build();
-    let builder = ResponseBuilder::new().description(about.join("\n\n")).content(MEDIA_TYPE, content);
-    if status != StatusCode::SERVICE_UNAVAILABLE.as_u16() {
-        return builder.build();
+    let titled = |kind: &Kind| json!({ "summary": kind.spec().title, "value": example(*kind) });
+    let examples: Map<_, _> = kinds.iter().map(|kind| (kind.spec().slug.to_owned(), titled(kind))).collect();
+    let content = json!({ "schema": { "$ref": "#/components/schemas/Problem" }, "examples": examples });
+    let mut response = json!({ "description": about.join("\n\n"), "content": { MEDIA_TYPE: content } });
+    if status == 503 {
+        response["headers"] = json!({ "Retry-After": {
+            "schema": { "type": "integer", "minimum": 0 },
+            "description": "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
+        } });
     }
-    let retry_after = HeaderBuilder::new()
-        .schema(Some(schema(r#"{ "type": "integer", "minimum": 0 }"#)))
-        .description(Some(
-            "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
-        ))
-        .build();
-    builder.header("Retry-After", retry_after).build()
+    serde_json::from_value(response).expect("a response of ours is well-formed, as the OpenAPI test shows")
 }
 
 fn example(kind: Kind) -> Value {
-    let spec = kind.spec();
-    let mut example = json!({
-        "type": kind.r#type(),
-        "title": spec.title,
-        "status": spec.status.as_u16(),
-        "detail": spec.about,
-        "instance": "{instance}",
-        "requestId": "3f9c2b7a51d84e06",
-    });
     let members = match kind {
-        Kind::InvalidParameter => {
+        InvalidParameter => {
             json!({ "errors": [{ "parameter": "page", "detail": "must be a whole number from 1 to 9007199254740991" }] })
         }
-        Kind::InvalidItem => {
-            json!({ "errors": [{ "pointer": "{faultPointer}", "detail": "{faultDetail}" }] })
-        }
-        Kind::InvalidPageView => {
+        InvalidItem => json!({ "errors": [{ "pointer": "{faultPointer}", "detail": "{faultDetail}" }] }),
+        InvalidPageView => {
             json!({ "errors": [{ "pointer": "/0/path", "detail": "must begin with \"/\"" }] })
         }
-        Kind::PartlyStored => {
+        PartlyStored => {
             json!({ "ranges": [{ "firstSeq": 1, "lastSeq": 20 }], "notStoredItems": { "first": 20, "last": 24 } })
         }
-        Kind::OutcomeUnknown => json!({ "ranges": [], "unknownItems": { "first": 0, "last": 24 } }),
+        OutcomeUnknown => json!({ "ranges": [], "unknownItems": { "first": 0, "last": 24 } }),
         _ => json!({}),
     };
-    if let (Value::Object(example), Value::Object(members)) = (&mut example, members) {
-        example.extend(members);
-    }
-    example
+    let members = members.as_object().cloned().unwrap_or_default();
+    let problem = Problem::new(kind, kind.spec().about).with(members);
+    problem.body([("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
 }
 
-/// The schema of every problem.
-pub struct ProblemSchema;
+impl ToSchema for Problem {}
 
-impl ToSchema for ProblemSchema {
-    fn name() -> Cow<'static, str> {
-        "Problem".into()
-    }
-}
-
-impl PartialSchema for ProblemSchema {
+impl PartialSchema for Problem {
+    /// The schema of every problem.
     fn schema() -> RefOr<Schema> {
         schema(SCHEMA)
     }

@@ -15,7 +15,7 @@ pub struct Spec {
     /// What it means and what a client may do, for the documentation.
     pub about: &'static str,
     /// Whether it means that the request stored nothing.
-    nothing_stored: bool,
+    pub nothing_stored: bool,
     /// Seconds to wait before a retry. Only for kinds that store nothing.
     pub retry_after: Option<u32>,
 }
@@ -120,23 +120,12 @@ impl Kind {
         format!("{TYPE}{}", self.spec().slug)
     }
 
-    /// Whether a problem of this kind means that the request stored nothing.
-    pub fn says_nothing_was_stored(self) -> bool {
-        self.spec().nothing_stored
-    }
-
-    /// The kind of an error response that the framework made.
+    /// The kind of an error response that the framework made: the first one of its status.
     pub(super) fn of_status(status: StatusCode) -> Option<Self> {
-        match status {
-            StatusCode::BAD_REQUEST => Some(Self::InvalidParameter),
-            StatusCode::NOT_FOUND => Some(Self::NotFound),
-            StatusCode::METHOD_NOT_ALLOWED => Some(Self::MethodNotAllowed),
-            StatusCode::REQUEST_TIMEOUT => Some(Self::BodyTimeout),
-            StatusCode::PAYLOAD_TOO_LARGE => Some(Self::BodyTooLarge),
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => Some(Self::UnsupportedMediaType),
-            status if status.is_server_error() => Some(Self::Internal),
-            _ => None,
+        if !status.is_client_error() {
+            return status.is_server_error().then_some(Self::Internal);
         }
+        Self::ALL.iter().copied().find(|kind| kind.spec().status == status)
     }
 }
 
@@ -162,7 +151,7 @@ mod tests {
     #[test]
     fn asking_again_is_only_proposed_where_nothing_was_stored() {
         let mut retried = Kind::ALL.iter().filter(|kind| kind.spec().retry_after.is_some());
-        assert!(retried.all(|kind| kind.says_nothing_was_stored()));
+        assert!(retried.all(|kind| kind.spec().nothing_stored));
     }
 
     #[test]

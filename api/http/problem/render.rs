@@ -7,47 +7,16 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use serde::Serialize;
-use serde_json::Value;
 use tower_service::Service;
 
-use super::content::{Members, Problem};
-use super::kind::{Kind, Spec};
+use super::content::Problem;
+use super::kind::Kind;
 
 use crate::http::middleware::around::{Answer, Around};
 use crate::http::middleware::request_id::RequestId;
 
 /// The media type of RFC 9457.
 pub const MEDIA_TYPE: &str = "application/problem+json";
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Rendered<'a> {
-    r#type: String,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
-    /// Absent inside an answer, like `request_id`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<&'a str>,
-    #[serde(flatten)]
-    members: &'a Members,
-}
-
-impl Problem {
-    /// The problem as a member of an answer, which has the address and the id of the request. It is not logged.
-    pub fn in_line(&self) -> Value {
-        serde_json::to_value(self.rendered(None, None)).expect("a problem holds only texts and numbers")
-    }
-
-    fn rendered<'a>(&'a self, instance: Option<&'a str>, request_id: Option<&'a str>) -> Rendered<'a> {
-        let Spec { status, title, .. } = self.kind.spec();
-        let (r#type, status) = (self.kind.r#type(), status.as_u16());
-        Rendered { r#type, title, status, detail: &self.detail, instance, request_id, members: &self.members }
-    }
-}
 
 /// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which are empty
 /// or text. Answers without `Cache-Control` get `no-cache`.
@@ -56,8 +25,7 @@ pub struct Render;
 
 impl<S> Around<S> for Render
 where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
 {
     type Response = Response;
 
@@ -84,16 +52,15 @@ fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
         },
     };
     let spec = problem.kind.spec();
-    let body = problem.rendered(Some(uri.path()), Some(id.as_str()));
-    let bytes = serde_json::to_vec(&body).expect("a problem holds only texts and numbers");
+    let body = problem.body([("instance", uri.path()), ("requestId", id.as_str())]).to_string();
     *response.status_mut() = spec.status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-    headers.insert(header::CONTENT_LENGTH, bytes.len().into());
+    headers.insert(header::CONTENT_LENGTH, body.len().into());
     if let Some(seconds) = problem.retry_after.or(spec.retry_after) {
         headers.insert(header::RETRY_AFTER, seconds.into());
     }
-    *response.body_mut() = Body::from(bytes);
+    *response.body_mut() = Body::from(body);
 }
 
 /// A panic of ours as a 500, with the panic in the log.

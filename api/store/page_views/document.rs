@@ -29,7 +29,6 @@ impl MinuteBucket {
     /// # Errors
     /// A field has a value that the validator forbids; the error names the field.
     pub(super) fn read(document: &RawDocument) -> Result<Self, Corruption> {
-        let page = document.get_str("page").ok().and_then(|page| PagePath::parse(page).ok());
         let seconds = document
             .get_document("seconds")
             .map_err(|_| corrupt(document, "seconds", "is not a document"))?;
@@ -47,20 +46,24 @@ impl MinuteBucket {
         if by_second.values().try_fold(0, |sum: u64, views| sum.checked_add(*views)) != Some(total) {
             return Err(corrupt(document, "totalViews", "is not the sum of seconds"));
         }
-        Ok(Self {
-            path: page.ok_or_else(|| corrupt(document, "page", "is not a path of 1 to 512 bytes"))?,
-            minute: minute(document)?,
-            total,
-            seconds: by_second,
-        })
+        Ok(Self { path: path(document, "page")?, minute: minute(document)?, total, seconds: by_second })
     }
+}
+
+/// The page that a field names.
+pub(super) fn path(document: &RawDocument, field: &str) -> Result<PagePath, Corruption> {
+    let path = document.get_str(field).ok().and_then(|path| PagePath::parse(path).ok());
+    path.ok_or_else(|| corrupt(document, "page", "is not a path of 1 to 512 bytes"))
+}
+
+/// The moment that a field has, if it is a date of the years 0000 to 9999.
+pub(super) fn instant(document: &RawDocument, field: &str) -> Option<Instant> {
+    Instant::from_millis(document.get_datetime(field).ok()?.timestamp_millis()).ok()
 }
 
 /// The minute of a bucket or of a projection of one.
 pub(super) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
-    let date = document.get_datetime("timestamp").ok();
-    let minute =
-        date.and_then(|date| Minute::beginning_at(Instant::from_millis(date.timestamp_millis()).ok()?).ok());
+    let minute = instant(document, "timestamp").and_then(|start| Minute::beginning_at(start).ok());
     minute.ok_or_else(|| corrupt(document, "timestamp", "is not a whole minute of the years 0000 to 9999"))
 }
 
@@ -119,10 +122,9 @@ fn amount(views: u64) -> Bson {
 
 /// A bucket with all 60 seconds, each with 0 views.
 pub(super) fn zeros(path: &PagePath, minute: Minute) -> Document {
+    let seconds: Document = (0..60).map(|second| (second.to_string(), Bson::Int32(0))).collect();
     let mut document = named(path, minute);
-    document.insert("totalViews", 0_i32);
-    document
-        .insert("seconds", (0..60).map(|second| (second.to_string(), Bson::Int32(0))).collect::<Document>());
+    document.extend(doc! { "totalViews": 0, "seconds": seconds });
     document
 }
 

@@ -11,10 +11,11 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, RawBson, doc};
 
 use super::document::{self, COLLECTION};
-use super::outcome::{CountCause, Counted};
 use crate::domain::{Minute, PagePath};
 use crate::metric::{COMMIT_VIEWS, RETRIES};
-use crate::store::group_commit::{Answer, BatchPolicy, Command, Handle, Messages, Sessions, Ticket, Verdict};
+use crate::store::group_commit::{
+    Answer, BatchPolicy, Command, Handle, Messages, Sessions, Ticket, Unanswered, Verdict,
+};
 use crate::store::majority::MonotonicReads;
 use crate::store::{Corruption, Deadline, Error};
 
@@ -29,23 +30,51 @@ pub(super) struct Name {
     pub(super) minute: Minute,
 }
 
+/// Why views are not counted, or may not be.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CountCause {
+    /// The database gave no final answer before the deadline.
+    #[error("the outcome of a command is unknown")]
+    OutcomeUnknown,
+    /// The request adds to more counters (one for each page and second) than may wait at once. It never fits.
+    #[error("{counters} counters, and at most {most} may wait")]
+    TooManyCounters {
+        /// How many counters the request adds to.
+        counters: usize,
+        /// How many counters the queue holds.
+        most: usize,
+    },
+    /// Too many views wait, in total or for one minute of a page, or these views have waited too long.
+    #[error("too many views are waiting to be counted")]
+    Overloaded,
+    /// The database failed before the views were sent to it, or it refused them permanently.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+impl From<Unanswered> for CountCause {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::NotSent(error) => error.into(),
+            Unanswered::Unknown => Self::OutcomeUnknown,
+        }
+    }
+}
+
+/// The outcome of a request.
+pub(super) type Counted = Result<(), CountCause>;
+
 /// Views of one page and minute to be counted, by second.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) name: Name,
-    seconds: BTreeMap<u8, u64>,
-    attempts: u32,
-    ticket: Ticket<Counted>,
-}
-
-impl Request {
-    pub(super) fn new(name: Name, seconds: BTreeMap<u8, u64>, ticket: Ticket<Counted>) -> Self {
-        Self { name, seconds, attempts: 0, ticket }
-    }
+    pub(super) seconds: BTreeMap<u8, u64>,
+    pub(super) attempts: u32,
+    pub(super) ticket: Ticket<Counted>,
 }
 
 /// What all committers of views share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Connection {
     pub(super) database: Database,
     pub(super) reads: MonotonicReads,
@@ -97,8 +126,7 @@ impl BatchPolicy<Self> for Counters {
         batches: Vec<Batch>,
         committer: Handle<Self>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let connection = Arc::clone(&self.0);
-        async move { send(&connection, batches, &committer).await }
+        send(Arc::clone(&self.0), batches, committer)
     }
 
     fn settle(&mut self, settled: (Name, Vec<Request>)) -> (Name, Vec<Request>) {
@@ -108,7 +136,7 @@ impl BatchPolicy<Self> for Counters {
 
 /// Sends one unordered command: each bucket succeeds or fails independently of the others. It has at most as many
 /// statements as a commit has keys, each with at most 512 bytes of path and 60 seconds of some 30 bytes.
-async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<Counters>) {
+async fn send(connection: Arc<Connection>, batches: Vec<Batch>, committer: Handle<Counters>) {
     let requests = || batches.iter().flat_map(|batch| &batch.requests);
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
     let views: u64 = requests().flat_map(|request| request.seconds.values()).sum();
@@ -123,12 +151,12 @@ async fn send(connection: &Connection, batches: Vec<Batch>, committer: &Handle<C
                 connection.reads.learn(at);
             }
             for (batch, verdict) in batches.into_iter().zip(verdicts) {
-                batch.settle(verdict, committer);
+                batch.settle(Ok(verdict), &committer);
             }
         }
         Err(unanswered) => {
             let cause = CountCause::from(unanswered);
-            batches.into_iter().for_each(|batch| batch.fail(&cause, committer));
+            batches.into_iter().for_each(|batch| batch.settle(Err(cause.clone()), &committer));
         }
     }
 }
@@ -147,32 +175,24 @@ impl Batch {
         }
     }
 
-    fn settle(self, verdict: Verdict, committer: &Handle<Counters>) {
+    /// Answers the requests, except those that are committed again.
+    fn settle(self, verdict: Result<Verdict, CountCause>, committer: &Handle<Counters>) {
         let Self { name, mut requests } = self;
-        match verdict {
-            Verdict::Stored => {
-                committer.settled((name, Vec::new()));
-                requests.into_iter().for_each(|request| request.ticket.answer(Ok(())));
-            }
-            Verdict::Refused | Verdict::NotRun => {
+        let mut again = Vec::new();
+        let counted = match verdict {
+            Ok(Verdict::Stored) => Ok(()),
+            Ok(Verdict::Refused | Verdict::NotRun) => {
                 metrics::counter!(RETRIES, "collection" => COLLECTION, "cause" => "refused").increment(1);
                 requests.iter_mut().for_each(|request| request.attempts += 1);
-                let (again, given_up): (Vec<_>, Vec<_>) =
+                (again, requests) =
                     requests.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
-                let cause = corrupt(&name, "it refuses repeatedly what is added");
-                given_up.into_iter().for_each(|request| request.ticket.answer(Err(cause.clone())));
-                committer.settled((name, again));
+                Err(corrupt(&name, "it refuses repeatedly what is added"))
             }
-            Verdict::Malformed(detail) => {
-                let cause = corrupt(&name, &detail);
-                Self { name, requests }.fail(&cause, committer);
-            }
-        }
-    }
-
-    fn fail(self, cause: &CountCause, committer: &Handle<Counters>) {
-        committer.settled((self.name, Vec::new()));
-        self.requests.into_iter().for_each(|request| request.ticket.answer(Err(cause.clone())));
+            Ok(Verdict::Malformed(detail)) => Err(corrupt(&name, &detail)),
+            Err(cause) => Err(cause),
+        };
+        committer.settled((name, again));
+        requests.into_iter().for_each(|request| request.ticket.answer(counted.clone()));
     }
 }
 

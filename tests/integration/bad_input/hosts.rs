@@ -1,6 +1,6 @@
 //! A page whose name is made to lead to this machine (DNS rebinding): the request names another host.
 
-use pagebucket::config::AllowedHost;
+use pagebucket::config::allowed_host;
 use reqwest::Method;
 
 use super::{refused, total};
@@ -83,8 +83,7 @@ async fn the_target_names_the_host_before_the_header() {
 async fn on(listen: &str, allowed: &[&str]) -> Service {
     let mut setup = Setup::on(shared().await);
     setup.args.listen = listen.parse().expect("an address");
-    setup.args.allowed_hosts =
-        allowed.iter().map(|host| host.parse::<AllowedHost>().expect("a host")).collect();
+    setup.args.allowed_hosts = allowed.iter().map(|host| allowed_host(host).expect("a host")).collect();
     setup.start().await
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pagebucket::config::{CorsOrigin, ServerArgs};
+use pagebucket::config::ServerArgs;
 use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::server::Server;
@@ -60,7 +60,7 @@ impl Setup {
         let connection = Connection { uri: uri.to_owned(), database, pool_size: 64, observer: None };
         let args = ServerArgs {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            cors_origins: vec![CorsOrigin::Localhost],
+            cors_origins: vec!["localhost".to_owned()],
             allowed_hosts: Vec::new(),
             max_requests: 1024,
             max_connections: 4096,

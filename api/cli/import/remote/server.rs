@@ -103,7 +103,7 @@ impl Broken {
             Some(_) => format!("the server answers {status}: {}", words(&problem)),
             None => format!("the answer is {status}, and does not come from a pagebucket server"),
         };
-        let known = kind.is_some_and(ProblemKind::says_nothing_was_stored);
+        let known = kind.is_some_and(|kind| kind.spec().nothing_stored);
         Self { words, known, passing: passing(status), answered: true }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn of(
     let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
     let (kind, why) = match &end {
         End::Database(cause) => {
-            let (kind, why) = problem::why(cause);
+            let (kind, why) = problem::why_not_stored(cause);
             (kind, why.to_owned())
         }
         End::Interrupted => (Kind::ShuttingDown, "This instance is stopping.".to_owned()),

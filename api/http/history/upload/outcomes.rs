@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::read::BadLine;
 use super::views::OutcomeView;
 use crate::definition::Definition;
-use crate::domain::{Faults, OwnerId, Seq};
+use crate::domain::{OwnerId, Seq};
 use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{Kind, Problem};
 use crate::ingest::{Bad, Event, Refusal, Row, RowEnd, Sent, Watch};
@@ -196,9 +196,7 @@ impl Outcomes {
         let line = bad.line();
         self.lines.push_back(Waiting { number: line, owner: None, outcome: None });
         let problem = if bad.json {
-            let mut faults = Faults::default();
-            bad.faults.into_iter().for_each(|fault| faults.push(|| fault.pointer, fault.detail));
-            Problem::invalid_line(&faults, bad.omitted)
+            Problem::invalid_line(&bad.faults, bad.omitted)
         } else {
             let fault = bad.faults.first().expect("a line that is not JSON has a fault that says so");
             Problem::new(Kind::MalformedJson, format!("The line {}.", fault.detail))

@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use crate::domain::{Fault, Seq};
 use crate::http::history::append::view::RangeView;
 use crate::http::history::item_view::{OwnerMember, owner_member};
-use crate::http::problem::ProblemSchema;
+use crate::http::problem::Problem;
 use crate::http::schemas::{ordinal, owner_id};
 use crate::ingest::Lines;
 
@@ -148,7 +148,7 @@ pub struct ProblemOfLine;
 
 impl utoipa::PartialSchema for ProblemOfLine {
     fn schema() -> RefOr<Schema> {
-        let mut schema = ProblemSchema::schema();
+        let mut schema = Problem::schema();
         if let RefOr::T(Schema::Object(object)) = &mut schema {
             object.required.retain(|name| name != "instance" && name != "requestId");
         }

@@ -1,50 +1,30 @@
-//! The views of one page over a span of time, point by point.
+//! Views over spans of time: of one page, point by point, and of the pages with the most views.
 //!
 //! Every resolution is one scan of the index on page and minute. For seconds the whole buckets are sent, for
 //! minutes only their totals. Hours and days are added up in the database: for an hour one number is sent
 //! instead of sixty.
+//!
+//! The pages with the most views are found by the index on the minute: its keys in the span point to exactly the
+//! documents to add up. The index on page and minute would be scanned completely, all pages and all times, because the
+//! span bounds only its second field. Neither index holds the totals: such an index would be written by every count and
+//! not once for each bucket.
+
+use std::time::Duration;
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::engine::PageViews;
-use super::query::LATER;
-use crate::domain::{Instant, PagePath, Resolution, SeriesSpan};
+use crate::domain::{Instant, Limit, PagePath, Resolution, SeriesSpan};
 use crate::store::{Corruption, Deadline, Error};
 
-/// Views over a span of time: a number for each of its points, including points without views.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Series {
-    span: SeriesSpan,
-    views: Vec<u64>,
-}
-
-impl Series {
-    /// The span and resolution of the series.
-    pub fn span(&self) -> SeriesSpan {
-        self.span
-    }
-
-    /// The views of all points.
-    pub fn total(&self) -> u64 {
-        self.views.iter().sum()
-    }
-
-    /// The first point with the most views; `None` if there are no views.
-    pub fn busiest(&self) -> Option<(Instant, u64)> {
-        let most = self.views.iter().copied().max().filter(|views| *views > 0)?;
-        self.points().find(|(_, views)| *views == most)
-    }
-
-    /// The beginning and the views of each point.
-    pub fn points(&self) -> impl ExactSizeIterator<Item = (Instant, u64)> {
-        self.views.iter().enumerate().map(|(point, views)| (self.span.beginning(point), *views))
-    }
-}
+/// How long a preferred member may take for a read of as many documents as a span of time has.
+const LATER: Duration = Duration::from_secs(10);
 
 impl PageViews {
-    /// The views of a page. They are not a snapshot: each bucket is shown as it was when it was read.
+    /// The views of a page: a number for each point, including points without views. They are not a snapshot: each
+    /// bucket is shown as it was when it was read.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
@@ -53,10 +33,10 @@ impl PageViews {
         path: &PagePath,
         span: SeriesSpan,
         deadline: Deadline,
-    ) -> Result<Series, Error> {
+    ) -> Result<Vec<u64>, Error> {
         let mut views = vec![0_u64; span.points() as usize];
         if views.is_empty() {
-            return Ok(Series { span, views });
+            return Ok(views);
         }
         let mut add = |moment: Instant, more: u64| {
             // With seconds, the first and the last minute may contain seconds outside the span.
@@ -77,12 +57,50 @@ impl PageViews {
                 }
                 Resolution::Minute => add(document::minute(found)?.start(), document::total(found)?),
                 Resolution::Hour | Resolution::Day => {
-                    let (unit, views) = grouped(found)?;
-                    add(unit, views);
+                    let corrupt =
+                        || document::corrupt(found, "timestamp", "is not a date of the years 0000 to 9999");
+                    add(document::instant(found, "_id").ok_or_else(corrupt)?, total_of(found)?);
                 }
             }
         }
-        Ok(Series { span, views })
+        Ok(views)
+    }
+
+    /// The pages with the most views in the minutes that begin at or after `from` and before `to`, and how many views
+    /// each has. Pages with equal views are ordered by the bytes of their paths. Pages without views are left out.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn top(
+        &self,
+        from: Instant,
+        to: Instant,
+        limit: Limit,
+        deadline: Deadline,
+    ) -> Result<Vec<(PagePath, u64)>, Error> {
+        let minutes = doc! { "$gte": document::date(from), "$lt": document::date(to) };
+        let command = doc! {
+            "aggregate": COLLECTION,
+            "pipeline": [
+                { "$match": { "timestamp": minutes } },
+                { "$group": group("$page".into()) },
+                // Corrupt groups come first, so that the limit never hides them.
+                { "$sort": { "corrupt": -1, "totalViews": -1, "_id": 1 } },
+                { "$limit": limit.get() as i64 },
+            ],
+            "hint": { "timestamp": 1 },
+            "cursor": { "batchSize": limit.get() as i64 + 1 },
+        };
+        let found = self.query(command, LATER, deadline).await?;
+        let mut pages = Vec::with_capacity(found.len());
+        for found in &found {
+            let (total, path) = (total_of(found)?, document::path(found, "_id")?);
+            // Preallocated buckets may have no views.
+            if total > 0 {
+                pages.push((path, total));
+            }
+        }
+        Ok(pages)
     }
 }
 
@@ -97,19 +115,15 @@ fn command(path: &PagePath, span: SeriesSpan) -> Result<Document, Error> {
     let hint = doc! { "page": 1, "timestamp": 1 };
     // The first batch holds all points, if they fit into 16 MB.
     let batch = span.points() as i64 + 1;
-    let projection = match span.resolution() {
-        Resolution::Second => None,
-        Resolution::Minute => Some(doc! { "timestamp": 1, "totalViews": 1 }),
-        Resolution::Hour | Resolution::Day => {
-            let unit = doc! { "$dateTrunc": { "date": "$timestamp", "unit": span.resolution().name() } };
-            return Ok(doc! {
-                "aggregate": COLLECTION,
-                "pipeline": [{ "$match": filter }, { "$group": group(unit.into()) }],
-                "hint": hint,
-                "cursor": { "batchSize": batch },
-            });
-        }
-    };
+    if let Resolution::Hour | Resolution::Day = span.resolution() {
+        let unit = doc! { "$dateTrunc": { "date": "$timestamp", "unit": span.resolution().name() } };
+        return Ok(doc! {
+            "aggregate": COLLECTION,
+            "pipeline": [{ "$match": filter }, { "$group": group(unit.into()) }],
+            "hint": hint,
+            "cursor": { "batchSize": batch },
+        });
+    }
     let mut command = doc! {
         "find": COLLECTION,
         "filter": filter,
@@ -117,13 +131,15 @@ fn command(path: &PagePath, span: SeriesSpan) -> Result<Document, Error> {
         "batchSize": batch,
         "hint": hint,
     };
-    command.extend(projection.map(|projection| ("projection".to_owned(), Bson::from(projection))));
+    if span.resolution() == Resolution::Minute {
+        command.insert("projection", doc! { "timestamp": 1, "totalViews": 1 });
+    }
     Ok(command)
 }
 
 /// A `$group` stage that adds up totals by `by`. `$sum` skips values that are not numbers, so `corrupt` reports
 /// the least `_id` with such a value.
-pub(super) fn group(by: Bson) -> Document {
+fn group(by: Bson) -> Document {
     let valid = doc! {
         "$and": [{ "$in": [{ "$type": "$totalViews" }, ["int", "long"]] }, { "$gte": ["$totalViews", 0] }],
     };
@@ -139,19 +155,10 @@ pub(super) fn group(by: Bson) -> Document {
 ///
 /// # Errors
 /// A bucket of the group has a total that is not a number of views.
-pub(super) fn total_of(group: &RawDocument) -> Result<u64, Corruption> {
+fn total_of(group: &RawDocument) -> Result<u64, Corruption> {
     if let Ok(id) = group.get_object_id("corrupt") {
         let (field, detail) = ("totalViews".to_owned(), "is not a whole number, 0 or more".to_owned());
         return Err(Corruption { id: id.to_hex(), field, detail });
     }
     document::total(group)
-}
-
-/// The beginning of an hour or a day, and its views.
-fn grouped(group: &RawDocument) -> Result<(Instant, u64), Corruption> {
-    let unit =
-        group.get_datetime("_id").ok().and_then(|date| Instant::from_millis(date.timestamp_millis()).ok());
-    let unit =
-        unit.ok_or_else(|| document::corrupt(group, "timestamp", "is not a date of the years 0000 to 9999"))?;
-    Ok((unit, total_of(group)?))
 }

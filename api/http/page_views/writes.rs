@@ -1,0 +1,203 @@
+//! Counting page views, and creating their buckets before they are needed.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::domain::{Instant, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line};
+use crate::http::api::Api;
+use crate::http::body::{JSON, NDJSON, expect, read};
+use crate::http::deadline::RequestDeadline;
+use crate::http::idempotency::KEY;
+use crate::http::params::Reader;
+use crate::http::problem::{CountProblems, Kind, PreallocationProblems, Problem};
+use crate::http::schemas::{date_time, instant, new_date, page_path, schema, whole};
+use crate::store::page_views::Preallocated;
+
+/// The most page views in an array.
+const MOST_VIEWS: usize = 1_000;
+
+/// Count page views
+///
+/// Counts one or more views, of one or more pages. The answer is 204 when they are counted durably, on a majority of
+/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults. As
+/// `application/x-ndjson` the body may have as many lines as fit into the longest body.
+///
+/// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
+/// does not say that nothing was counted, do not send the request again: its views are then counted at most once.
+#[utoipa::path(
+    post,
+    path = "/v1/page-views",
+    operation_id = "countPageViews",
+    tag = "Views",
+    request_body(
+        description = "One page view, or an array of 1 to 1,000; or one JSON object a line. Blank lines are ignored.",
+        content(
+            (NewPageViews = "application/json", examples(
+                ("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))),
+                ("many" = (summary = "Dated views of two pages", value = json!([
+                    { "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 },
+                    { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
+                ])))
+            )),
+            (NewPageView = "application/x-ndjson", example = json!({ "path": "/index.htm", "views": 3 }))
+        )
+    ),
+    responses(
+        (status = 204, description = "The views are counted durably."),
+        CountProblems,
+    ),
+)]
+pub async fn count(
+    State(api): State<Arc<Api>>,
+    RequestDeadline(deadline): RequestDeadline,
+    request: Request,
+) -> Result<StatusCode, Problem> {
+    let (parts, body) = request.into_parts();
+    let mut reader = Reader::of(&parts);
+    if parts.headers.contains_key(KEY) {
+        reader.refuse(
+            "Idempotency-Key",
+            "is not supported here: a counter keeps nothing that identifies a repeat, so a request that is sent \
+             again is counted again",
+        );
+    }
+    reader.finish()?;
+    let media_type = expect(&parts.headers, &[JSON, NDJSON])?;
+    let bytes = read(body, api.limits).await?;
+    // Read after the body, so that views in a slow body are dated when it has ended.
+    let now = api.clock.now();
+    let kind = Kind::InvalidPageView;
+    let views = match media_type {
+        NDJSON => parse_views_by_line(&bytes, now).map_err(|faults| Problem::invalid_body(kind, &faults))?,
+        _ => parse_views(&bytes, MOST_VIEWS, now).map_err(|error| Problem::of_draft(kind, error))?,
+    };
+    let all = views.iter().map(|view| u64::from(view.views)).sum();
+    let counted = api.store.page_views().count(views, deadline).await;
+    counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))
+}
+
+/// Preallocate an hour of a page
+///
+/// Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing buckets
+/// stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any bucket was
+/// created, and 200 if all existed.
+#[utoipa::path(
+    post,
+    path = "/v1/page-views/preallocations",
+    operation_id = "preallocatePageViews",
+    tag = "Views",
+    request_body(
+        content = NewPreallocation, content_type = "application/json",
+        example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })
+    ),
+    responses(
+        (
+            status = 201, description = "At least one bucket was created, durably.", body = PreallocatedView,
+            example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 60, "existing": 0 })
+        ),
+        (
+            status = 200, description = "All buckets existed.", body = PreallocatedView,
+            example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 0, "existing": 60 })
+        ),
+        PreallocationProblems,
+    ),
+)]
+pub async fn preallocate(
+    State(api): State<Arc<Api>>,
+    RequestDeadline(deadline): RequestDeadline,
+    request: Request,
+) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
+    let (parts, body) = request.into_parts();
+    Reader::of(&parts).finish()?;
+    expect(&parts.headers, &[JSON])?;
+    let bytes = read(body, api.limits).await?;
+    let wanted = parse_preallocation(&bytes, api.clock.now());
+    let wanted = wanted.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))?;
+    let done = api.store.page_views().preallocate(&wanted, deadline).await;
+    let Preallocated { created, existing } = done.map_err(Problem::of_preallocation)?;
+    let status = if created > 0 { StatusCode::CREATED } else { StatusCode::OK };
+    let (path, hour) = (wanted.path, wanted.hour.start());
+    Ok((status, Json(PreallocatedView { path, hour, created, existing })))
+}
+
+/// Result of a preallocation.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Preallocated)]
+pub struct PreallocatedView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    /// When the hour begins.
+    #[schema(schema_with = instant)]
+    hour: Instant,
+    /// Number of buckets that were created.
+    #[schema(minimum = 0, maximum = 60)]
+    created: u32,
+    /// Number of buckets that existed, and were not changed.
+    #[schema(minimum = 0, maximum = 60)]
+    existing: u32,
+}
+
+/// Views of a page as a client sends them.
+pub struct NewPageView;
+
+impl ToSchema for NewPageView {}
+
+impl PartialSchema for NewPageView {
+    fn schema() -> RefOr<Schema> {
+        let views = whole(1, u64::from(PageView::MOST_VIEWS)).default(Some(1.into()));
+        let view = json!({
+            "type": "object",
+            "description": "Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.",
+            "required": ["path"],
+            "properties": { "path": page_path(), "at": new_date(), "views": views.build() },
+            "additionalProperties": false,
+            "examples": [{ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 }],
+        });
+        schema(&view.to_string())
+    }
+}
+
+/// One page view, or an array of 1 to 1,000.
+pub struct NewPageViews;
+
+impl ToSchema for NewPageViews {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((NewPageView::name().into(), NewPageView::schema()));
+    }
+}
+
+impl PartialSchema for NewPageViews {
+    fn schema() -> RefOr<Schema> {
+        let view = Ref::from_schema_name(NewPageView::name());
+        let views = json!({ "type": "array", "items": view, "minItems": 1, "maxItems": MOST_VIEWS });
+        let description = "One page view, or an array of 1 to 1,000.";
+        schema(&json!({ "description": description, "oneOf": [view, views] }).to_string())
+    }
+}
+
+/// An hour of a page, as a client asks for it.
+pub struct NewPreallocation;
+
+impl ToSchema for NewPreallocation {}
+
+impl PartialSchema for NewPreallocation {
+    fn schema() -> RefOr<Schema> {
+        let preallocation = json!({
+            "type": "object",
+            "description": "A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.",
+            "required": ["path", "hour"],
+            "properties": { "path": page_path(), "hour": date_time() },
+            "additionalProperties": false,
+            "examples": [{ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" }],
+        });
+        schema(&preallocation.to_string())
+    }
+}
