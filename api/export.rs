@@ -97,6 +97,6 @@ fn not_a_cell(owner: &OwnerId, item: &Stored<'_>, name: &str, detail: &str) -> E
 pub fn columns(definition: &Definition) -> Option<Vec<String>> {
     let columns = definition.item.columns()?;
     let (date, others): (Vec<_>, Vec<_>) =
-        columns.iter().map(|column| column.name.to_owned()).partition(|name| *name == definition.date.name);
+        columns.into_iter().map(str::to_owned).partition(|name| *name == definition.date.name);
     Some([others, date].concat())
 }

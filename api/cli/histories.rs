@@ -58,7 +58,8 @@ pub(super) async fn run(args: HistoriesCommandArgs) -> Result<ExitCode, Failure>
 
 fn check(definition: &Definition) {
     let Definition { name, owner, page_size, max_item_bytes, date, .. } = definition;
-    let (one, many, whose) = (definition.noun(), definition.item.noun().many(), definition.owner_noun());
+    let (noun, whose) = (definition.item.noun(), owner.noun());
+    let (one, many) = (noun.one(), noun.many());
     let owners = &owner.collection;
     let path = format!("/v1/{owners}/{{{}}}/{name}", owner.field);
     let default = if date.required { "which clients send" } else { "by default the time of arrival" };

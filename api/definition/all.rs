@@ -1,10 +1,10 @@
 use std::collections::HashMap;
-use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::names::{self, camel_case};
-use super::one::{Definition, Owner};
+use super::names::{OUR_SCHEMAS, camel_case, schemas_of_owner, schemas_of_title};
+use super::one::Definition;
 use crate::item::Mistake;
 
 /// All definitions of a server. Their names, routes, owners and the names in the OpenAPI document agree.
@@ -12,29 +12,19 @@ use crate::item::Mistake;
 pub struct Definitions(Vec<Arc<Definition>>);
 
 /// Why definitions cannot be loaded: the file, the place in it, and the rule, one sentence.
-#[derive(Debug)]
-pub struct LoadError {
-    file: PathBuf,
-    cause: Cause,
-}
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct LoadError(String);
 
-#[derive(Debug)]
-enum Cause {
-    Unreadable(String),
-    Mistake(Mistake),
-}
+impl LoadError {
+    fn unreadable(path: &Path, error: &std::io::Error) -> Self {
+        Self(format!("{} cannot be read: {error}", path.display()))
+    }
 
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.display();
-        match &self.cause {
-            Cause::Unreadable(why) => write!(f, "{file} {why}"),
-            Cause::Mistake(mistake) => write!(f, "{file}: {mistake}"),
-        }
+    fn mistake(file: &Path, mistake: &Mistake) -> Self {
+        Self(format!("{}: {mistake}", file.display()))
     }
 }
-
-impl std::error::Error for LoadError {}
 
 impl Definitions {
     /// Reads every `*.json` of a directory, in the order of their names.
@@ -42,24 +32,21 @@ impl Definitions {
     /// # Errors
     /// A file cannot be read or is not a definition, two do not agree, or there is none.
     pub fn of_directory(path: &Path) -> Result<Self, LoadError> {
-        let unreadable = |error: std::io::Error| LoadError {
-            file: path.to_owned(),
-            cause: Cause::Unreadable(format!("cannot be read: {error}")),
-        };
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(unreadable)? {
-            let file = entry.map_err(unreadable)?.path();
-            if file.extension().is_some_and(|extension| extension == "json") {
-                files.push(file);
-            }
-        }
+        let paths = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.path())).collect();
+        let files = fs::read_dir(path).and_then(paths);
+        let mut files: Vec<PathBuf> = files.map_err(|error| LoadError::unreadable(path, &error))?;
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
         files.sort();
         if files.is_empty() {
-            let cause = Cause::Unreadable("has no file that ends with .json".to_owned());
-            return Err(LoadError { file: path.to_owned(), cause });
+            return Err(LoadError(format!("{} has no file that ends with .json", path.display())));
         }
-        let definitions = files.into_iter().map(|file| Ok((Self::read(&file)?, file)));
-        Self::agreed(definitions.collect::<Result<_, LoadError>>()?)
+        let read = files.iter().map(|file| Self::read(file).map(Arc::new));
+        let definitions = read.collect::<Result<Vec<_>, _>>()?;
+        for (index, file) in files.iter().enumerate() {
+            agree(&definitions[index], &definitions[..index])
+                .map_err(|mistake| LoadError::mistake(file, &mistake))?;
+        }
+        Ok(Self(definitions))
     }
 
     /// Trades alone.
@@ -72,10 +59,8 @@ impl Definitions {
     /// # Errors
     /// The file cannot be read or is not a definition.
     pub fn read(file: &Path) -> Result<Definition, LoadError> {
-        let failed = |cause| LoadError { file: file.to_owned(), cause };
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| failed(Cause::Unreadable(format!("cannot be read: {error}"))))?;
-        Definition::parse(&text).map_err(|mistake| failed(Cause::Mistake(mistake)))
+        let text = fs::read_to_string(file).map_err(|error| LoadError::unreadable(file, &error))?;
+        Definition::parse(&text).map_err(|mistake| LoadError::mistake(file, &mistake))
     }
 
     /// Each definition.
@@ -91,94 +76,73 @@ impl Definitions {
     /// Whether the OpenAPI document may have a schema of this name, as far as definitions were checked for it.
     #[cfg(test)]
     pub fn has_schema(&self, name: &str) -> bool {
-        let of = |definition: &Arc<Definition>| {
-            let of_title = names::schemas_of_title(&definition.title);
-            of_title
-                .into_iter()
-                .chain(names::schemas_of_owner(&definition.owner.title()))
-                .any(|schema| schema == name)
+        OUR_SCHEMAS.contains(&name)
+            || self.iter().any(|definition| schemas(definition).any(|(_, schema)| schema == name))
+    }
+}
+
+/// The schemas that a definition makes in the OpenAPI document, and the members of the definition that name them.
+fn schemas(definition: &Definition) -> impl Iterator<Item = (&'static str, String)> {
+    let of_title = schemas_of_title(&definition.title).map(|schema| ("/title", schema));
+    of_title
+        .into_iter()
+        .chain(schemas_of_owner(&definition.owner.title()).map(|schema| ("/owner/field", schema)))
+}
+
+/// Whether a definition agrees with those before it.
+fn agree(one: &Definition, before: &[Arc<Definition>]) -> Result<(), Mistake> {
+    let (name, owner) = (&*one.name, &one.owner);
+    let collection = owner.collection.as_str();
+    let mistake = |pointer: &str, rule: String| Err(Mistake::new(pointer, rule));
+    if before.iter().any(|other| *other.name == *name) {
+        return mistake("/history", format!("must not be {name}, which another file defines"));
+    }
+    if before.iter().any(|other| other.owner.collection == name) {
+        return mistake("/history", format!("must not be {name}, which is a collection of owners"));
+    }
+    if before.iter().any(|other| *other.name == *collection) {
+        return mistake("/owner/collection", format!("must not be {collection}, which is a history"));
+    }
+    let mut routes: Vec<&str> =
+        before.iter().flat_map(|other| [&*other.name, other.owner.collection.as_str()]).collect();
+    for (pointer, route) in [("/history", name), ("/owner/collection", collection)] {
+        let alike = |other: &&&str| **other != route && camel_case(other) == camel_case(route);
+        if let Some(other) = routes.iter().find(alike) {
+            return mistake(pointer, format!("must differ from {other} by more than hyphens"));
+        }
+        routes.push(route);
+    }
+    let relatives: Vec<_> = before.iter().filter(|other| other.owner.collection == collection).collect();
+    if let Some(known) = relatives.iter().map(|other| &other.owner).find(|known| *known != owner) {
+        let (field, kind) = (&known.field, known.kind.name());
+        let rule = format!(
+            "must have the field {field} of type {kind}, because another history of {collection} has"
+        );
+        return mistake("/owner", rule);
+    }
+    if relatives.iter().map(|other| &*other.name).chain([name]).any(|history| history == owner.field) {
+        let rule = format!("must not be {}, which is a history of {collection}", owner.field);
+        return mistake("/owner/field", rule);
+    }
+    let mut taken = HashMap::new();
+    // Of two that have a schema, the first is named.
+    for other in before.iter().rev() {
+        taken.extend(schemas(other).map(|(_, schema)| (schema, &*other.name)));
+    }
+    for (pointer, schema) in schemas(one) {
+        if pointer == "/owner/field" && !relatives.is_empty() {
+            break;
+        }
+        let taken_by = match taken.get(&schema) {
+            Some(other) => format!("which {other} has"),
+            None if OUR_SCHEMAS.contains(&&*schema) => "which the server has itself".to_owned(),
+            None => {
+                taken.insert(schema, name);
+                continue;
+            }
         };
-        names::is_our_schema(name) || self.iter().any(of)
+        let rule = format!("makes the schema {schema} in the OpenAPI document, {taken_by}");
+        return mistake(pointer, rule);
     }
-
-    /// Definitions with the files that they are from.
-    fn agreed(definitions: Vec<(Definition, PathBuf)>) -> Result<Self, LoadError> {
-        let mut agreement = Agreement::default();
-        for (definition, file) in &definitions {
-            agreement
-                .add(definition)
-                .map_err(|mistake| LoadError { file: file.clone(), cause: Cause::Mistake(mistake) })?;
-        }
-        Ok(Self(definitions.into_iter().map(|(definition, _)| Arc::new(definition)).collect()))
-    }
-}
-
-/// What the definitions so far have taken.
-#[derive(Default)]
-struct Agreement<'a> {
-    histories: Vec<&'a Definition>,
-    owners: HashMap<&'a str, &'a Owner>,
-    /// Histories and collections, by their names in the OpenAPI document.
-    routes: HashMap<String, &'a str>,
-    schemas: HashMap<String, &'a str>,
-}
-
-impl<'a> Agreement<'a> {
-    fn add(&mut self, definition: &'a Definition) -> Result<(), Mistake> {
-        let Definition { name, owner, .. } = definition;
-        let collection = owner.collection.as_str();
-        if self.histories.iter().any(|other| other.name == *name) {
-            return Err(Mistake::new("/history", format!("must not be {name}, which another file defines")));
-        }
-        if self.owners.contains_key(&**name) {
-            return Err(Mistake::new(
-                "/history",
-                format!("must not be {name}, which is a collection of owners"),
-            ));
-        }
-        if self.histories.iter().any(|other| &*other.name == collection) {
-            let rule = format!("must not be {collection}, which is a history");
-            return Err(Mistake::new("/owner/collection", rule));
-        }
-        for (pointer, route) in [("/history", &**name), ("/owner/collection", collection)] {
-            let other = *self.routes.entry(camel_case(route)).or_insert(route);
-            if other != route {
-                let rule = format!("must differ from {other} by more than hyphens");
-                return Err(Mistake::new(pointer, rule));
-            }
-        }
-        let known = self.owners.insert(collection, owner);
-        if let Some(known) = known.filter(|known| *known != owner) {
-            let (field, kind) = (&known.field, known.kind.name());
-            let rule = format!(
-                "must have the field {field} of type {kind}, because another history of {collection} has"
-            );
-            return Err(Mistake::new("/owner", rule));
-        }
-        self.histories.push(definition);
-        for history in self.histories.iter().filter(|history| history.owner.collection == collection) {
-            if *history.name == owner.field {
-                let rule = format!("must not be {}, which is a history of {collection}", owner.field);
-                return Err(Mistake::new("/owner/field", rule));
-            }
-        }
-        let of_owner =
-            if known.is_none() { names::schemas_of_owner(&owner.title()).to_vec() } else { Vec::new() };
-        let of_title = names::schemas_of_title(&definition.title).map(|schema| ("/title", schema));
-        for (pointer, schema) in
-            of_title.into_iter().chain(of_owner.into_iter().map(|schema| ("/owner/field", schema)))
-        {
-            let taken_by = match self.schemas.get(&schema) {
-                Some(other) => format!("which {other} has"),
-                None if names::is_our_schema(&schema) => "which the server has itself".to_owned(),
-                None => {
-                    self.schemas.insert(schema, name);
-                    continue;
-                }
-            };
-            let rule = format!("makes the schema {schema} in the OpenAPI document, {taken_by}");
-            return Err(Mistake::new(pointer, rule));
-        }
-        Ok(())
-    }
+    Ok(())
 }

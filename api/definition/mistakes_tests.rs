@@ -50,7 +50,7 @@ fn expect(text: &str, sentence: &str) {
 #[test]
 fn the_definition_that_is_spoilt_below_is_good() {
     let definition = Definition::parse(&good().to_string()).unwrap();
-    assert_eq!((definition.noun().as_str(), definition.owner_noun().as_str()), ("message", "room"));
+    assert_eq!((definition.item.noun().one(), definition.owner.noun().as_str()), ("message", "room"));
     assert_eq!((definition.key_field(), definition.date.required), ("_key", false));
     let least = Definition::parse(&with("/pageSize", Value::Null)).unwrap();
     assert_eq!((least.page_size.get(), least.max_item_bytes), (10, 4096));
@@ -321,7 +321,7 @@ fn the_definitions_that_are_shipped_are_good() {
         assert_eq!(definition.item.example(), Some(definition.source["examples"][0].clone()));
     }
     let executions = examples.get("executions").unwrap();
-    assert_eq!((executions.noun().as_str(), executions.owner_noun().as_str()), ("execution", "account"));
+    assert_eq!((executions.item.noun().one(), executions.owner.noun().as_str()), ("execution", "account"));
     assert!(executions.item.columns().is_some() && executions.date.required);
     assert!(examples.get("messages").unwrap().item.columns().is_none());
 }

@@ -1,25 +1,13 @@
 //! The names that a definition may use.
 
-/// Histories and collections of owners: `[a-z][a-z0-9-]{0,47}`.
-pub(super) fn is_route(name: &str) -> bool {
-    (1..=48).contains(&name.len())
-        && name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
+/// Histories and collections of owners.
+pub(super) const ROUTE: &str = "^[a-z][a-z0-9-]{0,47}$";
 
-/// Titles, `[A-Z][A-Za-z0-9]*`, of at most 64 characters.
-pub(super) fn is_title(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_uppercase()) && is_camel_case(name)
-}
+/// Titles.
+pub(super) const TITLE: &str = "^[A-Z][A-Za-z0-9]{0,63}$";
 
-/// Fields of owners, `[a-z][A-Za-z0-9]*`, of at most 64 characters.
-pub(super) fn is_field(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_lowercase()) && is_camel_case(name)
-}
-
-fn is_camel_case(name: &str) -> bool {
-    name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
+/// Fields of owners.
+pub(super) const FIELD: &str = "^[a-z][A-Za-z0-9]{0,63}$";
 
 /// Names that the server uses itself: collections of the database, first parts of routes, and what its own operations list
 /// (`listTopPages`).
@@ -51,7 +39,7 @@ pub(super) const OUR_FIELDS: [&str; 18] = [
 pub(super) const RESERVED: [&str; 2] = ["page", "seq"];
 
 /// Schemas of the OpenAPI document that belong to no history, and what its own operations get (`getMetrics`).
-const OUR_SCHEMAS: [&str; 21] = [
+pub(super) const OUR_SCHEMAS: [&str; 21] = [
     "Health",
     "HistoryTotals",
     "LineCounts",
@@ -74,11 +62,6 @@ const OUR_SCHEMAS: [&str; 21] = [
     "SeqRange",
     "TopPages",
 ];
-
-/// Whether a schema of the OpenAPI document has this name that belongs to no history.
-pub(super) fn is_our_schema(name: &str) -> bool {
-    OUR_SCHEMAS.contains(&name)
-}
 
 /// The schemas that a history with this title has in the OpenAPI document.
 pub(super) fn schemas_of_title(title: &str) -> [String; 12] {

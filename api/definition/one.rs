@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
-use super::names::{self, OUR_FIELDS, OUR_ROUTES, RESERVED};
+use regex::Regex;
+
+use super::names::{FIELD, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
 use crate::domain::{OwnerType, PageSize};
-use crate::item::{Frame, Mistake, Noun, Schema, Source};
+use crate::item::{Frame, Members, Mistake, Noun, Schema, Source};
 
 /// The history of trades, which a server has without a directory of definitions.
 const TRADES: &str = include_str!("../../histories/trades.json");
@@ -69,48 +71,34 @@ impl Definition {
         if text.len() > MAX_TEXT {
             return Err(Mistake::new("", format!("must have at most {MAX_TEXT} bytes")));
         }
-        let source = Source::of_text(text)?;
-        let [history, title, owner, page_size, max_item_bytes, date, item] = members(
-            &source,
-            "an object, which is a definition",
-            ["history", "title", "owner", "pageSize", "maxItemBytes", "date", "item"],
+        let known = ["history", "title", "owner", "pageSize", "maxItemBytes", "date", "item"];
+        let mut members = members(&Source::of_text(text)?, "an object, which is a definition", &known)?;
+        let name = route(&members.required("history")?)?;
+        let title = named(
+            &members.required("title")?,
+            TITLE,
+            "must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"",
         )?;
-        let name = route(&required(history, "/history")?)?;
-        let title_source = required(title, "/title")?;
-        let title = title_source.text()?;
-        if !names::is_title(&title) {
-            return Err(title_source
-                .mistake("must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\""));
-        }
-        let owner = Owner::parse(&required(owner, "/owner")?, &name)?;
-        let page_size = match page_size {
-            None => PageSize::DEFAULT,
-            Some(source) => {
-                let size = source.count().ok().and_then(|size| PageSize::new(size as u64).ok());
-                size.ok_or_else(|| source.mistake("must be a whole number from 2 to 200"))?
-            }
-        };
+        let owner = Owner::parse(&members.required("owner")?, &name)?;
+        let page_size = members.read("pageSize", |source| {
+            let size = source.count().ok().and_then(|size| PageSize::new(size as u64).ok());
+            size.ok_or_else(|| source.mistake("must be a whole number from 2 to 200"))
+        })?;
+        let page_size = page_size.unwrap_or(PageSize::DEFAULT);
         let share = MAX_PAGE_BYTES / page_size.get();
-        let max_item_bytes = match max_item_bytes {
-            None => share.min(DEFAULT_ITEM_BYTES),
-            Some(source) => source
-                .count()
-                .ok()
-                .filter(|bytes| (LEAST_ITEM_BYTES..=share).contains(bytes))
-                .ok_or_else(|| {
-                    source.mistake(format!(
-                        "must be a whole number from {LEAST_ITEM_BYTES} to {share}, so that a page of {page_size} items has at most {MAX_PAGE_BYTES} bytes"
-                    ))
-                })?,
-        };
-        let date = required(date, "/date")?.text()?;
-        let item = required(item, "/item")?;
+        let max_item_bytes = members.read("maxItemBytes", |source| {
+            let bytes = source.count().ok().filter(|bytes| (LEAST_ITEM_BYTES..=share).contains(bytes));
+            let rule = format!("must be a whole number from {LEAST_ITEM_BYTES} to {share}, so that a page of {page_size} items has at most {MAX_PAGE_BYTES} bytes");
+            bytes.ok_or_else(|| source.mistake(rule))
+        })?;
+        let max_item_bytes = max_item_bytes.unwrap_or(share.min(DEFAULT_ITEM_BYTES));
+        let date = members.required("date")?.text()?;
+        let item = members.required("item")?;
         let key_field = key_field(&name);
-        let reserved = [RESERVED.as_slice(), &[owner.field.as_str()]].concat();
-        let frame =
-            Frame { title: &title, date: &date, reserved: &reserved, page_size, max_item_bytes, key_field };
-        let schema = Schema::parse(&item, &frame)?;
-        let source = serde_json::from_str(item.raw().get())
+        let reserved = RESERVED.into_iter().chain([&*owner.field, key_field]).map(str::to_owned).collect();
+        let frame = Frame { title: &title, date: &date, reserved, page_size, max_item_bytes, key_field };
+        let schema = Schema::parse(&item, frame)?;
+        let source = serde_json::from_str(item.raw.get())
             .map_err(|error| item.mistake(format!("cannot be read: {error}")))?;
         let date = DateProperty { required: schema.date_is_required(), name: date };
         Ok(Self { name: name.into(), title, owner, page_size, max_item_bytes, date, item: schema, source })
@@ -131,16 +119,6 @@ impl Definition {
         &*self.name == "trades"
     }
 
-    /// What an item is called: "trade".
-    pub fn noun(&self) -> String {
-        self.item.noun().one().to_owned()
-    }
-
-    /// What an owner is called: "customer".
-    pub fn owner_noun(&self) -> String {
-        self.owner.noun()
-    }
-
     /// The engine's field of an item, for the key of its request.
     pub fn key_field(&self) -> &str {
         key_field(&self.name)
@@ -154,26 +132,22 @@ fn key_field(name: &str) -> &'static str {
 
 impl Owner {
     fn parse(source: &Source<'_>, history: &str) -> Result<Self, Mistake> {
-        let [collection, field, kind] =
-            members(source, "an object with collection, field and type", ["collection", "field", "type"])?;
-        let collection_source = required(collection, "/owner/collection")?;
+        let mut members =
+            members(source, "an object with collection, field and type", &["collection", "field", "type"])?;
+        let collection_source = members.required("collection")?;
         let collection = route(&collection_source)?;
         if collection == history {
             return Err(collection_source.mistake("must not be the name of a history"));
         }
-        let field_source = required(field, "/owner/field")?;
-        let field = field_source.text()?;
-        if !names::is_field(&field) {
-            return Err(field_source.mistake(
-                "must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"",
-            ));
+        let field_source = members.required("field")?;
+        let rule =
+            "must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"";
+        let field = named(&field_source, FIELD, rule)?;
+        if OUR_FIELDS.contains(&&*field) {
+            let rule = "must not be a name that pages and listings use for something else";
+            return Err(field_source.mistake(rule));
         }
-        if OUR_FIELDS.contains(&field.as_str()) {
-            return Err(
-                field_source.mistake("must not be a name that pages and listings use for something else")
-            );
-        }
-        let kind_source = required(kind, "/owner/type")?;
+        let kind_source = members.required("type")?;
         let kind = [OwnerType::Integer, OwnerType::String]
             .into_iter()
             .find(|kind| kind_source.text().is_ok_and(|name| name == kind.name()));
@@ -188,8 +162,7 @@ impl Owner {
 
     /// What an owner is called in OpenAPI: "Customer".
     pub fn title(&self) -> String {
-        let (first, rest) = self.stem().split_at(1);
-        first.to_ascii_uppercase() + rest
+        capitalised(self.stem())
     }
 
     fn stem(&self) -> &str {
@@ -198,33 +171,21 @@ impl Owner {
 }
 
 fn route(source: &Source<'_>) -> Result<String, Mistake> {
-    let name = source.text()?;
-    if !names::is_route(&name) {
-        return Err(
-            source.mistake("must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter")
-        );
-    }
-    if OUR_ROUTES.contains(&name.as_str()) {
+    let rule = "must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter";
+    let name = named(source, ROUTE, rule)?;
+    if OUR_ROUTES.contains(&&*name) {
         return Err(source.mistake("must not be a name that the server uses itself"));
     }
     Ok(name)
 }
 
-/// The members of an object, by their names; others are a mistake.
-fn members<'a, const N: usize>(
-    source: &Source<'a>,
-    what: &str,
-    names: [&str; N],
-) -> Result<[Option<Source<'a>>; N], Mistake> {
-    let mut found = names.map(|_| None);
-    for (name, member) in source.object(what)? {
-        let at = names.iter().position(|known| *known == name);
-        let at = at.ok_or_else(|| member.mistake("is not a member of a definition"))?;
-        found[at] = Some(member);
-    }
-    Ok(found)
+/// A text that matches the regular expression `pattern`.
+fn named(source: &Source<'_>, pattern: &str, rule: &str) -> Result<String, Mistake> {
+    let name = source.text()?;
+    let pattern = Regex::new(pattern).expect("the pattern is a constant");
+    if pattern.is_match(&name) { Ok(name) } else { Err(source.mistake(rule)) }
 }
 
-fn required<'a>(member: Option<Source<'a>>, pointer: &str) -> Result<Source<'a>, Mistake> {
-    member.ok_or_else(|| Mistake::new(pointer, "is required"))
+fn members<'a>(source: &Source<'a>, what: &str, known: &[&str]) -> Result<Members<'a>, Mistake> {
+    source.object(what, |name| known.contains(&name), "is not a member of a definition")
 }

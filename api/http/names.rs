@@ -1,5 +1,9 @@
 //! What a definition puts into the templates of its routes: their addresses, and their texts in the OpenAPI document.
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
 use crate::definition::{Definition, camel_case, capitalised};
 use crate::domain::{Limit, OwnerType};
 use crate::item::Noun;
@@ -31,12 +35,12 @@ impl Names {
             ("Items", camel_case(&definition.name)),
             // Words.
             ("owner", owner_noun.one().to_owned()),
-            ("anOwner", owner_noun.article()),
-            ("AnOwner", capitalised(&owner_noun.article())),
+            ("anOwner", owner_noun.article().to_owned()),
+            ("AnOwner", capitalised(owner_noun.article())),
             ("manyOwners", owner_noun.many().to_owned()),
             ("ManyOwners", capitalised(owner_noun.many())),
             ("item", item.one().to_owned()),
-            ("anItem", item.article()),
+            ("anItem", item.article().to_owned()),
             ("manyItems", item.many().to_owned()),
             ("ManyItems", capitalised(item.many())),
             // Numbers and sentences.
@@ -55,26 +59,13 @@ impl Names {
 
     /// The text with each placeholder filled. Other words in braces stay, such as `{page}` in an address.
     pub fn fill(&self, template: &str) -> String {
-        let (mut text, mut rest) = (String::new(), template);
-        while let Some((before, after)) = rest.split_once('{') {
-            text.push_str(before);
-            let name = after.split_once('}').and_then(|(name, rest)| Some((self.get(name)?, rest)));
-            rest = match name {
-                Some((filled, after)) => {
-                    text.push_str(filled);
-                    after
-                }
-                None => {
-                    text.push('{');
-                    after
-                }
-            };
-        }
-        text + rest
-    }
-
-    fn get(&self, placeholder: &str) -> Option<&str> {
-        self.0.iter().find(|(name, _)| *name == placeholder).map(|(_, text)| text.as_str())
+        static PLACEHOLDER: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new(r"\{(\w+)\}").expect("the pattern is a constant"));
+        let filled = |found: &Captures<'_>| {
+            let known = self.0.iter().find(|(name, _)| *name == &found[1]);
+            known.map_or_else(|| found[0].to_owned(), |(_, text)| text.clone())
+        };
+        PLACEHOLDER.replace_all(template, filled).into_owned()
     }
 }
 

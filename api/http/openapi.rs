@@ -4,15 +4,12 @@
 //! the templates once for each definition.
 
 mod filler;
-mod items;
 #[cfg(test)]
 mod tests;
 
 use serde_json::{Map, Value, json};
-use utoipa::openapi::schema::ComponentsBuilder;
-use utoipa::openapi::tag::{Tag, TagBuilder};
-use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, ServerBuilder};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::PartialSchema;
+use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::middleware::admission::Policy;
@@ -20,19 +17,15 @@ use super::names::Names;
 use super::problem::Problem;
 use super::routes::{Routes, of_history, of_owners, of_page_views, probes};
 use crate::definition::{Definition, Definitions};
+use crate::item::list;
 use filler::{Filler, merge};
-use items::Items;
 
 /// The OpenAPI document of a server with these histories, as JSON text, indented, with a line end.
 pub fn document(definitions: &Definitions) -> String {
-    let (history, owners) = (
-        template(
-            of_history(),
-            [tag("{Items}", "Append {manyItems}, and read histories by page, window or time.")],
-        ),
-        template(of_owners(), [tag("{Owners}", "Histories as a whole.")]),
-    );
-    let mut document = value(preamble(definitions));
+    let history = "Append {manyItems}, and read histories by page, window or time.";
+    let history = template(documented(of_history()), "{Items}", history);
+    let owners = template(documented(of_owners()), "{Owners}", "Histories as a whole.");
+    let mut document = preamble(definitions);
     let mut known = Vec::new();
     for definition in definitions.iter() {
         let owner = &definition.owner.collection;
@@ -49,10 +42,9 @@ pub fn document(definitions: &Definitions) -> String {
             add(&mut document, Filler::of(definition).document(&owners));
         }
     }
-    add(&mut document, template(of_page_views(), [tag("Views", "Count page views, and read the counts.")]));
-    let mut probes = value(probes().into_openapi());
-    probes["tags"] = json!([tag("Probes", "For operators of the service.")]);
-    add(&mut document, probes);
+    let views = "Count page views, and read the counts.";
+    add(&mut document, template(documented(of_page_views()), "Views", views));
+    add(&mut document, template(probes().into_openapi(), "Probes", "For operators of the service."));
     name_instances(&mut document);
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
         schemas.sort_keys();
@@ -64,61 +56,52 @@ pub fn document(definitions: &Definitions) -> String {
 
 /// What the definition puts into templates.
 pub fn names(definition: &Definition) -> Names {
-    Names::of(definition).with(Items::of(definition).texts())
+    Filler::of(definition).names
 }
 
 /// An item that a client may send, without a date if it need not have one. `None` if none could be made.
 pub fn new_item(definition: &Definition) -> Option<Value> {
-    Items::of(definition).example("newItem")?
+    Filler::of(definition).example("newItem")?
 }
 
 /// Title, description and servers.
-fn preamble(definitions: &Definitions) -> OpenApi {
-    let license =
-        LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
+fn preamble(definitions: &Definitions) -> Value {
     let histories: Vec<_> = definitions.iter().map(|definition| definition.item.noun().many()).collect();
-    let histories = match histories.as_slice() {
-        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        one => one.concat(),
-    };
-    let info = InfoBuilder::new()
-        .title("pagebucket")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(format!(
-            "Append-only histories of {histories} in MongoDB, in buckets, served as pages: a page is a bucket. \
-             Every acknowledged item is stored exactly once. Any page of any history is one cheap read. Totals are \
-             exact. Page views are counted in one bucket for each page and minute. Instants are RFC 3339 in UTC. \
-             Errors are problems (RFC 9457), described at `/problems`."
-        )))
-        .contact(Some(ContactBuilder::new().name(Some("The pagebucket developers")).build()))
-        .license(Some(license))
-        .build();
-    OpenApiBuilder::new()
-        .info(info)
-        .servers(Some([ServerBuilder::new()
-            .url("/")
-            .description(Some("Where this document is served."))
-            .build()]))
+    let description = format!(
+        "Append-only histories of {} in MongoDB, in buckets, served as pages: a page is a bucket. \
+         Every acknowledged item is stored exactly once. Any page of any history is one cheap read. Totals are \
+         exact. Page views are counted in one bucket for each page and minute. Instants are RFC 3339 in UTC. \
+         Errors are problems (RFC 9457), described at `/problems`.",
+        list(&histories, "and")
+    );
+    let license = "MIT OR Apache-2.0";
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "pagebucket",
+            "description": description,
+            "contact": { "name": "The pagebucket developers" },
+            "license": { "name": license, "identifier": license },
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "servers": [{ "url": "/", "description": "Where this document is served." }],
+        "paths": {},
+        "components": { "schemas": { "Problem": Problem::schema() } },
         // Explicitly empty: there is no authentication.
-        .security(Some([]))
-        .tags(Some::<[Tag; 0]>([]))
-        .components(Some(ComponentsBuilder::new().schema(Problem::name(), Problem::schema()).build()))
-        .build()
+        "security": [],
+        "tags": [],
+    })
 }
 
-fn tag(name: &str, description: &str) -> Tag {
-    TagBuilder::new().name(name).description(Some(description)).build()
-}
-
-fn template(routes: Vec<(Routes, Policy)>, tags: [Tag; 1]) -> Value {
+fn documented(routes: Vec<(Routes, Policy)>) -> OpenApi {
     let routes = routes.into_iter().map(|(routes, _)| routes);
-    let mut document = routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi();
-    document.tags = Some(tags.into());
-    value(document)
+    routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi()
 }
 
-fn value(document: OpenApi) -> Value {
-    serde_json::to_value(document).expect("every key of the document is text")
+fn template(document: OpenApi, tag: &str, description: &str) -> Value {
+    let mut document = serde_json::to_value(document).expect("every key of the document is text");
+    document["tags"] = json!([{ "name": tag, "description": description }]);
+    document
 }
 
 /// Adds the tags, the paths and the schemas of `more`.

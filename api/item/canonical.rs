@@ -1,6 +1,6 @@
 use serde_json::value::RawValue;
 
-use super::levels::MOST_LEVELS;
+use super::limits::MOST_LEVELS;
 use super::number::{double, write_double};
 use crate::domain::Json;
 
@@ -12,19 +12,21 @@ use crate::domain::Json;
 /// body that is not JSON has no items.
 pub fn canonical(bytes: &[u8]) -> Vec<Vec<u8>> {
     let Ok(raw) = Json::check(bytes) else { return Vec::new() };
-    let form = |raw: &RawValue| {
-        let mut out = Vec::with_capacity(raw.get().len());
-        write(raw, MOST_LEVELS + 1, &mut out);
-        out
-    };
     match Json::read(raw) {
         Json::Array(items) => items.into_iter().map(form).collect(),
         _ => vec![form(raw)],
     }
 }
 
+/// The canonical form of one value.
+pub(super) fn form(raw: &RawValue) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.get().len());
+    write(raw, MOST_LEVELS + 1, &mut out);
+    out
+}
+
 /// Appends the canonical form of one value, down to so many levels.
-pub(super) fn write(raw: &RawValue, levels: u32, out: &mut Vec<u8>) {
+fn write(raw: &RawValue, levels: u32, out: &mut Vec<u8>) {
     let as_sent = |out: &mut Vec<u8>| out.extend_from_slice(raw.get().as_bytes());
     if levels == 0 {
         return as_sent(out);
@@ -49,12 +51,9 @@ pub(super) fn write(raw: &RawValue, levels: u32, out: &mut Vec<u8>) {
         Json::Object(mut members) => {
             // RFC 8785, section 3.2.3: by UTF-16 code units.
             members.sort_by(|one, other| {
-                let [one, other] = [one, other].map(|member| member.name.as_deref().unwrap_or_default());
-                if one.is_ascii() && other.is_ascii() {
-                    one.cmp(other)
-                } else {
-                    one.encode_utf16().cmp(other.encode_utf16())
-                }
+                let [one, other] =
+                    [one, other].map(|member| member.name.as_deref().unwrap_or_default().encode_utf16());
+                one.cmp(other)
             });
             out.push(b'{');
             for (index, member) in members.iter().enumerate() {

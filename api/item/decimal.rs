@@ -4,6 +4,7 @@
 //! 6176, 113 bits of coefficient; BSON stores the 128 bits little-endian.
 
 use std::cmp::Ordering;
+use std::io::Write;
 
 /// `coefficient * 10^exponent`, or its negative. `"15.50"` stays `"15.50"`.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,7 @@ const BIAS: i32 = 6176;
 const COEFFICIENT_BITS: u32 = 113;
 
 impl Decimal {
+    pub(super) const ZERO: Self = Self { negative: false, coefficient: 0, exponent: 0 };
     /// The largest number of significant digits (IEEE 754-2008, decimal128).
     pub(super) const MAX_DIGITS: usize = 34;
     /// The largest number of digits after the point (IEEE 754-2008: the least exponent of a decimal128).
@@ -36,33 +38,23 @@ impl Decimal {
     /// no leading zero except a single one before the point. There may be too many digits after the point: see
     /// [`Decimal::bytes`].
     pub(super) fn parse(text: &str) -> Result<Self, NotDecimal> {
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => (true, digits.as_bytes()),
-            None => (false, text.as_bytes()),
-        };
-        let (mut coefficient, mut significant, mut point) = (0_u128, 0, None);
-        for (at, byte) in digits.iter().enumerate() {
-            match byte {
-                b'0'..=b'9' => {
-                    significant += usize::from(significant > 0 || *byte != b'0');
-                    if significant <= Self::MAX_DIGITS {
-                        coefficient = coefficient * 10 + u128::from(byte - b'0');
-                    }
-                }
-                b'.' if point.is_none() => point = Some(at),
-                _ => return Err(NotDecimal::Notation),
-            }
-        }
-        let whole = point.unwrap_or(digits.len());
-        let scale = point.map(|point| digits.len() - point - 1);
-        if whole == 0 || (whole > 1 && digits[0] == b'0') || scale == Some(0) {
+        let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let digits = [whole, fraction].concat();
+        let zero_leads = whole.len() > 1 && whole.starts_with('0');
+        if whole.is_empty()
+            || zero_leads
+            || unsigned.ends_with('.')
+            || !digits.bytes().all(|digit| digit.is_ascii_digit())
+        {
             return Err(NotDecimal::Notation);
         }
-        if significant > Self::MAX_DIGITS {
+        let significant = digits.trim_start_matches('0');
+        if significant.len() > Self::MAX_DIGITS {
             return Err(NotDecimal::Digits);
         }
-        let exponent = i32::try_from(scale.unwrap_or(0)).map_or(i32::MIN, |scale| -scale);
-        Ok(Self { negative, coefficient, exponent })
+        let exponent = i32::try_from(fraction.len()).map_or(i32::MIN, |scale| -scale);
+        Ok(Self { negative, coefficient: significant.parse().unwrap_or(0), exponent })
     }
 
     /// Parses a JSON number, which may have an exponent. `None`: it has more than 34 significant digits, or no
@@ -79,32 +71,22 @@ impl Decimal {
 
     /// -1, 0 or 1.
     pub(super) fn sign(&self) -> i8 {
-        match (self.coefficient, self.negative) {
-            (0, _) => 0,
-            (_, true) => -1,
-            (_, false) => 1,
-        }
+        i8::from(self.coefficient > 0) * if self.negative { -1 } else { 1 }
     }
 
     /// By value, without rounding: 1.0 is 1, and -0 is 0.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         match (self.sign(), other.sign()) {
-            (1, 1) => self.compare_magnitude(other),
-            (-1, -1) => other.compare_magnitude(self),
+            (1, 1) => self.magnitude().cmp(&other.magnitude()),
+            (-1, -1) => other.magnitude().cmp(&self.magnitude()),
             (one, another) => one.cmp(&another),
         }
     }
 
-    /// Both are not zero.
-    fn compare_magnitude(&self, other: &Self) -> Ordering {
-        let digits = |number: &Self| number.coefficient.ilog10() as i32;
-        let first_digit = |number: &Self| i64::from(digits(number)) + i64::from(number.exponent);
-        first_digit(self).cmp(&first_digit(other)).then_with(|| {
-            // The first digits have the same place: with as many digits, the coefficients can be compared.
-            let longest = digits(self).max(digits(other));
-            let padded = |number: &Self| number.coefficient * 10_u128.pow((longest - digits(number)) as u32);
-            padded(self).cmp(&padded(other))
-        })
+    /// The place of the first digit, and the digits. Zero has none.
+    fn magnitude(&self) -> (i64, String) {
+        let digits = self.coefficient.to_string();
+        (i64::from(self.exponent) + digits.len() as i64, digits.trim_end_matches('0').to_owned())
     }
 
     /// Its decimal128, unless it has more than 6,176 digits after the point.
@@ -112,6 +94,18 @@ impl Decimal {
         let exponent = self.exponent.checked_add(BIAS).and_then(|exponent| u128::try_from(exponent).ok())?;
         let sign = u128::from(self.negative) << 127;
         Some((sign | exponent << COEFFICIENT_BITS | self.coefficient).to_le_bytes())
+    }
+
+    /// Appends plain notation, as parsed.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let scale = self.exponent.min(0).unsigned_abs() as usize;
+        let sign = if self.negative { "-" } else { "" };
+        // At least one digit before the point.
+        write!(out, "{sign}{:0width$}", self.coefficient, width = scale + 1)
+            .expect("a vector takes all bytes");
+        if scale > 0 {
+            out.insert(out.len() - scale, b'.');
+        }
     }
 
     /// Reads a decimal128. `None` for infinities, NaN, and numbers that have more than 34 digits in plain notation.
@@ -136,51 +130,6 @@ impl Decimal {
     }
 }
 
-impl Decimal {
-    /// Appends plain notation, as parsed.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let scale = self.exponent.min(0).unsigned_abs() as usize;
-        let mut buffer = [b'0'; 39];
-        let (mut at, mut rest) = (buffer.len(), self.coefficient);
-        let mut push = |digit: u8| {
-            at -= 1;
-            buffer[at] = b'0' + digit;
-        };
-        // Division of 64 bits is many times faster, and enough for most numbers.
-        while rest > u128::from(u64::MAX) {
-            push((rest % 10) as u8);
-            rest /= 10;
-        }
-        let mut rest = rest as u64;
-        while rest != 0 {
-            push((rest % 10) as u8);
-            rest /= 10;
-        }
-        let digits = &buffer[at..];
-        if self.negative {
-            out.push(b'-');
-        }
-        // At least one digit before the point.
-        match digits.len().checked_sub(scale).filter(|whole| *whole > 0) {
-            Some(whole) => {
-                out.extend_from_slice(&digits[..whole]);
-                if scale > 0 {
-                    out.push(b'.');
-                }
-                out.extend_from_slice(&digits[whole..]);
-            }
-            None => {
-                out.push(b'0');
-                if scale > 0 {
-                    out.push(b'.');
-                }
-                out.resize(out.len() + scale - digits.len(), b'0');
-                out.extend_from_slice(digits);
-            }
-        }
-    }
-}
-
 /// The plain notation of a decimal128, with its digits as they were sent. `None` for infinities, NaN, and numbers that have
 /// more than 34 digits in plain notation.
 pub fn plain(bytes: [u8; 16]) -> Option<String> {
@@ -189,13 +138,32 @@ pub fn plain(bytes: [u8; 16]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
+/// Whether `number` is a multiple of `of`, which is positive: both as the shortest decimal numbers that a double is
+/// written with, so that `0.3` is a multiple of `0.1`.
+pub(super) fn is_multiple(number: f64, of: f64) -> bool {
+    let shortest = |number: f64| Decimal::parse_number(ryu_js::Buffer::new().format_finite(number));
+    let (Some(number), Some(of)) = (shortest(number), shortest(of)) else { return false };
+    match number.exponent - of.exponent {
+        // Shortest digits are below 10^21, so ten times a remainder fits.
+        shift @ 0.. => {
+            (0..shift).fold(number.coefficient % of.coefficient, |rest, _| rest * 10 % of.coefficient) == 0
+        }
+        shift => {
+            let power = 10_u128.checked_pow(shift.unsigned_abs());
+            let of = power.and_then(|power| power.checked_mul(of.coefficient));
+            // A product that does not fit is greater than the number.
+            of.map_or(number.coefficient == 0, |of| number.coefficient.is_multiple_of(of))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use mongodb::bson::Decimal128;
 
     use super::*;
 
-    fn plain(decimal: Decimal) -> String {
+    fn written(decimal: Decimal) -> String {
         let mut out = Vec::new();
         decimal.write(&mut out);
         String::from_utf8(out).unwrap()
@@ -227,8 +195,8 @@ mod tests {
             &longest,
             &zeros,
         ] {
-            assert_eq!(plain(Decimal::parse(text).unwrap()), text);
-            assert_eq!(plain(through_bson(text)), text);
+            assert_eq!(written(Decimal::parse(text).unwrap()), text);
+            assert_eq!(written(through_bson(text)), text);
         }
     }
 
@@ -244,10 +212,7 @@ mod tests {
 
     #[test]
     fn reads_numbers_of_other_programs() {
-        let read = |text: &str| {
-            let bytes = text.parse::<Decimal128>().unwrap().bytes();
-            Decimal::of_bytes(bytes).map(plain)
-        };
+        let read = |text: &str| plain(text.parse::<Decimal128>().unwrap().bytes());
         for (text, plain) in [
             ("1E+3", "1000"),
             ("-12E+2", "-1200"),
@@ -307,6 +272,25 @@ mod tests {
         for (one, other) in [("1", "1.00"), ("-0", "0.0"), ("100", "1e2"), ("0.5", "5E-1")] {
             let (one, other) = (Decimal::parse_number(one).unwrap(), Decimal::parse_number(other).unwrap());
             assert_eq!(one.compare(&other), Ordering::Equal);
+        }
+    }
+
+    #[test]
+    fn multiples_are_decimal() {
+        for (number, of) in [
+            (0.3, 0.1),
+            (4.35, 0.01),
+            (1e22, 1.0),
+            (1e300, 7e-300_f64.max(1e-5)),
+            (0.0, 0.1),
+            (-7.5, 2.5),
+            (1e-7, 1e-8),
+            (19.99, 0.01),
+        ] {
+            assert!(is_multiple(number, of), "{number} of {of}");
+        }
+        for (number, of) in [(0.35, 0.1), (1e-8, 1e-7), (10.0, 3.0), (1e22, 3.0), (5e-324, 1e300)] {
+            assert!(!is_multiple(number, of), "{number} of {of}");
         }
     }
 }

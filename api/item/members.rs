@@ -1,11 +1,13 @@
 //! A stored item becomes JSON, by its stored types alone.
 
-use mongodb::bson::raw::{RawArray, RawBsonRef, RawDocument};
+use jiff::SignedDuration;
+use jiff::civil;
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
 
 use super::canonical::write_string;
 use super::decimal::Decimal;
-use super::levels::MOST_LEVELS;
-use super::number::{MAX_INTEGER, write_double, write_integer};
+use super::limits::MOST_LEVELS;
+use super::number::{MAX_INTEGER, write_double};
 use crate::domain::Instant;
 
 /// What is wrong with a stored item: damage, or another program's writing.
@@ -44,27 +46,9 @@ pub fn write_members(
     date: &str,
     out: &mut Vec<u8>,
 ) -> Result<(), Corrupt> {
-    let mut instant = None;
-    for element in document.iter() {
-        let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
-        let name = name.as_str();
-        if name == key_field {
-            continue;
-        }
-        if name == date {
-            instant = Some(instant_of(value).map_err(|corrupt| corrupt.within(name))?);
-            continue;
-        }
-        out.push(b',');
-        write_string(name, out);
-        out.push(b':');
-        write_value(value, 2, out).map_err(|corrupt| corrupt.within(name))?;
-    }
-    let instant = instant.ok_or_else(|| Corrupt::new(NOT_A_DATE).within(date))?;
-    out.push(b',');
-    write_string(date, out);
-    out.push(b':');
-    write_instant(instant, out);
+    let instant = read(document, key_field, date, &mut |token| token.write(out))?;
+    Token::Name(date).write(out);
+    Token::Instant(instant).write(out);
     Ok(())
 }
 
@@ -73,17 +57,54 @@ pub fn write_members(
 /// # Errors
 /// Same as [`write_members`].
 pub fn check_stored(document: &RawDocument, key_field: &str, date: &str) -> Result<Instant, Corrupt> {
+    read(document, key_field, date, &mut |_| ())
+}
+
+/// Passes all members but the engine's key and the date to `visit`, and returns the date.
+fn read<'a>(
+    document: &'a RawDocument,
+    key_field: &str,
+    date: &str,
+    visit: &mut impl FnMut(Token<'a>),
+) -> Result<Instant, Corrupt> {
     let mut instant = None;
-    for element in document.iter() {
+    for element in document {
         let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
         match name.as_str() {
             name if name == key_field => Ok(()),
             name if name == date => instant_of(value).map(|found| instant = Some(found)),
-            _ => check_value(value, 2),
+            name => {
+                visit(Token::Name(name));
+                walk(value, 2, visit)
+            }
         }
         .map_err(|corrupt| corrupt.within(name.as_str()))?;
     }
     instant.ok_or_else(|| Corrupt::new(NOT_A_DATE).within(date))
+}
+
+/// Passes a value to `visit`, in the order of its JSON.
+fn walk<'a>(value: RawBsonRef<'a>, level: u32, visit: &mut impl FnMut(Token<'a>)) -> Result<(), Corrupt> {
+    // An array is a document whose names are its indices.
+    let (document, named, [open, close]) = match value {
+        RawBsonRef::Document(document) => (Ok(document), true, ["{", "}"]),
+        RawBsonRef::Array(array) => (RawDocument::from_bytes(array.as_bytes()), false, ["[", "]"]),
+        scalar => {
+            visit(Token::of_scalar(scalar)?);
+            return Ok(());
+        }
+    };
+    if level > MOST_LEVELS {
+        return Err(Corrupt::new("is nested deeper than 32 levels"));
+    }
+    visit(Token::Literal(open));
+    for element in document.map_err(|_| Corrupt::new(NOT_BSON))? {
+        let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
+        visit(if named { Token::Name(name.as_str()) } else { Token::Item });
+        walk(value, level + 1, visit).map_err(|corrupt| corrupt.within(name.as_str()))?;
+    }
+    visit(Token::Literal(close));
+    Ok(())
 }
 
 /// The date of a stored item.
@@ -102,41 +123,6 @@ fn instant_of(value: RawBsonRef<'_>) -> Result<Instant, Corrupt> {
         }
         _ => Err(Corrupt::new(NOT_A_DATE)),
     }
-}
-
-fn write_value(value: RawBsonRef<'_>, level: u32, out: &mut Vec<u8>) -> Result<(), Corrupt> {
-    match value {
-        RawBsonRef::Document(document) => {
-            too_deep(level)?;
-            let mut before = b'{';
-            for element in document.iter() {
-                let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
-                out.push(std::mem::replace(&mut before, b','));
-                write_string(name.as_str(), out);
-                out.push(b':');
-                write_value(value, level + 1, out).map_err(|corrupt| corrupt.within(name.as_str()))?;
-            }
-            if before == b'{' {
-                out.push(b'{');
-            }
-            out.push(b'}');
-        }
-        RawBsonRef::Array(array) => {
-            too_deep(level)?;
-            let mut before = b'[';
-            for item in items(array) {
-                let (index, value) = item?;
-                out.push(std::mem::replace(&mut before, b','));
-                write_value(value, level + 1, out).map_err(|corrupt| corrupt.within(&index.to_string()))?;
-            }
-            if before == b'[' {
-                out.push(b'[');
-            }
-            out.push(b']');
-        }
-        scalar => write_scalar(&Scalar::read(scalar)?, out),
-    }
-    Ok(())
 }
 
 /// Appends a stored scalar to `out` as a field of CSV (RFC 4180): text without quotes, unless it needs them. A text of
@@ -161,7 +147,7 @@ pub fn write_cell(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corrup
         }
         scalar => {
             let from = out.len();
-            write_scalar(&Scalar::read(scalar)?, out);
+            Token::of_scalar(scalar)?.write(out);
             // Dates and decimal numbers are strings in JSON.
             if out[from..].starts_with(b"\"") {
                 out.pop();
@@ -172,58 +158,31 @@ pub fn write_cell(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corrup
     Ok(())
 }
 
-fn check_value(value: RawBsonRef<'_>, level: u32) -> Result<(), Corrupt> {
-    match value {
-        RawBsonRef::Document(document) => {
-            too_deep(level)?;
-            for element in document.iter() {
-                let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
-                check_value(value, level + 1).map_err(|corrupt| corrupt.within(name.as_str()))?;
-            }
-            Ok(())
-        }
-        RawBsonRef::Array(array) => {
-            too_deep(level)?;
-            for item in items(array) {
-                let (index, value) = item?;
-                check_value(value, level + 1).map_err(|corrupt| corrupt.within(&index.to_string()))?;
-            }
-            Ok(())
-        }
-        scalar => Scalar::read(scalar).map(|_| ()),
-    }
-}
-
-fn too_deep(level: u32) -> Result<(), Corrupt> {
-    if level > MOST_LEVELS { Err(Corrupt::new("is nested deeper than 32 levels")) } else { Ok(()) }
-}
-
-fn items(array: &RawArray) -> impl Iterator<Item = Result<(usize, RawBsonRef<'_>), Corrupt>> {
-    array.into_iter().enumerate().map(|(index, item)| Ok((index, item.map_err(|_| Corrupt::new(NOT_BSON))?)))
-}
-
-/// The values that an item may have, nested ones aside.
-enum Scalar<'a> {
-    Null,
-    Boolean(bool),
-    Integer(i64),
-    Double(f64),
+/// What the JSON of an item consists of.
+enum Token<'a> {
+    /// The name of the member that follows.
+    Name(&'a str),
+    /// The item of an array that follows.
+    Item,
+    /// A bracket, `null`, `true` or `false`.
+    Literal(&'static str),
+    Number(f64),
     Text(&'a str),
     Decimal(Decimal),
     Instant(Instant),
 }
 
-impl<'a> Scalar<'a> {
-    fn read(value: RawBsonRef<'a>) -> Result<Self, Corrupt> {
+impl<'a> Token<'a> {
+    fn of_scalar(value: RawBsonRef<'a>) -> Result<Self, Corrupt> {
         Ok(match value {
-            RawBsonRef::Null => Self::Null,
-            RawBsonRef::Boolean(value) => Self::Boolean(value),
-            RawBsonRef::Int32(number) => Self::Integer(i64::from(number)),
+            RawBsonRef::Null => Self::Literal("null"),
+            RawBsonRef::Boolean(value) => Self::Literal(if value { "true" } else { "false" }),
+            RawBsonRef::Int32(number) => Self::Number(f64::from(number)),
             RawBsonRef::Int64(number) if (-MAX_INTEGER..=MAX_INTEGER).contains(&number) => {
-                Self::Integer(number)
+                Self::Number(number as f64)
             }
             RawBsonRef::Int64(_) => return Err(Corrupt::new("is an int64 beyond 2^53 - 1")),
-            RawBsonRef::Double(number) if number.is_finite() => Self::Double(number),
+            RawBsonRef::Double(number) if number.is_finite() => Self::Number(number),
             RawBsonRef::Double(_) => return Err(Corrupt::new("is not a finite number")),
             RawBsonRef::String(text) => Self::Text(text),
             RawBsonRef::Decimal128(number) => Decimal::of_bytes(number.bytes())
@@ -233,62 +192,45 @@ impl<'a> Scalar<'a> {
             _ => return Err(Corrupt::new("has a type that no item has")),
         })
     }
-}
 
-fn write_scalar(scalar: &Scalar<'_>, out: &mut Vec<u8>) {
-    match scalar {
-        Scalar::Null => out.extend_from_slice(b"null"),
-        Scalar::Boolean(true) => out.extend_from_slice(b"true"),
-        Scalar::Boolean(false) => out.extend_from_slice(b"false"),
-        Scalar::Integer(number) => write_integer(*number, out),
-        Scalar::Double(number) => write_double(*number, out),
-        Scalar::Text(text) => write_string(text, out),
-        Scalar::Decimal(number) => {
-            out.push(b'"');
-            number.write(out);
-            out.push(b'"');
+    /// Appends its JSON, for a member or an item with the comma before it.
+    fn write(self, out: &mut Vec<u8>) {
+        if matches!(self, Self::Name(_) | Self::Item) && !matches!(out.last(), Some(b'{' | b'[')) {
+            out.push(b',');
         }
-        Scalar::Instant(instant) => write_instant(*instant, out),
+        match self {
+            Self::Name(name) => {
+                write_string(name, out);
+                out.push(b':');
+            }
+            Self::Item => {}
+            Self::Literal(text) => out.extend_from_slice(text.as_bytes()),
+            Self::Number(number) => write_double(number, out),
+            Self::Text(text) => write_string(text, out),
+            Self::Decimal(number) => {
+                out.push(b'"');
+                number.write(out);
+                out.push(b'"');
+            }
+            Self::Instant(instant) => write_instant(instant, out),
+        }
     }
 }
 
 /// Appends what `Display` writes of the instant, in a third of the time: each item has one.
 fn write_instant(instant: Instant, out: &mut Vec<u8>) {
-    const DAY: i64 = 86_400_000;
-    let millis = instant.millis();
-    let (year, month, day) = civil(millis.div_euclid(DAY));
-    let rest = millis.rem_euclid(DAY);
-    let (second, fraction) = (rest / 1000, rest % 1000);
+    let at =
+        civil::date(1970, 1, 1).at(0, 0, 0, 0).saturating_add(SignedDuration::from_millis(instant.millis()));
+    let fields = [at.month(), at.day(), at.hour(), at.minute(), at.second()];
+    let seconds =
+        fields.into_iter().fold(i64::from(at.year()), |number, field| number * 100 + i64::from(field));
+    let mut digits = seconds * 1000 + i64::from(at.millisecond());
     let mut text = *b"\"0000-00-00T00:00:00.000Z\"";
-    let fields = [
-        (4, year),
-        (7, month),
-        (10, day),
-        (13, second / 3600),
-        (16, second / 60 % 60),
-        (19, second % 60),
-        (23, fraction),
-    ];
-    for (mut at, mut number) in fields {
-        while number > 0 {
-            text[at] = b'0' + (number % 10) as u8;
-            (at, number) = (at - 1, number / 10);
-        }
+    for place in text.iter_mut().rev().filter(|place| **place == b'0') {
+        *place += (digits % 10) as u8;
+        digits /= 10;
     }
     out.extend_from_slice(&text);
-}
-
-/// The year, month and day of a day counted from 1970-01-01, in the Gregorian calendar (H. Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms").
-fn civil(days: i64) -> (i64, i64, i64) {
-    // Years begin in March, so that the leap day is the last; eras have 400 years.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * march_month + 2) / 5 + 1)
 }
 
 #[cfg(test)]

@@ -3,20 +3,21 @@
 pub struct Noun {
     one: String,
     many: String,
+    article: String,
 }
 
 impl Noun {
     /// The words of a name in camel case, in lower case: `AuditEntry` is an "audit entry", `FXTrade` an "fx trade".
     pub fn of_name(name: &str) -> Self {
         let mut one = String::with_capacity(name.len() + 4);
-        let letters: Vec<char> = name.chars().collect();
-        for (at, letter) in letters.iter().enumerate() {
-            let next_is_lower = letters.get(at + 1).is_some_and(char::is_ascii_lowercase);
-            let after_upper = at.checked_sub(1).is_some_and(|before| letters[before].is_ascii_uppercase());
-            if at > 0 && letter.is_ascii_uppercase() && (!after_upper || next_is_lower) {
+        let mut after_upper = true;
+        for (at, letter) in name.char_indices() {
+            let before_lower = name[at..].chars().nth(1).is_some_and(|next| next.is_ascii_lowercase());
+            if at > 0 && letter.is_ascii_uppercase() && (!after_upper || before_lower) {
                 one.push(' ');
             }
             one.push(letter.to_ascii_lowercase());
+            after_upper = letter.is_ascii_uppercase();
         }
         let ends = |ends: &[&str]| ends.iter().any(|end| one.ends_with(end));
         let many = match one.strip_suffix('y') {
@@ -24,7 +25,8 @@ impl Noun {
             _ if ends(&["s", "x", "z", "ch", "sh"]) => format!("{one}es"),
             _ => format!("{one}s"),
         };
-        Self { one, many }
+        let article = if one.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+        Self { article: format!("{article} {one}"), one, many }
     }
 
     /// One: "trade".
@@ -38,9 +40,8 @@ impl Noun {
     }
 
     /// One, with its article: "a trade", "an execution".
-    pub fn article(&self) -> String {
-        let article = if self.one.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
-        format!("{article} {}", self.one)
+    pub fn article(&self) -> &str {
+        &self.article
     }
 }
 
@@ -60,7 +61,7 @@ mod tests {
             ("Box2", "a box2", "box2s"),
         ] {
             let noun = Noun::of_name(name);
-            assert_eq!((noun.article().as_str(), noun.many()), (one, many), "{name}");
+            assert_eq!((noun.article(), noun.many()), (one, many), "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-use super::name::LONGEST;
+use super::limits::LONGEST_NAME;
 use crate::domain::Faults;
 
 /// Where a value stands in a JSON text. Costs nothing until a fault is reported.
@@ -12,15 +12,7 @@ pub(super) enum Place<'a> {
     Item(&'a Place<'a>, usize),
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn member(&'a self, name: &'a str) -> Self {
-        Self::Member(self, name)
-    }
-
-    pub(super) fn item(&'a self, index: usize) -> Self {
-        Self::Item(self, index)
-    }
-
+impl Place<'_> {
     /// Adds a fault at this place. A name of more than 64 bytes is not repeated: the fault is reported of the object
     /// that has it.
     pub(super) fn fault(&self, faults: &mut Faults, detail: impl Into<String>) {
@@ -37,9 +29,9 @@ impl<'a> Place<'a> {
         match self {
             Self::At(_) => None,
             Self::Item(above, _) => above.outermost_long_name(),
-            Self::Member(above, name) => {
-                above.outermost_long_name().or_else(|| (name.len() > LONGEST).then_some((above, name.len())))
-            }
+            Self::Member(above, name) => above
+                .outermost_long_name()
+                .or_else(|| (name.len() > LONGEST_NAME).then_some((above, name.len()))),
         }
     }
 

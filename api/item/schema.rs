@@ -2,13 +2,11 @@
 
 mod check;
 mod compile;
-mod constant;
 mod example;
-mod keywords;
-mod mistake;
 mod node;
 mod source;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use mongodb::bson::raw::RawDocumentBuf;
@@ -16,25 +14,25 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::check::Checker;
-use self::node::{ANY, Kinds, Node, NumberKind, Others};
+use self::node::{Count, Kinds, Node, NumberKind};
 use super::draft::Draft;
 use super::format::Format;
 use super::noun::Noun;
 use super::place::Place;
 use crate::domain::{DraftError, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize};
 
-pub use self::mistake::Mistake;
-pub use self::source::Source;
+pub use self::node::{SIDES, Side};
+pub use self::source::{Members, Mistake, Source};
 
 /// What a definition says of its items beside their schema.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Frame<'a> {
     /// The item's name in camel case, for sentences.
     pub title: &'a str,
     /// The property that is the item's date.
     pub date: &'a str,
     /// Names that an item must not use. Names that begin with `_` are reserved too.
-    pub reserved: &'a [&'a str],
+    pub reserved: Vec<String>,
     /// How many items a bucket has.
     pub page_size: PageSize,
     /// Bytes of a stored item, its index in the bucket and the engine's key included.
@@ -48,10 +46,8 @@ pub struct Frame<'a> {
 pub struct Schema {
     root: Arc<Node>,
     noun: Noun,
-    /// "a trade"
-    article: String,
+    /// The index of the date.
     date: usize,
-    date_name: Arc<str>,
     reserved: Vec<String>,
     max_item_bytes: usize,
     /// Bytes of a document, so that it is within `max_item_bytes` wherever it is stored.
@@ -63,16 +59,16 @@ impl Schema {
     ///
     /// # Errors
     /// The first mistake.
-    pub fn parse(source: &Source<'_>, frame: &Frame<'_>) -> Result<Self, Mistake> {
+    pub fn parse(source: &Source<'_>, frame: Frame<'_>) -> Result<Self, Mistake> {
         let root = compile::compile(source)?;
-        let within = |part: &str| format!("{}/{part}", source.pointer());
+        let within = |part: &str| format!("{}/{part}", source.pointer);
         if root.kinds != Kinds::OBJECT {
             return Err(Mistake::new(within("type"), "must be \"object\""));
         }
-        let reserved: Vec<String> =
-            frame.reserved.iter().chain([&frame.key_field]).map(|name| (*name).to_owned()).collect();
         let properties = &root.object.properties;
-        if let Some(property) = properties.iter().find(|property| is_reserved(&reserved, &property.name)) {
+        if let Some(property) =
+            properties.iter().find(|property| is_reserved(&frame.reserved, &property.name))
+        {
             return Err(Mistake::new(
                 within(&format!("properties/{}", property.name)),
                 "has a name that is reserved",
@@ -86,16 +82,13 @@ impl Schema {
                 "must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it",
             ));
         }
-        let noun = Noun::of_name(frame.title);
         let index_digits = (frame.page_size.get() - 1).to_string().len();
         // An element of the array, and in its document a key of 12 bytes: type, name, length, subtype, bytes.
         let around = (1 + index_digits + 1) + (1 + frame.key_field.len() + 1 + 4 + 1 + 12);
         Ok(Self {
-            article: noun.article(),
-            noun,
+            noun: Noun::of_name(frame.title),
             date,
-            date_name: frame.date.into(),
-            reserved,
+            reserved: frame.reserved,
             max_item_bytes: frame.max_item_bytes,
             max_document_bytes: frame.max_item_bytes.saturating_sub(around),
             root,
@@ -112,41 +105,31 @@ impl Schema {
         self.root.object.properties[self.date].required
     }
 
-    /// Parses one item, which is at `pointer`, and adds all its faults to `faults`. Returns `None` if there are any.
-    pub fn parse_draft(&self, raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<Draft> {
-        let members = self.members(raw, pointer, faults)?;
-        self.parse_members(&members, raw.get().len(), pointer, faults)
-    }
-
     /// Parses a JSON text that is one item or an array of 1 to `max` items, and finds all its faults.
     ///
     /// # Errors
     /// See [`DraftError`].
     pub fn parse_drafts(&self, bytes: &[u8], max: usize) -> Result<Vec<Draft>, DraftError> {
         let raw = Json::check(bytes)?;
-        let (article, one, many) = (&self.article, self.noun.one(), self.noun.many());
+        let (one, many) = (self.noun.one(), self.noun.many());
         let mut faults = Faults::default();
-        let mut drafts = Vec::new();
-        match Json::read(raw) {
+        let drafts: Vec<_> = match Json::read(raw) {
             Json::Array(items) => {
                 if items.is_empty() {
                     faults.push(String::new, format!("must have at least one {one}"));
                 } else if items.len() > max {
                     faults.push(String::new, format!("must have at most {max} {many}"));
                 }
-                drafts.reserve(items.len().min(max));
-                for (index, item) in items.into_iter().enumerate() {
-                    drafts.extend(self.parse_draft(item, &format!("/{index}"), &mut faults));
-                }
+                let draft = |(index, item)| self.parse_draft(item, &format!("/{index}"), &mut faults);
+                items.into_iter().enumerate().filter_map(draft).collect()
             }
-            Json::Object(members) => {
-                drafts.extend(self.parse_members(&members, bytes.len(), "", &mut faults));
-            }
+            Json::Object(_) => self.parse_draft(raw, "", &mut faults).into_iter().collect(),
             other => {
-                let rule = format!("must be {article} or an array of {many}, not {}", other.kind());
-                faults.push(String::new, rule);
+                let (article, kind) = (self.noun.article(), other.kind());
+                faults.push(String::new, format!("must be {article} or an array of {many}, not {kind}"));
+                Vec::new()
             }
-        }
+        };
         if faults.is_empty() { Ok(drafts) } else { Err(DraftError::Invalid(faults)) }
     }
 
@@ -166,17 +149,23 @@ impl Schema {
             return Err(DraftError::Invalid(faults));
         };
         let owner = owner.and_then(|(name, kind)| take_owner(&mut members, name, kind, &mut faults));
-        match self.parse_members(&members, bytes.len(), "", &mut faults) {
+        match self.parse_members(members, bytes.len(), "", &mut faults) {
             Some(draft) if faults.is_empty() => Ok((owner, draft)),
             _ => Err(DraftError::Invalid(faults)),
         }
+    }
+
+    fn parse_draft(&self, raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<Draft> {
+        let members = self.members(raw, pointer, faults)?;
+        self.parse_members(members, raw.get().len(), pointer, faults)
     }
 
     fn members<'a>(&self, raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Vec<Member<'a>>> {
         match Json::read(raw) {
             Json::Object(members) => Some(members),
             other => {
-                let detail = format!("must be {}, which is an object, not {}", self.article, other.kind());
+                let detail =
+                    format!("must be {}, which is an object, not {}", self.noun.article(), other.kind());
                 faults.push(|| pointer.to_owned(), detail);
                 None
             }
@@ -184,43 +173,46 @@ impl Schema {
     }
 
     /// `len`: the bytes of the JSON, a guess at those of the BSON.
-    fn parse_members(
-        &self,
-        members: &[Member<'_>],
+    fn parse_members<'a>(
+        &'a self,
+        mut members: Vec<Member<'a>>,
         len: usize,
         pointer: &str,
         faults: &mut Faults,
     ) -> Option<Draft> {
-        let before = faults.count();
-        let out = Vec::with_capacity(len.min(self.max_document_bytes));
-        let reserved = |name: &str| is_reserved(&self.reserved, name);
-        let mut checker = Checker::new(out, faults, self.max_document_bytes, &reserved, &self.article);
-        let pieces = checker.object(&self.root.object, members, &Place::At(pointer), 1);
-        let oversized = checker.oversized();
-        let mut bytes = checker.out;
-        if !oversized && faults.count() > before {
-            return None;
+        let date = &self.root.object.properties[self.date];
+        let is_date = |member: &Member<'_>| member.name.as_deref() == Some(&*date.name);
+        let undated = !date.required && !members.iter().any(is_date);
+        if undated {
+            // A placeholder, in the place that the schema gives to the date.
+            let value = serde_json::from_str(r#""1970-01-01T00:00:00Z""#).ok()?;
+            let name = Some(Cow::Borrowed(&*date.name));
+            members.insert(self.date.min(members.len()), Member { name, value });
         }
-        let draft = (!oversized).then(|| {
-            bytes.shrink_to_fit();
-            // The date's value ends its piece; without one, the date belongs after the properties before it.
-            let until = &pieces[..=self.date];
-            if until[self.date].is_there() {
-                let end = until[self.date].end;
-                let date = bytes[end - 8..end].try_into().map(i64::from_le_bytes);
-                let date = date.ok().and_then(|date| Instant::from_millis(date).ok())?;
-                return Some(Draft::with_date(RawDocumentBuf::from_bytes(bytes).ok()?, date));
-            }
-            let at = until.iter().rev().find(|piece| piece.is_there()).map_or(4, |piece| piece.end);
-            let document = RawDocumentBuf::from_bytes(bytes).ok()?;
-            Some(Draft::without_date(document, self.date_name.clone(), at))
-        });
-        let draft = draft.flatten().filter(|draft| draft.size() <= self.max_document_bytes);
-        if draft.is_none() {
+        let before = faults.count();
+        let mut checker = Checker {
+            out: Vec::with_capacity(len.min(self.max_document_bytes)),
+            faults,
+            most_bytes: self.max_document_bytes,
+            reserved: &|name| self.is_reserved(name),
+            item: self.noun.article(),
+        };
+        let mut pieces = checker.object(&self.root.object, &members, &Place::At(pointer), 1);
+        let (oversized, mut bytes) = (checker.oversized(), checker.out);
+        if oversized {
             let detail = format!("must take at most {} bytes when it is stored", self.max_item_bytes);
             faults.push(|| pointer.to_owned(), detail);
+            return None;
         }
-        draft
+        if faults.count() > before {
+            return None;
+        }
+        bytes.shrink_to_fit();
+        // The date's value ends its piece.
+        let date_at = pieces.swap_remove(self.date)?.end - 8;
+        let millis = i64::from_le_bytes(bytes[date_at..][..8].try_into().ok()?);
+        let date = if undated { None } else { Some(Instant::from_millis(millis).ok()?) };
+        Some(Draft { document: RawDocumentBuf::from_bytes(bytes).ok()?, date, date_at })
     }
 
     /// An item that the schema accepts, for documentation: its own example, or one that is made. `None` if none is
@@ -241,11 +233,12 @@ impl Schema {
 
     /// What the members may be that are no properties; `None` if there must not be any.
     pub fn other_members(&self) -> Option<Values> {
-        match &self.root.object.others {
-            Others::Refused => None,
-            Others::Free => Some(values_of(&ANY)),
-            Others::Each(node) => Some(values_of(node)),
-        }
+        self.root.object.other().map(values_of)
+    }
+
+    /// Names that no item has on its first level, beside all that begin with `_`.
+    pub fn reserved(&self) -> &[String] {
+        &self.reserved
     }
 
     /// Whether no item may have a member of this name on its first level.
@@ -253,16 +246,17 @@ impl Schema {
         is_reserved(&self.reserved, name)
     }
 
-    /// The properties as columns of a table, in their order, if each is a scalar of one type and an item has no others.
-    pub fn columns(&self) -> Option<Vec<Column<'_>>> {
+    /// The names of the properties as columns of a table, in their order, if each is a scalar of one type and an item has no
+    /// others.
+    pub fn columns(&self) -> Option<Vec<&str>> {
         if self.other_members().is_some() {
             return None;
         }
-        let column = |Property { name, values, required }| {
-            let kind = values.kind.filter(|_| !values.null)?;
-            Some(Column { name, kind, required })
-        };
-        self.properties().map(column).collect()
+        // An empty cell is an absent property, and not null.
+        let columns = self.properties().map(|Property { name, values: Values { kind, null }, .. }| {
+            (kind.is_some() && !null).then_some(name)
+        });
+        columns.collect()
     }
 }
 
@@ -301,17 +295,6 @@ pub struct Values {
     pub null: bool,
 }
 
-/// A property that a cell of a table can hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column<'a> {
-    /// The property's name.
-    pub name: &'a str,
-    /// What a cell holds.
-    pub kind: ColumnKind,
-    /// Whether each item has it.
-    pub required: bool,
-}
-
 /// What a cell of a table holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
@@ -338,7 +321,8 @@ fn is_plain_date(node: &Node) -> bool {
     node.kinds == Kinds::STRING
         && text.format == Some(Format::DateTime)
         && node.one_of.is_none()
-        && (text.least, text.most, text.pattern.is_none()) == (0, None, true)
+        && text.count == Count::default()
+        && text.pattern.is_none()
 }
 
 /// Removes the member that names the owner, and parses it. Adds what is wrong with it to `faults`.
@@ -351,15 +335,15 @@ fn take_owner(
     let mut given = members.extract_if(.., |member| member.name.as_deref() == Some(name));
     let (first, twice) = (given.next(), given.next().is_some());
     given.for_each(drop);
-    let parsed = match first.map(|member| Json::read(member.value)) {
-        None => Err(Invalid("is required".to_owned())),
-        Some(_) if twice => Err(Invalid("must not be given more than once".to_owned())),
-        Some(value) => match (kind, value) {
-            (OwnerType::Integer, Json::Number(text)) => kind.parse(text),
-            (OwnerType::String, Json::String(text)) => kind.parse(&text.unwrap_or_default()),
-            (OwnerType::Integer, other) => Err(Invalid(format!("must be a number, not {}", other.kind()))),
-            (OwnerType::String, other) => Err(Invalid(format!("must be a string, not {}", other.kind()))),
-        },
+    let parsed = match (first.map(|member| Json::read(member.value)), kind) {
+        (None, _) => Err(Invalid("is required".to_owned())),
+        (Some(_), _) if twice => Err(Invalid("must not be given more than once".to_owned())),
+        (Some(Json::Number(text)), OwnerType::Integer) => kind.parse(text),
+        (Some(Json::String(text)), OwnerType::String) => kind.parse(&text.unwrap_or_default()),
+        (Some(other), _) => {
+            let wanted = if kind == OwnerType::Integer { "number" } else { "string" };
+            Err(Invalid(format!("must be a {wanted}, not {}", other.kind())))
+        }
     };
     parsed.map_err(|Invalid(detail)| faults.push(|| format!("/{name}"), detail)).ok()
 }

@@ -73,8 +73,9 @@ pub async fn one(
         }
         Found::Nothing => None,
     };
-    let missing =
-        || Problem::new(Kind::ItemNotFound, format!("The history has no such {}.", definition.noun()));
+    let missing = || {
+        Problem::new(Kind::ItemNotFound, format!("The history has no such {}.", definition.item.noun().one()))
+    };
     let (caching, item) = found.ok_or_else(missing)?;
     Ok(reading.answer(&caching, json(item.into())))
 }

@@ -1,9 +1,10 @@
 //! Fills the templates of the OpenAPI document with what a definition says.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::items::Items;
 use crate::definition::{Definition, openapi};
+use crate::domain::Limit;
+use crate::export::columns;
 use crate::http::names::Names;
 use crate::http::schemas::OWNER_ID;
 
@@ -12,15 +13,17 @@ const REFERENCE: &str = "#/components/schemas/";
 /// Fills templates with what one definition says.
 pub struct Filler<'a> {
     definition: &'a Definition,
-    names: Names,
-    items: Items<'a>,
+    /// The texts for placeholders.
+    pub names: Names,
+    /// The schemas of the items, with their examples.
+    schemas: Map<String, Value>,
 }
 
 impl<'a> Filler<'a> {
     /// For the templates of this definition.
     pub fn of(definition: &'a Definition) -> Self {
-        let items = Items::of(definition);
-        Self { definition, names: Names::of(definition).with(items.texts()), items }
+        let schemas = openapi::schemas(definition).into_iter().collect();
+        Self { definition, names: Names::of(definition).with(texts(definition)), schemas }
     }
 
     /// The document of the definition's routes and schemas.
@@ -30,10 +33,12 @@ impl<'a> Filler<'a> {
             for (name, schema) in std::mem::take(schemas) {
                 schemas.insert(self.schema_name(&name), joined(schema));
             }
-            schemas.extend(self.items.schemas().iter().cloned());
-            self.items.bound_pages(schemas);
+            schemas.extend(self.schemas.clone());
+            self.bound_pages(schemas);
         }
-        self.items.limit_formats(&mut document);
+        if !is_flat(self.definition) {
+            remove_csv(&mut document);
+        }
         document
     }
 
@@ -42,7 +47,7 @@ impl<'a> Filler<'a> {
         Some(match template {
             Value::String(text) => {
                 let placeholder = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-                match placeholder.and_then(|name| self.items.example(name)) {
+                match placeholder.and_then(|name| self.example(name)) {
                     Some(example) => return example,
                     None => Value::String(self.text(text)),
                 }
@@ -50,7 +55,9 @@ impl<'a> Filler<'a> {
             Value::Array(values) => {
                 Value::Array(values.iter().map(|value| self.fill(value)).collect::<Option<_>>()?)
             }
-            Value::Object(members) if members.get("$ref").is_some_and(|to| *to == owner_id_reference()) => {
+            Value::Object(members)
+                if members.get("$ref") == Some(&json!(format!("{REFERENCE}{OWNER_ID}"))) =>
+            {
                 openapi::owner_id(self.definition.owner.kind)
             }
             Value::Object(members) => {
@@ -80,10 +87,106 @@ impl<'a> Filler<'a> {
     fn schema_name(&self, template: &str) -> String {
         self.names.fill(&template.replace("Item", "{Item}").replace("Owner", "{Owner}"))
     }
+
+    /// The value for a placeholder that stands for an example. `Some(None)` if the example cannot be made.
+    pub fn example(&self, placeholder: &str) -> Option<Option<Value>> {
+        let title = &self.definition.title;
+        let examples = |schema: String| self.schemas.get(&schema)?.get("examples")?.as_array();
+        let first = |schema: String| examples(schema)?.first().cloned();
+        Some(match placeholder {
+            "ownerExample" => Some(openapi::owner_example(self.definition.owner.kind)),
+            "newItem" => first(format!("New{title}")).map(|item| self.undated(item)),
+            "newItems" => examples(format!("New{title}")).map(|items| json!(items)),
+            "newLine" => first(format!("New{title}Line")).map(|item| self.undated(item)),
+            "storedItem" => first(title.clone()),
+            "placedItem" => first(format!("Placed{title}")),
+            "exportedItem" => first(format!("Exported{title}")),
+            "csvRows" => first(format!("Exported{title}")).and_then(|item| csv(self.definition, &item)),
+            _ => return None,
+        })
+    }
+
+    /// Without the date, if clients need not send it.
+    fn undated(&self, mut item: Value) -> Value {
+        let date = &self.definition.date;
+        if let Some(item) = item.as_object_mut().filter(|_| !date.required) {
+            item.shift_remove(&date.name);
+        }
+        item
+    }
+
+    /// Writes the page size into the schemas of pages and listings.
+    fn bound_pages(&self, schemas: &mut Map<String, Value>) {
+        let (title, size) = (&self.definition.title, self.definition.page_size.get());
+        for (schema, property, keyword, most) in [
+            ("Page", "count", "maximum", size),
+            ("Page", "items", "maxItems", size),
+            ("Listing", "items", "maxItems", size.max(Limit::MAX.into())),
+        ] {
+            let schema = schemas.get_mut(&format!("{title}{schema}"));
+            if let Some(property) = schema.and_then(|schema| schema["properties"].get_mut(property)) {
+                property[keyword] = json!(most);
+            }
+        }
+    }
 }
 
-fn owner_id_reference() -> String {
-    format!("{REFERENCE}{OWNER_ID}")
+/// The texts that examples and formats make.
+fn texts(definition: &Definition) -> Vec<(&'static str, String)> {
+    let required = definition.source.get("required").and_then(Value::as_array);
+    let (pointer, detail) = match required.and_then(|required| required.last()?.as_str()) {
+        Some(name) => (format!("/0/{name}"), "is required".to_owned()),
+        None => {
+            let item = definition.item.noun().article();
+            ("/0".to_owned(), format!("must be {item}, which is an object, not a string"))
+        }
+    };
+    let formats = if is_flat(definition) {
+        "The format is one JSON object a line, or CSV; `pagebucket import` reads both."
+    } else {
+        "The format is one JSON object a line, as `pagebucket import` reads it."
+    };
+    let owner = openapi::owner_example(definition.owner.kind);
+    vec![
+        ("ownerExample", owner.as_str().map_or_else(|| owner.to_string(), str::to_owned)),
+        ("faultPointer", pointer),
+        ("faultDetail", detail),
+        ("formats", formats.to_owned()),
+    ]
+}
+
+fn is_flat(definition: &Definition) -> bool {
+    definition.item.columns().is_some()
+}
+
+/// A file of one row. `None` if items are no rows of a table.
+fn csv(definition: &Definition, item: &Value) -> Option<Value> {
+    let columns = [vec![definition.owner.field.clone(), "seq".to_owned()], columns(definition)?].concat();
+    let cell = |name: &String| match &item[name] {
+        Value::Null => String::new(),
+        Value::String(text) if text.contains(['"', ',', '\r', '\n']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let row: Vec<_> = columns.iter().map(cell).collect();
+    Some(json!(format!("{}\r\n{}\r\n", columns.join(","), row.join(","))))
+}
+
+/// Removes CSV from the formats of an export, because items are no rows of a table.
+fn remove_csv(document: &mut Value) {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
+    for export in paths.filter_map(|path| path.get_mut("get")) {
+        if let Some(Value::Object(types)) = export.pointer_mut("/responses/200/content") {
+            types.shift_remove("text/csv");
+        }
+        for parameter in export["parameters"].as_array_mut().into_iter().flatten() {
+            if parameter["name"] == "format" {
+                parameter["schema"]["enum"] = json!(["ndjson"]);
+            }
+        }
+    }
 }
 
 /// A schema whose `allOf` has at most one object of its own, beside references.

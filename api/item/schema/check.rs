@@ -1,67 +1,80 @@
 //! Checks a value by its node and writes its BSON, in one go.
 
+use std::ops::Range;
+
+use mongodb::bson::spec::ElementType;
 use serde_json::value::RawValue;
 
-use super::constant::canonical_form;
-use super::node::{ANY, Array, Bound, Kinds, Node, NumberKind, Object, Others, Side, Text};
-use crate::domain::{Faults, Instant, Json, Member};
-use crate::item::decimal::{Decimal, NotDecimal};
-use crate::item::element;
+use super::node::{ANY, Array, Bound, Kinds, Node, NumberKind, Numbers, Object};
+use crate::domain::{Faults, Instant, Invalid, Json, Member};
+use crate::item::canonical;
+use crate::item::decimal::{Decimal, NotDecimal, is_multiple};
 use crate::item::format::Format;
-use crate::item::levels::MOST_LEVELS;
-use crate::item::name;
-use crate::item::number::{double, integer, is_multiple};
-use crate::item::pattern::range;
+use crate::item::limits::{LONGEST_NAME, MOST_LEVELS, is_storable};
+use crate::item::number::{double, integer};
 use crate::item::place::Place;
 
 /// The BSON of one item, as far as it is written, and the faults that were found.
 pub(super) struct Checker<'f> {
     pub(super) out: Vec<u8>,
-    faults: &'f mut Faults,
+    pub(super) faults: &'f mut Faults,
     /// Beyond this many bytes nothing more is written or checked.
-    most_bytes: usize,
+    pub(super) most_bytes: usize,
     /// What the item's own object may not have, if it may have more than its schema declares.
-    reserved: &'f dyn Fn(&str) -> bool,
+    pub(super) reserved: &'f dyn Fn(&str) -> bool,
     /// "a trade"
-    item: &'f str,
+    pub(super) item: &'f str,
 }
 
-/// Where a member is in the bytes.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Piece {
-    start: usize,
-    /// 0 for a member that is not there.
-    pub(super) end: usize,
-}
+/// Where a member is in the bytes, if it is there.
+pub(super) type Piece = Option<Range<usize>>;
 
-impl Piece {
-    pub(super) fn is_there(self) -> bool {
-        self.end > 0
-    }
-}
+const TWICE: &str = "must not be given more than once";
 
-impl<'f> Checker<'f> {
-    pub(super) fn new(
-        out: Vec<u8>,
-        faults: &'f mut Faults,
-        most_bytes: usize,
-        reserved: &'f dyn Fn(&str) -> bool,
-        item: &'f str,
-    ) -> Self {
-        Self { out, faults, most_bytes, reserved, item }
-    }
-
+impl Checker<'_> {
     pub(super) fn oversized(&self) -> bool {
         self.out.len() > self.most_bytes
     }
 
-    fn fault(&mut self, place: &Place<'_>, detail: impl Into<String>) -> u8 {
+    fn fault(&mut self, place: &Place<'_>, detail: impl Into<String>) -> ElementType {
         place.fault(self.faults, detail);
-        element::NULL
+        ElementType::Null
+    }
+
+    /// Writes an element of a document or an array (bsonspec.org, version 1.1). Returns where it is.
+    fn element(
+        &mut self,
+        name: &str,
+        node: &Node,
+        raw: &RawValue,
+        place: &Place<'_>,
+        level: u32,
+    ) -> Range<usize> {
+        let start = self.out.len();
+        // Its type is known after its value.
+        self.out.push(0);
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.push(0);
+        self.out[start] = self.value(node, raw, place, level) as u8;
+        start..self.out.len()
+    }
+
+    /// Ends the document or the array whose length has its place at `start`.
+    fn end(&mut self, start: usize) {
+        self.out.push(0);
+        // A request is far smaller than 2 GiB.
+        let len = (self.out.len() - start) as u32;
+        self.out[start..][..4].copy_from_slice(&len.to_le_bytes());
     }
 
     /// Writes a value. Returns its type in BSON; if a fault is added, the bytes and the type mean nothing.
-    pub(super) fn value(&mut self, node: &Node, raw: &RawValue, place: &Place<'_>, level: u32) -> u8 {
+    pub(super) fn value(
+        &mut self,
+        node: &Node,
+        raw: &RawValue,
+        place: &Place<'_>,
+        level: u32,
+    ) -> ElementType {
         let json = Json::read(raw);
         let kind = match json {
             Json::Null => Kinds::NULL,
@@ -78,58 +91,48 @@ impl<'f> Checker<'f> {
             return self.fault(place, "must be Unicode text, without a lone surrogate");
         }
         if let Some(one_of) = &node.one_of
-            && !one_of.values.iter().any(|value| value.equals(&json, raw))
+            && !one_of.texts.iter().any(|text| text == raw.get())
+            && !one_of.forms.contains(&canonical::form(raw))
         {
             return self.fault(place, one_of.rule.as_str());
         }
         match json {
-            Json::Null => element::NULL,
+            Json::Null => ElementType::Null,
             Json::Bool => {
                 self.out.push(u8::from(raw.get() == "true"));
-                element::BOOLEAN
+                ElementType::Boolean
             }
-            Json::Number(text) => self.number(node, text, place),
+            Json::Number(text) => self.number(&node.numbers, text, place),
             Json::String(text) => self.text(node, &text.unwrap_or_default(), place),
             _ if level > MOST_LEVELS => {
                 self.fault(place, format!("must not be nested deeper than {MOST_LEVELS} levels"))
             }
             Json::Array(items) => {
                 self.array(&node.array, &items, place, level);
-                element::ARRAY
+                ElementType::Array
             }
             Json::Object(members) => {
                 self.object(&node.object, &members, place, level);
-                element::DOCUMENT
+                ElementType::EmbeddedDocument
             }
         }
     }
 
-    fn number(&mut self, node: &Node, text: &str, place: &Place<'_>) -> u8 {
-        let rules = &node.numbers;
-        let whole = match rules.kind {
-            NumberKind::Double => None,
-            NumberKind::Integer | NumberKind::AsWritten => integer(text),
-        };
-        if rules.kind == NumberKind::Integer {
-            let Some(number) = whole.filter(|number| (rules.least..=rules.most).contains(number)) else {
-                let (least, most) = (rules.least, rules.most);
-                let rule = format!(
-                    "must be a whole number from {least} to {most}, written without a fraction or an exponent"
-                );
-                return self.fault(place, rule);
-            };
-            self.out.extend_from_slice(&number.to_le_bytes());
-            if let Some(of) = rules.multiple_of
-                && !is_multiple(number as f64, of)
-            {
-                return self.fault(place, format!("must be a multiple of {of}"));
-            }
-            return element::INT64;
+    fn number(&mut self, rules: &Numbers, text: &str, place: &Place<'_>) -> ElementType {
+        let whole = if rules.kind == NumberKind::Double { None } else { integer(text) };
+        let number = double(text);
+        let refusing = number.and_then(|number| rules.bounds.iter().find(|bound| !bound.admits(number)));
+        if rules.kind == NumberKind::Integer && (whole.is_none() || refusing.is_some()) {
+            let (least, most) = rules.integers();
+            let rule = format!(
+                "must be a whole number from {least} to {most}, written without a fraction or an exponent"
+            );
+            return self.fault(place, rule);
         }
-        let Some(number) = double(text) else {
+        let Some(number) = number else {
             return self.fault(place, "must be a number that a double can hold");
         };
-        if let Some(bound) = rules.bounds.iter().find(|bound| !within(bound, number)) {
+        if let Some(bound) = refusing {
             return self.fault(place, bound.rule());
         }
         if let Some(of) = rules.multiple_of
@@ -137,70 +140,60 @@ impl<'f> Checker<'f> {
         {
             return self.fault(place, format!("must be a multiple of {of}"));
         }
-        match whole {
-            Some(whole) => {
-                self.out.extend_from_slice(&whole.to_le_bytes());
-                element::INT64
-            }
-            None => {
-                self.out.extend_from_slice(&number.to_le_bytes());
-                element::DOUBLE
-            }
-        }
+        let (bytes, kind) = match whole {
+            Some(whole) => (whole.to_le_bytes(), ElementType::Int64),
+            None => (number.to_le_bytes(), ElementType::Double),
+        };
+        self.out.extend_from_slice(&bytes);
+        kind
     }
 
-    fn text(&mut self, node: &Node, text: &str, place: &Place<'_>) -> u8 {
-        if let Err(rule) = check_length(&node.text, text) {
-            return self.fault(place, rule);
+    fn text(&mut self, node: &Node, text: &str, place: &Place<'_>) -> ElementType {
+        let rules = &node.text;
+        if !rules.count.admits(text.chars().count()) {
+            return self.fault(place, rules.count.rule("character"));
         }
-        if let Some(pattern) = &node.text.pattern
+        if let Some(pattern) = &rules.pattern
             && !pattern.matches(text)
         {
             return self.fault(place, pattern.rule.as_str());
         }
-        match node.text.format {
-            Some(Format::DateTime) => match Instant::parse_rfc3339(text) {
-                Ok(instant) => {
-                    self.out.extend_from_slice(&instant.millis().to_le_bytes());
-                    element::DATE
-                }
-                Err(invalid) => self.fault(place, invalid.0),
-            },
-            Some(Format::Decimal) => match decimal(text, &node.numbers.bounds) {
-                Ok(bytes) => {
-                    self.out.extend_from_slice(&bytes);
-                    element::DECIMAL128
-                }
-                Err(rule) => self.fault(place, rule),
-            },
-            format => {
-                if let Some(Err(invalid)) = format.map(|format| format.check(text)) {
-                    return self.fault(place, invalid.0);
-                }
-                element::string(&mut self.out, text);
-                element::STRING
-            }
-        }
+        let written = match rules.format {
+            Some(Format::DateTime) => Instant::parse_rfc3339(text).map(|instant| {
+                self.out.extend_from_slice(&instant.millis().to_le_bytes());
+                ElementType::DateTime
+            }),
+            Some(Format::Decimal) => decimal(text, &node.numbers.bounds).map(|bytes| {
+                self.out.extend_from_slice(&bytes);
+                ElementType::Decimal128
+            }),
+            format => format.map_or(Ok(()), |format| format.check(text)).map(|()| {
+                self.out.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.push(0);
+                ElementType::String
+            }),
+        };
+        written.unwrap_or_else(|Invalid(rule)| self.fault(place, rule))
     }
 
     fn array(&mut self, rules: &Array, items: &[&RawValue], place: &Place<'_>, level: u32) {
-        if let Err(rule) = check_count(rules, items.len()) {
-            self.fault(place, rule);
+        if !rules.count.admits(items.len()) {
+            self.fault(place, rules.count.rule("item"));
         }
         let node = rules.items.as_deref().unwrap_or(&ANY);
         let before = self.faults.count();
-        let at = element::begin(&mut self.out);
-        let mut digits = [0; 20];
+        let start = self.out.len();
+        self.out.extend_from_slice(&[0; 4]);
         for (index, item) in items.iter().enumerate() {
             if self.oversized() {
                 return;
             }
-            let open = element::open(&mut self.out, index_name(index, &mut digits));
-            self.out[open] = self.value(node, item, &place.item(index), level + 1);
+            self.element(&index.to_string(), node, item, &Place::Item(place, index), level + 1);
         }
-        element::end(&mut self.out, at);
+        self.end(start);
         if rules.unique && self.faults.count() == before {
-            let mut forms: Vec<_> = items.iter().map(|item| canonical_form(item)).collect();
+            let mut forms: Vec<_> = items.iter().map(|item| canonical::form(item)).collect();
             forms.sort_unstable();
             if forms.windows(2).any(|pair| pair[0] == pair[1]) {
                 self.fault(place, "must not have two items that are equal");
@@ -217,9 +210,9 @@ impl<'f> Checker<'f> {
         place: &Place<'_>,
         level: u32,
     ) -> Vec<Piece> {
-        let start = element::begin(&mut self.out);
-        let declared = rules.properties.len();
-        let mut pieces = vec![Piece::default(); declared];
+        let start = self.out.len();
+        self.out.extend_from_slice(&[0; 4]);
+        let mut pieces: Vec<Piece> = vec![None; rules.properties.len()];
         let mut others = Vec::new();
         let (mut expected, mut ordered) = (0, true);
         for member in members {
@@ -230,95 +223,74 @@ impl<'f> Checker<'f> {
                 self.fault(place, "has a field whose name is not Unicode text");
                 continue;
             };
-            let here = place.member(name);
+            let here = Place::Member(place, name);
             let (order, node) = match rules.find(name, expected) {
-                Some(index) => {
-                    if pieces[index].is_there() {
-                        self.fault(&here, "must not be given more than once");
-                        continue;
-                    }
-                    (index, &*rules.properties[index].node)
+                Some(index) if pieces[index].is_some() => {
+                    self.fault(&here, TWICE);
+                    continue;
                 }
+                Some(index) => (index, &*rules.properties[index].node),
                 None => {
-                    let Some(node) = self.other(&rules.others, name, place, level) else { continue };
+                    let Some(node) = self.other(rules, name, place, level) else { continue };
                     others.push(name);
-                    pieces.push(Piece::default());
+                    pieces.push(None);
                     (pieces.len() - 1, node)
                 }
             };
             ordered &= order >= expected;
             expected = order + 1;
-            let start = element::open(&mut self.out, name.as_bytes());
-            self.out[start] = self.value(node, member.value, &here, level + 1);
-            pieces[order] = Piece { start, end: self.out.len() };
+            pieces[order] = Some(self.element(name, node, member.value, &here, level + 1));
         }
         for (property, piece) in rules.properties.iter().zip(&pieces) {
-            if property.required && !piece.is_there() {
-                self.fault(&place.member(&property.name), "is required");
+            if property.required && piece.is_none() {
+                self.fault(&Place::Member(place, &property.name), "is required");
             }
         }
-        if others.len() > 1 {
-            others.sort_unstable();
-            for pair in others.windows(2).filter(|pair| pair[0] == pair[1]) {
-                self.fault(&place.member(pair[0]), "must not be given more than once");
-            }
+        others.sort_unstable();
+        for pair in others.windows(2).filter(|pair| pair[0] == pair[1]) {
+            self.fault(&Place::Member(place, pair[0]), TWICE);
         }
         if !ordered {
             self.reorder(&mut pieces);
         }
-        element::end(&mut self.out, start);
+        self.end(start);
         pieces
     }
 
     /// The node of a member that is not declared, unless there must not be one.
     fn other<'n>(
         &mut self,
-        others: &'n Others,
+        rules: &'n Object,
         name: &str,
         place: &Place<'_>,
         level: u32,
     ) -> Option<&'n Node> {
-        let here = place.member(name);
-        let node = match others {
-            Others::Refused => {
-                let rule = match (name.len() > name::LONGEST, level) {
-                    (true, _) => {
-                        let rule = format!("has an unknown field, with a name of {} bytes", name.len());
-                        self.fault(place, rule);
-                        return None;
-                    }
-                    (false, 1) => format!("is not a field of {}", self.item),
-                    (false, _) => "is not a field of this object".to_owned(),
-                };
-                self.fault(&here, rule);
-                return None;
-            }
-            Others::Free => &ANY,
-            Others::Each(node) => node,
-        };
-        if !name::storable(name) {
+        let here = Place::Member(place, name);
+        let node = rules.other();
+        if node.is_none() && name.len() > LONGEST_NAME {
+            self.fault(place, format!("has an unknown field, with a name of {} bytes", name.len()));
+        } else if node.is_none() {
+            let object = if level == 1 { self.item } else { "this object" };
+            self.fault(&here, format!("is not a field of {object}"));
+        } else if !is_storable(name) {
             self.fault(&here, "must have a name without \".\" and NUL that does not begin with \"$\"");
             return None;
-        }
-        if level == 1 && (self.reserved)(name) {
+        } else if level == 1 && (self.reserved)(name) {
             self.fault(&here, "has a name that is reserved");
             return None;
         }
-        Some(node)
+        node
     }
 
     /// Puts the pieces, which end the bytes, into their order.
     fn reorder(&mut self, pieces: &mut [Piece]) {
-        let there = || pieces.iter().filter(|piece| piece.is_there());
-        let Some(first) = there().map(|piece| piece.start).min() else { return };
-        let mut sorted = Vec::with_capacity(self.out.len() - first);
-        for piece in pieces.iter_mut().filter(|piece| piece.is_there()) {
-            let start = first + sorted.len();
-            sorted.extend_from_slice(&self.out[piece.start..piece.end]);
-            *piece = Piece { start, end: first + sorted.len() };
+        let Some(first) = pieces.iter().flatten().map(|piece| piece.start).min() else { return };
+        let unsorted = self.out.split_off(first);
+        for piece in pieces.iter_mut().flatten() {
+            let start = self.out.len();
+            self.out.extend_from_slice(&unsorted[piece.start - first..piece.end - first]);
+            *piece = start..self.out.len();
         }
-        self.out.truncate(first);
-        self.out.extend_from_slice(&sorted);
     }
 }
 
@@ -329,92 +301,27 @@ fn wrong_kind(node: &Node, json: &Json<'_>) -> String {
     format!("must be {}, not {}", node.kinds.words(), json.kind())
 }
 
-pub(super) fn within(bound: &Bound, number: f64) -> bool {
-    match bound.side {
-        Side::AtLeast => number >= bound.double,
-        Side::AtMost => number <= bound.double,
-        Side::Above => number > bound.double,
-        Side::Below => number < bound.double,
-    }
-}
-
 /// The decimal128 of a text that is within the bounds.
-pub(super) fn decimal(text: &str, bounds: &[Bound]) -> Result<[u8; 16], String> {
-    let positive = bounds.iter().any(|bound| {
-        let sign = bound.decimal.map_or(-1, |limit| limit.sign());
-        match bound.side {
-            Side::AtLeast => sign > 0,
-            Side::Above => sign >= 0,
-            Side::AtMost | Side::Below => false,
-        }
-    });
+pub(super) fn decimal(text: &str, bounds: &[Bound]) -> Result<[u8; 16], Invalid> {
+    let positive = bounds.iter().any(|bound| bound.side.lower && !bound.admits_decimal(&Decimal::ZERO));
     let number = match Decimal::parse(text) {
         // A sign is of no use where all numbers are positive.
         _ if positive && text.starts_with('-') => Err(NotDecimal::Notation),
         parsed => parsed,
     };
-    let number = number.map_err(|error| match error {
-        NotDecimal::Notation => {
+    let rule = match number {
+        Ok(number) => match bounds.iter().find(|bound| !bound.admits_decimal(&number)) {
+            Some(bound) => bound.rule(),
+            None => match number.bytes() {
+                Some(bytes) => return Ok(bytes),
+                None => format!("must have at most {} digits after the point", Decimal::MAX_SCALE),
+            },
+        },
+        Err(NotDecimal::Notation) => {
             let positive = if positive { "positive " } else { "" };
             format!("must be a {positive}decimal number in plain notation, such as \"15.54\"")
         }
-        NotDecimal::Digits => format!("must have at most {} significant digits", Decimal::MAX_DIGITS),
-    })?;
-    let outside = bounds.iter().find(|bound| {
-        bound.decimal.is_some_and(|limit| {
-            let order = number.compare(&limit);
-            !match bound.side {
-                Side::AtLeast => order.is_ge(),
-                Side::AtMost => order.is_le(),
-                Side::Above => order.is_gt(),
-                Side::Below => order.is_lt(),
-            }
-        })
-    });
-    if let Some(bound) = outside {
-        return Err(bound.rule());
-    }
-    number.bytes().ok_or_else(|| format!("must have at most {} digits after the point", Decimal::MAX_SCALE))
-}
-
-fn check_length(rules: &Text, text: &str) -> Result<(), String> {
-    if rules.least == 0 && rules.most.is_none() {
-        return Ok(());
-    }
-    let count = text.chars().count();
-    if count >= rules.least && rules.most.is_none_or(|most| count <= most) {
-        return Ok(());
-    }
-    Err(format!("must have {}", bounded(rules.least, rules.most, "character")))
-}
-
-fn check_count(rules: &Array, count: usize) -> Result<(), String> {
-    if count >= rules.least && rules.most.is_none_or(|most| count <= most) {
-        return Ok(());
-    }
-    Err(format!("must have {}", bounded(rules.least, rules.most, "item")))
-}
-
-/// "1 to 64 characters", "at most 10 items".
-fn bounded(least: usize, most: Option<usize>, what: &str) -> String {
-    let (count, last) = match (least, most) {
-        (0, Some(most)) => (format!("at most {most}"), most),
-        (least, Some(most)) => (range(least, most), most),
-        (least, None) => (format!("at least {least}"), least),
+        Err(NotDecimal::Digits) => format!("must have at most {} significant digits", Decimal::MAX_DIGITS),
     };
-    let plural = if last == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
-}
-
-/// The name of an item of an array: its index in decimal digits.
-fn index_name(mut index: usize, digits: &mut [u8; 20]) -> &[u8] {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (index % 10) as u8;
-        index /= 10;
-        if index == 0 {
-            return &digits[at..];
-        }
-    }
+    Err(Invalid(rule))
 }

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::node::{Array, Kinds, Node, NumberKind, Numbers, Object, Side, Text};
+use super::check;
+use super::node::{Array, Kinds, Node, NumberKind, Numbers, Object, Text};
+use crate::item::decimal::is_multiple;
 use crate::item::format::Format;
-use crate::item::number::is_multiple;
 
 /// Values in one example. A schema that demands more has an example that no reader wants.
 const MOST_VALUES: usize = 500;
@@ -66,7 +67,7 @@ impl Maker {
     }
 
     fn array(&mut self, rules: &Array, variant: usize, level: u32) -> Option<Vec<Value>> {
-        let wanted = rules.least.max(usize::from(rules.most != Some(0)));
+        let wanted = rules.count.least.max(usize::from(rules.count.most != Some(0)));
         let mut items = Vec::new();
         for index in 0..wanted {
             let variant = if rules.unique { variant + index } else { variant };
@@ -76,7 +77,7 @@ impl Maker {
             };
             match item {
                 Some(item) => items.push(item),
-                None if index >= rules.least => break,
+                None if index >= rules.count.least => break,
                 None => return None,
             }
         }
@@ -85,23 +86,29 @@ impl Maker {
 }
 
 fn number(rules: &Numbers, variant: usize) -> Option<Number> {
-    let ends = |below: bool| {
-        rules.bounds.iter().filter(move |bound| below == matches!(bound.side, Side::AtLeast | Side::Above))
-    };
+    let whole = |number: &f64| number.fract() == 0.0;
+    let mut found = candidates(rules);
+    if rules.kind == NumberKind::Integer {
+        found.retain(whole);
+        return found
+            .get(variant)
+            .map(|number| *number as i64)
+            .or(Some(rules.integers().0))
+            .map(Number::from);
+    }
+    match *found.get(variant)? {
+        number if whole(&number) && number.abs() < 1e15 => Some((number as i64).into()),
+        number => Number::from_f64(number),
+    }
+}
+
+/// Numbers that the rules admit.
+fn candidates(rules: &Numbers) -> Vec<f64> {
+    let ends = |lower: bool| rules.bounds.iter().filter(move |bound| bound.side.lower == lower);
     let low = ends(true).map(|bound| bound.double).fold(f64::NEG_INFINITY, f64::max);
     let high = ends(false).map(|bound| bound.double).fold(f64::INFINITY, f64::min);
-    let start = if low.is_finite() {
-        low
-    } else if high < 1.0 {
-        high
-    } else {
-        0.0
-    };
+    let start = if low.is_finite() { low } else { high.min(0.0) };
     let step = rules.multiple_of.unwrap_or(1.0);
-    let inside = |number: &f64| {
-        rules.bounds.iter().all(|bound| super::check::within(bound, *number))
-            && rules.multiple_of.is_none_or(|of| is_multiple(*number, of))
-    };
     let first = (start / step).floor();
     let grid = (-2..40).map(|steps| {
         let number = (first + f64::from(steps)) * step;
@@ -109,27 +116,18 @@ fn number(rules: &Numbers, variant: usize) -> Option<Number> {
         format!("{number:.12}").parse().unwrap_or(number)
     });
     let fine = [start, (low + high) / 2.0, low + (high - low) / 3.0, high];
-    let whole = |number: &f64| number.fract() == 0.0;
-    let mut found = [1.0].into_iter().chain(grid).chain(fine).filter(inside).collect::<Vec<f64>>();
+    let mut found: Vec<f64> = [1.0].into_iter().chain(grid).chain(fine).collect();
+    found.retain(|number| {
+        rules.bounds.iter().all(|bound| bound.admits(*number))
+            && rules.multiple_of.is_none_or(|of| is_multiple(*number, of))
+    });
     found.dedup();
-    if rules.kind == NumberKind::Integer {
-        let found = found.iter().filter(|number| whole(number)).map(|number| *number as i64).nth(variant);
-        return found.or(Some(rules.least)).map(Number::from);
-    }
-    let number = *found.get(variant)?;
-    if whole(&number) && number.abs() < 1e15 {
-        Some((number as i64).into())
-    } else {
-        Number::from_f64(number)
-    }
+    found
 }
 
 fn text(rules: &Text, numbers: &Numbers, variant: usize) -> Option<String> {
     if let Some(pattern) = &rules.pattern {
-        let fits = |text: &String| {
-            let count = text.chars().count();
-            count >= rules.least && rules.most.is_none_or(|most| count <= most) && pattern.matches(text)
-        };
+        let fits = |text: &String| rules.count.admits(text.chars().count()) && pattern.matches(text);
         return (0..=LONGEST_TEXT).filter_map(|repeats| pattern.example(repeats)).filter(fits).nth(variant);
     }
     let hex = variant % 0x1000;
@@ -142,11 +140,11 @@ fn text(rules: &Text, numbers: &Numbers, variant: usize) -> Option<String> {
         Some(Format::Decimal) => decimal(numbers, variant)?,
         None => {
             let mut text = format!("text{}", suffix(variant));
-            while text.len() < rules.least.min(LONGEST_TEXT) {
+            while text.len() < rules.count.least.min(LONGEST_TEXT) {
                 text.push_str(" text");
             }
-            text.truncate(rules.most.unwrap_or(usize::MAX).min(text.len()));
-            if rules.least > 0 { text.trim_end().to_owned() } else { text }
+            text.truncate(rules.count.most.unwrap_or(usize::MAX));
+            if rules.count.least > 0 { text.trim_end().to_owned() } else { text }
         }
     })
 }
@@ -156,15 +154,9 @@ fn suffix(variant: usize) -> String {
 }
 
 fn decimal(rules: &Numbers, variant: usize) -> Option<String> {
-    let inside = |text: &String| super::check::decimal(text, &rules.bounds).is_ok();
-    let given = rules.bounds.iter().map(|bound| bound.text.clone());
-    let between = {
-        let doubles: Vec<f64> = rules.bounds.iter().map(|bound| bound.double).collect();
-        let middle = doubles.iter().sum::<f64>() / doubles.len().max(1) as f64;
-        let around =
-            doubles.iter().flat_map(|double| [double + 1.0, double - 1.0, double / 2.0, double * 2.0]);
-        [middle].into_iter().chain(around).map(|number| number.to_string()).collect::<Vec<_>>()
-    };
-    let more = (0..20).map(|number| format!("{number}.50"));
-    ["15.54".to_owned()].into_iter().chain(more).chain(given).chain(between).filter(inside).nth(variant)
+    let halves = (0..20).map(|number| format!("{number}.50"));
+    let given = rules.bounds.iter().map(|bound| bound.text.clone()).chain(["-1".to_owned()]);
+    let others = candidates(rules).into_iter().map(|number| number.to_string());
+    let all = ["15.54".to_owned()].into_iter().chain(halves).chain(given).chain(others);
+    all.filter(|text| check::decimal(text, &rules.bounds).is_ok()).nth(variant)
 }

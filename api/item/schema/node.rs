@@ -1,15 +1,16 @@
 //! The compiled schema.
 
-use std::sync::Arc;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
-use super::constant::Constant;
 use crate::item::decimal::Decimal;
 use crate::item::format::Format;
 use crate::item::number::MAX_INTEGER;
-use crate::item::pattern::{Pattern, list};
+use crate::item::pattern::{Pattern, list, range};
 
 /// What a value may be. What it does not name is free.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) kinds: Kinds,
     pub(super) numbers: Numbers,
@@ -20,14 +21,18 @@ pub(super) struct Node {
     pub(super) object: Object,
     /// The JSON of the examples, for documentation.
     pub(super) examples: Vec<String>,
-    /// How deep a value that the schema declares may be nested; 1 for a scalar.
+    /// How deep a value that the schema declares may be nested; 0 for a scalar.
     pub(super) levels: u32,
 }
+
+/// Any value.
+pub(super) static ANY: LazyLock<Node> = LazyLock::new(Node::default);
 
 /// The values that are accepted, and the sentence for others.
 #[derive(Debug)]
 pub(super) struct OneOf {
-    pub(super) values: Vec<Constant>,
+    /// Their canonical forms.
+    pub(super) forms: Vec<Vec<u8>>,
     /// Their JSON, for documentation.
     pub(super) texts: Vec<String>,
     pub(super) rule: String,
@@ -37,6 +42,22 @@ pub(super) struct OneOf {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kinds(u8);
 
+/// The types by their names, `integer` aside, and the same in a sentence.
+pub(super) const TYPES: [(&str, Kinds, &str); 6] = [
+    ("string", Kinds::STRING, "a string"),
+    ("number", Kinds::NUMBER, "a number"),
+    ("boolean", Kinds::BOOLEAN, "a boolean"),
+    ("array", Kinds::ARRAY, "an array"),
+    ("object", Kinds::OBJECT, "an object"),
+    ("null", Kinds::NULL, "null"),
+];
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
 impl Kinds {
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
@@ -44,11 +65,11 @@ impl Kinds {
     pub(super) const STRING: Self = Self(8);
     pub(super) const ARRAY: Self = Self(16);
     pub(super) const OBJECT: Self = Self(32);
-    pub(super) const NUMBER_OR_STRING: Self = Self(4 | 8);
     pub(super) const NONE: Self = Self(0);
     pub(super) const ALL: Self = Self(63);
 
-    pub(super) const fn has(self, kind: Self) -> bool {
+    /// Whether they have a type in common.
+    pub(super) fn has(self, kind: Self) -> bool {
         self.0 & kind.0 != 0
     }
 
@@ -58,46 +79,52 @@ impl Kinds {
 
     /// "a string or null".
     pub(super) fn words(self) -> String {
-        const WORDS: [(Kinds, &str); 6] = [
-            (Kinds::STRING, "a string"),
-            (Kinds::NUMBER, "a number"),
-            (Kinds::BOOLEAN, "a boolean"),
-            (Kinds::ARRAY, "an array"),
-            (Kinds::OBJECT, "an object"),
-            (Kinds::NULL, "null"),
-        ];
-        let words: Vec<_> =
-            WORDS.into_iter().filter(|(kind, _)| self.has(*kind)).map(|(_, word)| word).collect();
+        let named = TYPES.into_iter().filter(|(_, kind, _)| self.has(*kind));
+        let words: Vec<_> = named.map(|(.., words)| words).collect();
         list(&words, "or")
     }
 }
 
 /// How numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum NumberKind {
     /// As int64: `"type": "integer"`.
     Integer,
     /// As doubles: `"type": "number"`.
     Double,
     /// Integers as int64, others as doubles: without a type.
+    #[default]
     AsWritten,
 }
 
 /// The rules of numbers, and the bounds of decimals.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Numbers {
     pub(super) kind: NumberKind,
-    /// The range of integers. The bounds below are in it.
-    pub(super) least: i64,
-    pub(super) most: i64,
     pub(super) bounds: Vec<Bound>,
     pub(super) multiple_of: Option<f64>,
+}
+
+impl Numbers {
+    /// The least and the greatest integer within the bounds.
+    pub(super) fn integers(&self) -> (i64, i64) {
+        let (mut least, mut most) = (-MAX_INTEGER, MAX_INTEGER);
+        for Bound { side, double, .. } in &self.bounds {
+            let beyond = i64::from(side.open && double.fract() == 0.0);
+            // `as` saturates, and no integer is near the ends.
+            match side.lower {
+                true => least = least.max((double.ceil() as i64).saturating_add(beyond)),
+                false => most = most.min((double.floor() as i64).saturating_sub(beyond)),
+            }
+        }
+        (least, most)
+    }
 }
 
 /// One of `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`.
 #[derive(Debug)]
 pub(super) struct Bound {
-    pub(super) side: Side,
+    pub(super) side: &'static Side,
     pub(super) double: f64,
     pub(super) decimal: Option<Decimal>,
     /// As the schema has it, for sentences.
@@ -105,53 +132,105 @@ pub(super) struct Bound {
 }
 
 /// On which side of a bound the values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    AtLeast,
-    AtMost,
-    Above,
-    Below,
+#[derive(Debug)]
+pub struct Side {
+    /// The keyword of the bound.
+    pub keyword: &'static str,
+    /// In a sentence: "at least".
+    pub words: &'static str,
+    /// Whether the values are above the bound.
+    pub lower: bool,
+    /// Whether the bound is none of the values.
+    pub open: bool,
+}
+
+/// All of them.
+pub static SIDES: [Side; 4] = [
+    Side { keyword: "minimum", words: "at least", lower: true, open: false },
+    Side { keyword: "exclusiveMinimum", words: "greater than", lower: true, open: true },
+    Side { keyword: "maximum", words: "at most", lower: false, open: false },
+    Side { keyword: "exclusiveMaximum", words: "less than", lower: false, open: true },
+];
+
+impl Side {
+    /// Whether a value is on this side, by its order to the bound.
+    pub fn has(&self, order: Ordering) -> bool {
+        match order {
+            Ordering::Equal => !self.open,
+            Ordering::Greater => self.lower,
+            Ordering::Less => !self.lower,
+        }
+    }
 }
 
 impl Bound {
+    pub(super) fn admits(&self, number: f64) -> bool {
+        number.partial_cmp(&self.double).is_some_and(|order| self.side.has(order))
+    }
+
+    /// By value, without rounding.
+    pub(super) fn admits_decimal(&self, number: &Decimal) -> bool {
+        self.decimal.is_none_or(|bound| self.side.has(number.compare(&bound)))
+    }
+
     pub(super) fn rule(&self) -> String {
-        let side = match self.side {
-            Side::AtLeast => "at least",
-            Side::AtMost => "at most",
-            Side::Above => "greater than",
-            Side::Below => "less than",
-        };
-        format!("must be {side} {}", self.text)
+        format!("must be {} {}", self.side.words, self.text)
     }
 }
 
 /// The rules of strings.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Text {
-    /// In characters.
-    pub(super) least: usize,
-    pub(super) most: Option<usize>,
+    /// Of characters.
+    pub(super) count: Count,
     pub(super) pattern: Option<Pattern>,
     pub(super) format: Option<Format>,
 }
 
 /// The rules of arrays.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Array {
+    /// `None`: they are free.
     pub(super) items: Option<Arc<Node>>,
-    pub(super) least: usize,
-    pub(super) most: Option<usize>,
+    pub(super) count: Count,
     pub(super) unique: bool,
 }
 
+/// How many characters or items there may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) least: usize,
+    pub(super) most: Option<usize>,
+}
+
+impl Count {
+    pub(super) fn admits(self, count: usize) -> bool {
+        count >= self.least && self.most.is_none_or(|most| count <= most)
+    }
+
+    /// "must have 1 to 64 characters", "must have at most 10 items".
+    pub(super) fn rule(self, what: &str) -> String {
+        let (count, last) = match (self.least, self.most) {
+            (0, Some(most)) => (format!("at most {most}"), most),
+            (least, Some(most)) => (range(least, most), most),
+            (least, None) => (format!("at least {least}"), least),
+        };
+        let plural = if last == 1 { "" } else { "s" };
+        format!("must have {count} {what}{plural}")
+    }
+}
+
 /// The rules of objects.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Object {
     /// In the order in which they are written.
     pub(super) properties: Vec<Property>,
-    /// The indices of the properties, ordered by name, if there are many.
-    pub(super) by_name: Vec<usize>,
-    pub(super) others: Others,
+    /// Their indices.
+    pub(super) by_name: BTreeMap<String, usize>,
+    /// Whether there must be no other members.
+    pub(super) closed: bool,
+    /// What other members are. `None`: they are free.
+    pub(super) others: Option<Arc<Node>>,
 }
 
 /// A declared member of an object.
@@ -162,62 +241,17 @@ pub(super) struct Property {
     pub(super) required: bool,
 }
 
-/// What members may be that are not declared.
-#[derive(Debug)]
-pub(super) enum Others {
-    Free,
-    Refused,
-    Each(Arc<Node>),
-}
-
-/// Any value.
-pub(super) static ANY: Node = Node::any();
-
-impl Node {
-    /// Any value.
-    pub(super) const fn any() -> Self {
-        Self {
-            kinds: Kinds::ALL,
-            numbers: Numbers {
-                kind: NumberKind::AsWritten,
-                least: -MAX_INTEGER,
-                most: MAX_INTEGER,
-                bounds: Vec::new(),
-                multiple_of: None,
-            },
-            one_of: None,
-            text: Text { least: 0, most: None, pattern: None, format: None },
-            array: Array { items: None, least: 0, most: None, unique: false },
-            object: Object { properties: Vec::new(), by_name: Vec::new(), others: Others::Free },
-            examples: Vec::new(),
-            levels: 1,
-        }
-    }
-}
-
-/// Up to this many properties, names are compared one after the other.
-const FEW: usize = 12;
-
 impl Object {
-    pub(super) fn new(properties: Vec<Property>, others: Others) -> Self {
-        let mut by_name = Vec::new();
-        if properties.len() > FEW {
-            by_name.extend(0..properties.len());
-            by_name.sort_by(|one, other| properties[*one].name.cmp(&properties[*other].name));
-        }
-        Self { properties, by_name, others }
+    /// What the members are that are not declared; `None` if there must be none.
+    pub(super) fn other(&self) -> Option<&Node> {
+        (!self.closed).then(|| self.others.as_deref().unwrap_or(&ANY))
     }
 
     /// The index of a property. `expected` is looked at first: clients mostly send an order.
     pub(super) fn find(&self, name: &str, expected: usize) -> Option<usize> {
-        let name_of = |index: usize| self.properties[index].name.as_str();
-        if expected < self.properties.len() && name_of(expected) == name {
-            return Some(expected);
+        match self.properties.get(expected) {
+            Some(property) if property.name == name => Some(expected),
+            _ => self.by_name.get(name).copied(),
         }
-        if self.by_name.is_empty() {
-            return self.properties.iter().position(|property| property.name == name);
-        }
-        let found = self.by_name.binary_search_by(|index| name_of(*index).cmp(name));
-        found.ok().map(|at| self.by_name[at])
     }
 }
