@@ -18,14 +18,13 @@ mod majority;
 mod migrations;
 pub mod page_views;
 mod read_preference;
-mod ttl_index;
 mod whole_number;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use mongodb::Database;
 use mongodb::bson::doc;
-use mongodb::{Client, Database};
 use tokio::sync::OnceCell;
 
 pub use capacity::Capacity;
@@ -49,7 +48,6 @@ use page_views::PageViews;
 /// A store may only be used on the tokio runtime that created it.
 #[derive(Clone, Debug)]
 pub struct Store {
-    client: Client,
     database: Database,
     topology: Topology,
     definitions: Definitions,
@@ -72,25 +70,16 @@ impl Store {
     ) -> Result<Self, ConnectError> {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
-        let sessions = Arc::new(Sessions::new(client.clone(), topology));
+        let sessions = Arc::new(Sessions::new(client, topology));
         let appends = AppendQueue::new(capacity);
         let engine = |definition: &Arc<Definition>| {
-            let (definition, database, sessions) =
-                (Arc::clone(definition), database.clone(), Arc::clone(&sessions));
-            Engine::new(definition, database, sessions, clock.clone(), &appends, capacity.catalog_owners)
+            let (definition, database) = (Arc::clone(definition), database.clone());
+            Engine::new(definition, database, &sessions, &clock, &appends, capacity.catalog_owners)
         };
         let histories = definitions.iter().map(engine).collect();
         let page_views = PageViews::new(database.clone(), sessions, capacity);
-        Ok(Self {
-            client,
-            database,
-            topology,
-            definitions,
-            histories,
-            appends,
-            page_views,
-            epoch: Arc::default(),
-        })
+        let epoch = Arc::default();
+        Ok(Self { database, topology, definitions, histories, appends, page_views, epoch })
     }
 
     /// The engines of all histories, in the order of their definitions.
@@ -101,7 +90,7 @@ impl Store {
     /// Waits until no appends are queued, including those of clients that have disconnected. New appends are refused
     /// meanwhile.
     pub async fn drain_appends(&self) {
-        self.appends.drain().await;
+        self.appends.all.drain().await;
     }
 
     /// What the histories are.
@@ -146,8 +135,8 @@ impl Store {
     /// The database does not answer, or the user may not change an index.
     pub async fn keep_views_for(&self, retention: Option<Duration>) -> Result<(), ConnectError> {
         let seconds = retention.map(|retention| retention.as_secs() as i64);
-        let kept = ttl_index::expire_after(&self.database, page_views::COLLECTION, "timestamp", seconds);
-        kept.await.map_err(|error| ConnectError::Unexpected(error.to_string()))
+        let kept = indexes::expire_after(&self.database, page_views::COLLECTION, "timestamp", seconds);
+        Ok(kept.await?)
     }
 
     /// Before migrations: refuses a collection with the name of a history that is not ours.
@@ -171,8 +160,7 @@ impl Store {
     /// # Errors
     /// The database does not answer, or the user may not change an index.
     pub async fn keep_keys_for(&self, retention: Duration) -> Result<(), ConnectError> {
-        let kept = history::keep_keys_for(&self.database, retention).await;
-        kept.map_err(|error| ConnectError::Unexpected(error.to_string()))
+        Ok(history::keep_keys_for(&self.database, retention).await?)
     }
 
     /// Checks that the primary answers within `limit`.
@@ -180,7 +168,7 @@ impl Store {
     /// # Errors
     /// The primary does not answer in time.
     pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
-        let database = self.client.database("admin");
+        let database = self.database.client().database("admin");
         let ping = async move {
             database.run_command(doc! { "ping": 1 }).await?;
             Ok(())
@@ -202,10 +190,7 @@ impl Store {
     /// The database does not answer, or another program has written what it remembers of a history.
     pub async fn known_histories(&self) -> Result<Vec<KnownHistory>, Error> {
         let documents = histories::all(&self.database).await?;
-        let known = documents.into_iter().map(|(name, document)| KnownHistory::read(name, &document));
-        let mut known = known.collect::<Result<Vec<_>, _>>()?;
-        known.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(known)
+        documents.into_iter().map(|(name, document)| KnownHistory::read(name, &document)).collect()
     }
 
     /// The names of the pending migrations, in order.
@@ -216,9 +201,7 @@ impl Store {
         let pending = migrations::pending(&self.database, migrations::embedded()?).await?;
         let histories = histories::pending(&self.database, &self.definitions).await?;
         let names = pending.iter().map(|migration| migration.name.to_owned());
-        Ok(names
-            .chain(histories.iter().map(|definition| histories::pending_name(&definition.name)))
-            .collect())
+        Ok(names.chain(histories.into_iter().map(histories::pending_name)).collect())
     }
 
     /// Applies the pending migrations and returns their names.

@@ -23,8 +23,7 @@ pub(super) async fn refuse_foreign(
     database: &Database,
     definitions: &Definitions,
 ) -> Result<(), ConnectError> {
-    let known =
-        histories::all(database).await.map_err(|error| ConnectError::Unexpected(error.to_string()))?;
+    let known = histories::all(database).await?;
     for definition in definitions.iter().filter(|definition| !known.contains_key(&*definition.name)) {
         let Some(options) = options(database, &definition.name).await? else { continue };
         // Earlier versions had only trades, and remembered no definition.
@@ -57,7 +56,11 @@ async fn check(database: &Database, collection: &str, unique: [&str; 2]) -> Resu
     if !has_validator(&options) {
         return unguarded("validator".to_owned());
     }
-    if !indexes_of(database, collection).await?.iter().any(|index| is_unique(index, &unique)) {
+    let indexes = indexes::list(database, collection).await.map_err(|error| match code(&error) {
+        Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection.to_owned()),
+        _ => unexpected(&error),
+    })?;
+    if !indexes.iter().any(|index| is_unique(index, &unique)) {
         return unguarded(format!("unique index on {}", unique.join(" and ")));
     }
     Ok(())
@@ -70,13 +73,6 @@ async fn options(database: &Database, collection: &str) -> Result<Option<Documen
     let mut found = database.run_cursor_command(list).await.map_err(|error| unexpected(&error))?;
     let found = found.try_next().await.map_err(|error| unexpected(&error))?;
     Ok(found.map(|collection| collection.get_document("options").cloned().unwrap_or_default()))
-}
-
-async fn indexes_of(database: &Database, collection: &str) -> Result<Vec<Document>, ConnectError> {
-    indexes::list(database, collection).await.map_err(|error| match code(&error) {
-        Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection.to_owned()),
-        _ => unexpected(&error),
-    })
 }
 
 fn has_validator(options: &Document) -> bool {

@@ -1,7 +1,6 @@
 //! Connecting to a server and checking its version and topology.
 
 mod error;
-mod initiate;
 mod open;
 mod redaction;
 

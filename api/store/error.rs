@@ -1,3 +1,4 @@
+use mongodb::bson::raw::RawDocument;
 use mongodb::error::ErrorKind;
 
 /// What can go wrong with the database. The messages are for the log, never for a client: they may contain the
@@ -27,6 +28,17 @@ pub struct Corruption {
     pub detail: String,
 }
 
+impl Corruption {
+    pub(super) fn new(id: impl Into<String>, field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { id: id.into(), field: field.into(), detail: detail.into() }
+    }
+
+    /// Of a bucket of a history.
+    pub(super) fn of(bucket: &RawDocument, field: &str, detail: &str) -> Self {
+        Self::new(bucket.get_str("_id").unwrap_or("without a readable _id"), field, detail)
+    }
+}
+
 /// Codes of errors that are temporary: the server, its role, its shards or its storage are changing, or a time
 /// limit ran out. Source: mongo `src/mongo/base/error_codes.yml`, by category; a code with several categories
 /// is listed under its first.
@@ -48,30 +60,21 @@ const TEMPORARY: [&[i32]; 7] = [
     &[11, 18],
 ];
 
-fn is_temporary(code: i32) -> bool {
-    TEMPORARY.iter().any(|codes| codes.contains(&code))
-}
-
 /// For the error of a command that stored nothing.
-impl From<&mongodb::error::Error> for Error {
-    fn from(error: &mongodb::error::Error) -> Self {
+impl From<mongodb::error::Error> for Error {
+    fn from(error: mongodb::error::Error) -> Self {
         // Only the kind: the rest of the error is its labels and the raw bytes of the reply.
         let message = error.kind.to_string();
         match error.kind.as_ref() {
-            ErrorKind::Command(command) if !is_temporary(command.code) => Self::Internal(message),
+            ErrorKind::Command(command) if !TEMPORARY.iter().any(|codes| codes.contains(&command.code)) => {
+                Self::Internal(message)
+            }
             ErrorKind::InvalidArgument { .. }
             | ErrorKind::InvalidResponse { .. }
             | ErrorKind::Bson(_)
             | ErrorKind::Internal { .. } => Self::Internal(message),
             _ => Self::Unavailable(message),
         }
-    }
-}
-
-/// For the error of a command that stored nothing.
-impl From<mongodb::error::Error> for Error {
-    fn from(error: mongodb::error::Error) -> Self {
-        Self::from(&error)
     }
 }
 

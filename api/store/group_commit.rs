@@ -29,7 +29,7 @@ mod reply;
 mod session;
 mod ticket;
 
-pub(super) use committer::{BatchPolicy, Busy, Committers, Handle, Messages};
+pub(super) use committer::{BatchPolicy, COMMITTERS, Committers, Handle, Messages};
 pub(super) use reply::{Answer, Verdict, judge};
 pub(super) use session::{Command, Sessions, Unanswered, durable};
 pub(super) use ticket::{Full, NoAnswer, Pending, Queue, Room, Ticket};

@@ -40,7 +40,7 @@
 //!
 //! Appends queue at a few committers, by owner ([`group_commit`](super::group_commit), [`policy`]). The
 //! appends that queued during the last commit are merged ([`batch`]) and sent as one or a few commands
-//! ([`commit`]). A keyed request that must first search a long history leaves its commit ([`catch_up`]). The
+//! ([`commit`]). A keyed request that must first search a long history leaves its commit for that time. The
 //! queue is bounded in bytes, in total and for each owner; uploads may use a part of it ([`append_queue`]).
 //!
 //! # Reading
@@ -63,15 +63,12 @@
 
 mod append;
 mod append_lines;
-mod append_once;
 mod append_queue;
 mod batch;
 mod bucket_id;
 mod catalog;
-mod catch_up;
 mod coalesce;
 mod commit;
-mod connection;
 mod date_scan;
 mod dedup;
 mod document;
@@ -79,16 +76,13 @@ mod engine;
 mod export;
 mod find;
 mod high_water;
-mod messages;
 mod outcome;
 mod owners;
 mod policy;
 mod reads;
 mod request;
-mod secondaries;
 mod source;
 mod statement;
-mod tail;
 mod tails;
 
 pub use append_lines::UploadedSoFar;

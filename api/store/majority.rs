@@ -1,7 +1,6 @@
 //! Reads at read concern majority, retried while the database is temporarily unavailable.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
@@ -28,20 +27,24 @@ const INVALID_OPTIONS: i32 = 72;
 /// of both replies belongs to a state that a majority has. The time of any other reply may belong to a write
 /// that is rolled back.
 #[derive(Debug, Clone)]
-pub(in crate::store) struct MonotonicReads {
+pub struct MonotonicReads {
     database: Database,
-    /// The newest known time as [`as_number`] encodes it; 0 while none is known.
-    newest: Arc<AtomicU64>,
+    newest: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl MonotonicReads {
-    pub(in crate::store) fn of(database: Database) -> Self {
+    pub fn of(database: Database) -> Self {
         Self { database, newest: Arc::default() }
     }
 
     /// Remembers `at`, the `operationTime` of a write that was acknowledged at majority.
-    pub(in crate::store) fn learn(&self, at: Option<Timestamp>) {
-        self.newest.fetch_max(at.map_or(0, as_number), Ordering::SeqCst);
+    pub fn learn(&self, at: Option<Timestamp>) {
+        let mut newest = self.newest();
+        *newest = at.max(*newest);
+    }
+
+    fn newest(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a `find` or `aggregate` command that has no read concern yet, and returns its documents, each
@@ -51,40 +54,43 @@ impl MonotonicReads {
     ///
     /// # Errors
     /// The database does not answer in time, no primary has caught up in time, or `read` fails.
-    pub(in crate::store) async fn find<T>(
+    pub fn find<T: Send + 'static>(
         &self,
-        server: Option<&SelectionCriteria>,
-        command: &Document,
+        server: Option<SelectionCriteria>,
+        command: Document,
         after: Option<Timestamp>,
         deadline: Deadline,
-        read: impl Fn(&RawDocument) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
-        let mut patient = Patient::new(after, deadline);
-        loop {
-            let newest = if server.is_none() { self.newest.load(Ordering::SeqCst) } else { 0 };
-            let (concern, limit) = patient.terms(as_timestamp(newest));
-            let mut command = command.clone();
-            command.insert("readConcern", concern);
-            command.insert("maxTimeMS", limit);
-            let mut sent = self.database.run_cursor_command(command);
-            if let Some(server) = server {
-                sent = sent.selection_criteria(server.clone());
-            }
-            let error = match sent.batch().await {
-                Ok(cursor) => match self.collect(cursor, &read).await {
-                    Ok(found) => return Ok(found),
-                    Err(error) => error,
-                },
-                Err(error) if newest > 0 && code(&error) == Some(INVALID_OPTIONS) => {
-                    // The database was replaced by an older state of itself, which is now the newest.
-                    self.newest.compare_exchange(newest, 0, Ordering::SeqCst, Ordering::SeqCst).ok();
-                    tracing::warn!("the database is older than what it showed before; was it restored?");
-                    Error::Unavailable(error.kind.to_string())
+        read: impl Fn(&RawDocument) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
+        let reads = self.clone();
+        deadline.read(async move {
+            let mut patient = Patient::new(after, deadline);
+            loop {
+                let newest = if server.is_none() { *reads.newest() } else { None };
+                let (concern, limit) = patient.terms(newest);
+                let mut command = command.clone();
+                command.insert("readConcern", concern);
+                command.insert("maxTimeMS", limit);
+                let mut sent = reads.database.run_cursor_command(command);
+                if let Some(server) = &server {
+                    sent = sent.selection_criteria(server.clone());
                 }
-                Err(error) => error.into(),
-            };
-            patient.after(error).await?;
-        }
+                let error = match sent.batch().await {
+                    Ok(cursor) => match reads.collect(cursor, &read).await {
+                        Ok(found) => return Ok(found),
+                        Err(error) => error,
+                    },
+                    Err(error) if newest.is_some() && code(&error) == Some(INVALID_OPTIONS) => {
+                        // The database was replaced by an older state of itself, which is now the newest.
+                        reads.newest().take_if(|known| Some(*known) == newest);
+                        tracing::warn!("the database is older than what it showed before; was it restored?");
+                        Error::Unavailable(error.kind.to_string())
+                    }
+                    Err(error) => error.into(),
+                };
+                patient.after(error).await?;
+            }
+        })
     }
 
     async fn collect<T>(
@@ -107,17 +113,8 @@ impl MonotonicReads {
     }
 }
 
-/// A number that orders like the timestamp.
-fn as_number(at: Timestamp) -> u64 {
-    u64::from(at.time) << 32 | u64::from(at.increment)
-}
-
-fn as_timestamp(number: u64) -> Option<Timestamp> {
-    (number > 0).then_some(Timestamp { time: (number >> 32) as u32, increment: number as u32 })
-}
-
 /// A read that is retried while the database is unavailable, for at most [`NO_PRIMARY`].
-pub(in crate::store) struct Patient {
+pub struct Patient {
     after: Option<Timestamp>,
     deadline: Deadline,
     patience: Deadline,
@@ -126,7 +123,7 @@ pub(in crate::store) struct Patient {
 
 impl Patient {
     /// `after`, if known, is the time whose state the read must at least see.
-    pub(in crate::store) fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
+    pub fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
         Self { after, deadline, patience: deadline.or_within(NO_PRIMARY), attempts: 0 }
     }
 
@@ -145,7 +142,7 @@ impl Patient {
     ///
     /// # Errors
     /// Returns `error` if another attempt would not help or the patience is used up.
-    pub(in crate::store) async fn after(&mut self, error: Error) -> Result<(), Error> {
+    pub async fn after(&mut self, error: Error) -> Result<(), Error> {
         match error {
             // After a failover the cluster may never reach `after`, or refuse it because its clock was set
             // back. A majority read without `after` is as safe; at worst the next append is refused again.

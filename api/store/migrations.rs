@@ -8,31 +8,26 @@ mod error;
 mod files;
 pub(super) mod histories;
 mod lock;
+mod run;
 
 use std::collections::BTreeMap;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::error::code;
-use super::{Error, indexes};
+use super::Error;
 use crate::definition::Definitions;
 pub use error::MigrationError;
 pub use files::Migration;
 pub(super) use files::embedded;
 pub(super) use lock::COLLECTION;
+use run::run;
 
 /// The migrations that made the collection of trades and its indexes before a database remembered definitions. They are
 /// recorded and not run: [`histories`] makes the same for every history.
 const OF_TRADES: [&str; 2] = ["0001_trades", "0004_dates"];
-
-/// `create` of a collection that an earlier attempt has created.
-const NAMESPACE_EXISTS: i32 = 48;
-
-/// `createIndexes` of an index that exists with other options.
-const INDEX_OPTIONS_CONFLICT: i32 = 85;
 
 /// Applies the pending ones of these migrations, creates the histories that are new, and returns the names of both.
 ///
@@ -43,15 +38,14 @@ pub(super) async fn apply(
     files: Vec<Migration>,
     definitions: &Definitions,
 ) -> Result<Vec<String>, MigrationError> {
-    if pending(database, files.clone()).await?.is_empty()
-        && histories::pending(database, definitions).await?.is_empty()
+    let mut applied = Ok(Vec::new());
+    if !pending(database, files.clone()).await?.is_empty()
+        || !histories::pending(database, definitions).await?.is_empty()
     {
-        histories::note(database, definitions).await?;
-        return Ok(Vec::new());
+        let lock = lock::Lock::take(database).await?;
+        applied = apply_all(database, files, definitions).await;
+        lock.release().await;
     }
-    let lock = lock::Lock::take(database).await?;
-    let applied = apply_all(database, files, definitions).await;
-    lock.release().await;
     histories::note(database, definitions).await?;
     applied
 }
@@ -66,14 +60,13 @@ async fn apply_all(
     for migration in pending(database, files).await? {
         let commands = if OF_TRADES.contains(&migration.name) { &[][..] } else { &migration.commands };
         for command in commands {
-            run(database, &migration, command).await?;
+            run(database, migration.name, command.run.clone()).await?;
         }
         record(database, &migration).await?;
         tracing::info!(migration = migration.name, why = migration.why, "applied a migration");
         applied.push(migration.name.to_owned());
     }
-    let histories = histories::create(database, definitions, !applied.is_empty()).await?;
-    applied.extend(histories.iter().map(|name| histories::pending_name(name)));
+    applied.extend(histories::create(database, definitions, !applied.is_empty()).await?);
     Ok(applied)
 }
 
@@ -85,79 +78,27 @@ pub(super) async fn pending(
     database: &Database,
     files: Vec<Migration>,
 ) -> Result<Vec<Migration>, MigrationError> {
-    let records = records(database).await?;
-    let latest = files.iter().map(|file| file.number).max().unwrap_or(0);
-    for (number, record) in &records {
-        match files.iter().find(|file| file.number == *number) {
-            Some(file) if file.checksum != record.checksum => {
-                return Err(MigrationError::Changed(record.name.clone()));
-            }
-            Some(_) => {}
-            None if *number < latest => return Err(MigrationError::Missing(record.name.clone())),
-            None if !record.compatible => return Err(MigrationError::Ahead(record.name.clone())),
-            None => tracing::info!(migration = record.name, "the database has a later, compatible migration"),
-        }
-    }
-    Ok(files.into_iter().filter(|file| !records.contains_key(&file.number)).collect())
-}
-
-struct Record {
-    name: String,
-    checksum: String,
-    compatible: bool,
-}
-
-async fn records(database: &Database) -> Result<BTreeMap<i32, Record>, MigrationError> {
     let collection = database.collection::<Document>(COLLECTION);
     let found = collection.find(doc! { "_id": { "$type": "int" } }).read_concern(ReadConcern::majority());
     let found: Vec<Document> = found.await.map_err(Error::from)?.try_collect().await.map_err(Error::from)?;
-    let record = |document: Document| {
-        let name = document.get_str("name").unwrap_or("without a name").to_owned();
-        let checksum = document.get_str("checksum").unwrap_or_default().to_owned();
-        let compatible = document.get_bool("compatible").unwrap_or(false);
-        Some((document.get_i32("_id").ok()?, Record { name, checksum, compatible }))
-    };
-    Ok(found.into_iter().filter_map(record).collect())
-}
-
-async fn run(database: &Database, migration: &Migration, command: &Document) -> Result<(), MigrationError> {
-    let mut command = command.clone();
-    let name = command.keys().next().cloned().unwrap_or_default();
-    if !command.contains_key("writeConcern") {
-        command.insert("writeConcern", doc! { "w": "majority" });
-    }
-    let failed = |source: Error| MigrationError::Failed {
-        name: migration.name.to_owned(),
-        command: name.clone(),
-        source,
-    };
-    let wanted = command.clone();
-    match database.run_command(command).await {
-        Ok(reply) => {
-            let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
-            errors.map_or(Ok(()), |error| Err(failed(Error::Internal(error.to_string()))))
+    let numbered = |record: Document| Some((record.get_i32("_id").ok()?, record));
+    let records: BTreeMap<i32, Document> = found.into_iter().filter_map(numbered).collect();
+    let latest = files.iter().map(|file| file.number).max().unwrap_or(0);
+    for (number, record) in &records {
+        let name = record.get_str("name").unwrap_or("without a name").to_owned();
+        match files.iter().find(|file| file.number == *number) {
+            Some(file) if file.checksum != record.get_str("checksum").unwrap_or_default() => {
+                return Err(MigrationError::Changed(name));
+            }
+            Some(_) => {}
+            None if *number < latest => return Err(MigrationError::Missing(name)),
+            None if !record.get_bool("compatible").unwrap_or(false) => {
+                return Err(MigrationError::Ahead(name));
+            }
+            None => tracing::info!(migration = name, "the database has a later, compatible migration"),
         }
-        Err(error) if name == "create" && code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
-        Err(error)
-            if name == "createIndexes"
-                && code(&error) == Some(INDEX_OPTIONS_CONFLICT)
-                && has_indexes(database, &wanted).await.map_err(failed)? =>
-        {
-            Ok(())
-        }
-        Err(error) => Err(failed(error.into())),
     }
-}
-
-/// Whether all indexes of this `createIndexes` command exist with the options that it names. They may have more
-/// options: the operator chooses after which time documents expire.
-async fn has_indexes(database: &Database, command: &Document) -> Result<bool, Error> {
-    let collection = command.get_str("createIndexes").unwrap_or_default();
-    let existing = indexes::list(database, collection).await?;
-    let mut wanted = command.get_array("indexes").into_iter().flatten().filter_map(Bson::as_document);
-    Ok(wanted.all(|wanted| {
-        existing.iter().any(|index| wanted.iter().all(|(option, value)| index.get(option) == Some(value)))
-    }))
+    Ok(files.into_iter().filter(|file| !records.contains_key(&file.number)).collect())
 }
 
 async fn record(database: &Database, migration: &Migration) -> Result<(), MigrationError> {

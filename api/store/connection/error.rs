@@ -1,6 +1,6 @@
 use mongodb::error::{Error as DriverError, ErrorKind};
 
-use crate::store::error::code;
+use crate::store::error::{Error, code};
 
 /// Why a database cannot be used. Each message is one sentence for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,12 @@ pub enum ConnectError {
     /// The server gave an answer that this version does not understand.
     #[error("the MongoDB server gave an unexpected answer: {0}")]
     Unexpected(String),
+}
+
+impl From<Error> for ConnectError {
+    fn from(error: Error) -> Self {
+        Self::Unexpected(error.to_string())
+    }
 }
 
 /// What the driver's error means to an operator. `hosts` are the servers that were tried.

@@ -1,17 +1,18 @@
-//! The connection string, the driver options that follow from it, and what the server is.
+//! The connection string, the driver options that follow from it, and what the server is or becomes.
 
 use std::time::Duration;
 
-use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::event::EventHandler;
 use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
+use mongodb::{Client, Database};
 
 use super::error::{ConnectError, describe};
 use super::redaction;
-use crate::store::deadline::NO_PRIMARY;
+use crate::store::deadline::{COMMAND, Deadline, NO_PRIMARY};
+use crate::store::error::code;
 
 /// How often the driver checks that a server is alive, unless the connection string sets it.
 ///
@@ -25,6 +26,8 @@ const CONNECT: Duration = Duration::from_secs(2);
 
 /// The oldest server whose clustered collections this version relies on.
 const OLDEST_SERVER: (u32, u32) = (6, 0);
+
+const ALREADY_INITIALIZED: i32 = 23;
 
 /// What a deployment can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +84,51 @@ impl Connection {
         Ok((client, topology))
     }
 
-    pub(super) async fn options(&self) -> Result<ClientOptions, ConnectError> {
+    /// Makes the first host of the connection string a replica set of one node, and waits until it is primary.
+    /// A server that already belongs to a set is left as it is.
+    ///
+    /// # Errors
+    /// The server does not answer, was not started with `--replSet`, or does not become primary in time.
+    pub async fn initiate(&self) -> Result<(), ConnectError> {
+        let mut options = self.options().await?;
+        // The set does not exist yet, so only a direct connection to the member works.
+        let named = options.repl_set_name.take();
+        options.direct_connection = Some(true);
+        options.hosts.truncate(1);
+        let host = host_list(&options);
+        let client = Client::with_options(options).map_err(|error| self.invalid(&error))?;
+        let admin = client.database("admin");
+        let describe = |error: DriverError| describe(&error, &host);
+
+        // The server may still be starting, for example because it was started together with this process.
+        let hello = ask(&admin, Result::is_ok).await.map_err(describe)?;
+        if !hello.contains_key("setName") {
+            let started = admin.run_command(doc! { "getCmdLineOpts": 1 }).await.map_err(describe)?;
+            let replication =
+                started.get_document("parsed").and_then(|parsed| parsed.get_document("replication"));
+            let started_as = replication.ok().and_then(|of| of.get_str("replSet").ok()).map(str::to_owned);
+            let Some(set) = named.or(started_as) else {
+                return Err(ConnectError::Unexpected(
+                    "it was not started with --replSet, so it cannot become a replica set".to_owned(),
+                ));
+            };
+            let config = doc! { "_id": set, "members": [{ "_id": 0, "host": &host }] };
+            match admin.run_command(doc! { "replSetInitiate": config }).await {
+                Ok(_) => {}
+                Err(error) if code(&error) == Some(ALREADY_INITIALIZED) => {}
+                Err(error) => return Err(describe(error)),
+            }
+        }
+        let is_primary = |hello: &Document| hello.get_bool("isWritablePrimary").unwrap_or(false);
+        let settled = |answer: &Result<Document, DriverError>| answer.as_ref().map_or(true, is_primary);
+        match ask(&admin, settled).await {
+            Ok(hello) if is_primary(&hello) => Ok(()),
+            Ok(_) => Err(describe(DriverError::custom("it did not become primary in time"))),
+            Err(error) => Err(describe(error)),
+        }
+    }
+
+    async fn options(&self) -> Result<ClientOptions, ConnectError> {
         let parsed = ClientOptions::parse(&self.uri).await;
         let mut options = parsed.map_err(|error| self.invalid(&error))?;
         options.app_name.get_or_insert_with(|| "pagebucket".to_owned());
@@ -94,7 +141,7 @@ impl Connection {
 
     /// Why the driver refuses the connection string. The driver's message is kept only if it cannot quote a
     /// password.
-    pub(super) fn invalid(&self, error: &DriverError) -> ConnectError {
+    fn invalid(&self, error: &DriverError) -> ConnectError {
         let message = match error.kind.as_ref() {
             ErrorKind::DnsResolve { .. } => return describe(error, "the host of the connection string"),
             ErrorKind::InvalidArgument { message, .. } => message.clone(),
@@ -114,7 +161,7 @@ const REDACTED: &str = "check its hosts, ports and options, and percent-encode e
                         and password (the wrong part is not quoted, because it may be the password)";
 
 /// The hosts of a connection string, for messages.
-pub(super) fn host_list(options: &ClientOptions) -> String {
+fn host_list(options: &ClientOptions) -> String {
     options.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
@@ -130,4 +177,19 @@ async fn inspect(client: &Client, hosts: &str) -> Result<Topology, ConnectError>
     }
     let sharded = hello.get_str("msg").is_ok_and(|message| message == "isdbgrid");
     Ok(if sharded || hello.contains_key("setName") { Topology::Replicated } else { Topology::Standalone })
+}
+
+/// Asks the server what it is until the answer `suits`, or for as long as a command may take.
+async fn ask(
+    admin: &Database,
+    suits: impl Fn(&Result<Document, DriverError>) -> bool,
+) -> Result<Document, DriverError> {
+    let deadline = Deadline::within(COMMAND);
+    loop {
+        let answer = admin.run_command(doc! { "hello": 1 }).await;
+        if suits(&answer) || deadline.passed() {
+            return answer;
+        }
+        deadline.back_off(u32::MAX).await;
+    }
 }

@@ -19,12 +19,11 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 
 /// Committers of one kind in a process. Each has one commit under way; with a few of them, some keep the
 /// server's journal busy while others wait for it.
-const COMMITTERS: usize = 4;
+pub const COMMITTERS: usize = 4;
 
 /// How long a committer waits for a commit before it goes on with other keys. An ordinary commit takes
 /// milliseconds.
@@ -45,19 +44,17 @@ const MOST_KEYS: usize = 1_000;
 const FULL_WEIGHT: usize = 1_280 * 1024;
 
 /// The types of the messages that committers of one kind receive.
-pub(in crate::store) trait Messages: 'static {
+pub trait Messages: 'static {
     /// Requests with the same key are committed in order, one commit after the other.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
     /// A request of a client.
     type Request: Send + 'static;
     /// The outcome of a batch.
     type Settled: Send + 'static;
-    /// Any other message to the policy.
-    type Message: Send + 'static;
 }
 
 /// How one committer forms batches of requests, and what it remembers between commits.
-pub(in crate::store) trait BatchPolicy<M: Messages>: Send + 'static {
+pub trait BatchPolicy<M: Messages>: Send + 'static {
     /// One key's part of a commit.
     type Batch: Send + 'static;
 
@@ -89,68 +86,42 @@ pub(in crate::store) trait BatchPolicy<M: Messages>: Send + 'static {
 
     /// A commit has ended without an outcome for this key.
     fn lost(&mut self, _key: &M::Key) {}
-
-    /// Receives any other message.
-    fn receive(&mut self, _message: M::Message, _busy: &Busy<M::Key>) {}
-
-    /// The next task to run beside the commits, if there is one now. Tasks run one after the other, unless one
-    /// takes long.
-    fn background_task(&mut self, _committer: &Handle<M>) -> Option<BoxFuture<'static, ()>> {
-        None
-    }
 }
-
-/// Keys with a commit under way, and the number of that commit.
-pub(in crate::store) type Busy<K> = HashMap<K, u64>;
 
 enum Event<M: Messages> {
     /// A new request.
     Request(M::Request),
     /// A request that a commit has taken and not committed.
     PutBack(M::Request),
-    /// A message for the policy.
-    Message(M::Message),
     /// The outcome of a batch.
     Settled(M::Settled),
     /// A commit has ended; its keys are free, settled or not.
     Ended { number: u64, keys: Vec<M::Key> },
     /// The pause of a key after a refusal is over.
     Paused(M::Key),
-    /// The next piece of work in this lane may begin: the previous one has ended or takes long.
-    Free(Lane),
-}
-
-/// A kind of work that runs one piece after the other, unless a piece takes long.
-#[derive(Debug, Clone, Copy)]
-enum Lane {
-    Commits,
-    Background,
+    /// The next commit may begin: the previous one has ended or takes long.
+    Free,
 }
 
 /// Sends messages to a committer. The committer lives as long as one of its handles.
-pub(in crate::store) struct Handle<M: Messages>(UnboundedSender<Event<M>>);
+pub struct Handle<M: Messages>(UnboundedSender<Event<M>>);
 
 impl<M: Messages> Handle<M> {
     /// Sends a new request. Returns false, and the request is lost, if the committer has panicked.
     #[must_use]
-    pub(in crate::store) fn request(&self, request: M::Request) -> bool {
+    pub fn request(&self, request: M::Request) -> bool {
         self.0.send(Event::Request(request)).is_ok()
     }
 
     /// Returns a request that a commit has taken and not committed. It is committed before the waiting
     /// requests.
-    pub(in crate::store) fn put_back(&self, request: M::Request) {
+    pub fn put_back(&self, request: M::Request) {
         // The committer outlives its commits, because they hold a handle.
         let _ = self.0.send(Event::PutBack(request));
     }
 
-    /// Sends a message to the policy. Returns false, and the message is lost, if the committer has panicked.
-    pub(in crate::store) fn send(&self, message: M::Message) -> bool {
-        self.0.send(Event::Message(message)).is_ok()
-    }
-
     /// Reports the outcome of a batch.
-    pub(in crate::store) fn settled(&self, settled: M::Settled) {
+    pub fn settled(&self, settled: M::Settled) {
         // The committer outlives its commits, because they hold a handle.
         let _ = self.0.send(Event::Settled(settled));
     }
@@ -165,20 +136,17 @@ impl<M: Messages> Clone for Handle<M> {
 /// The committers of one kind.
 #[derive(derive_more::Debug)]
 #[debug("Committers")]
-pub(in crate::store) struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
+pub struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
 
 impl<M: Messages> Committers<M> {
-    /// The number of committers.
-    pub(in crate::store) const COUNT: usize = COMMITTERS;
-
     /// Starts the committers, each with its own policy. After this value is dropped they finish their work and
     /// end.
-    pub(in crate::store) fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
+    pub fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
         Self(std::array::from_fn(|number| start(policy(number))))
     }
 
     /// The committer of keys with this hash, always the same one.
-    pub(in crate::store) fn by_hash(&self, hash: u64) -> &Handle<M> {
+    pub fn by_hash(&self, hash: u64) -> &Handle<M> {
         &self.0[hash as usize % COMMITTERS]
     }
 }
@@ -190,12 +158,11 @@ struct Committer<M: Messages, P: BatchPolicy<M>> {
     waiting: HashMap<M::Key, VecDeque<M::Request>>,
     /// Keys with waiting requests and no commit under way, in order of arrival.
     ready: VecDeque<M::Key>,
-    busy: Busy<M::Key>,
+    /// Keys with a commit under way, and the number of that commit.
+    busy: HashMap<M::Key, u64>,
     commits: u64,
     /// Commits under way that are not parked: 0 or 1.
     committing: usize,
-    /// Background tasks under way that do not take long yet: 0 or 1.
-    in_background: usize,
 }
 
 /// Starts a committer. It ends when all of its handles are dropped.
@@ -209,7 +176,6 @@ fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
         busy: HashMap::new(),
         commits: 0,
         committing: 0,
-        in_background: 0,
     };
     tokio::spawn(committer.run(inbox));
     Handle(sender)
@@ -225,9 +191,6 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
             while self.committing == 0 && !self.ready.is_empty() {
                 self.commit();
             }
-            if self.in_background == 0 {
-                self.run_background_task();
-            }
         }
     }
 
@@ -235,7 +198,6 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         match message {
             Event::Request(request) => self.queue(request, VecDeque::push_back),
             Event::PutBack(request) => self.queue(request, VecDeque::push_front),
-            Event::Message(message) => self.policy.receive(message, &self.busy),
             Event::Settled(settled) => {
                 let (key, again) = self.policy.settle(settled);
                 let refusals = again.iter().map(P::refusals).max().unwrap_or(0);
@@ -257,8 +219,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
                     }
                 }
             }
-            Event::Free(Lane::Commits) => self.committing -= 1,
-            Event::Free(Lane::Background) => self.in_background -= 1,
+            Event::Free => self.committing -= 1,
         }
     }
 
@@ -317,7 +278,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         }
         self.committing += 1;
         let ending = AtEnd(Some(Event::Ended { number: self.commits, keys }), own.clone());
-        let turn = AtEnd(Some(Event::Free(Lane::Commits)), own.clone());
+        let turn = AtEnd(Some(Event::Free), own.clone());
         let commit = self.policy.commit(batches, own);
         tokio::spawn(patiently(turn, async move {
             let _ending = ending;
@@ -336,14 +297,6 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
             self.waiting.remove(key);
         }
         batch
-    }
-
-    fn run_background_task(&mut self) {
-        let Some(own) = self.own.upgrade().map(Handle) else { return };
-        if let Some(task) = self.policy.background_task(&own) {
-            self.in_background += 1;
-            tokio::spawn(patiently(AtEnd(Some(Event::Free(Lane::Background)), own), task));
-        }
     }
 }
 

@@ -9,18 +9,18 @@ use crate::store::whole_number;
 
 /// A final answer: the server has decided about every statement, and what is stored is stored durably.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::store) struct Answer {
+pub struct Answer {
     /// One verdict for each statement, in their order.
-    pub(in crate::store) verdicts: Vec<Verdict>,
+    pub verdicts: Vec<Verdict>,
     /// The indexes of the statements that inserted a document.
-    pub(in crate::store) upserted: Vec<usize>,
+    pub upserted: Vec<usize>,
     /// The cluster time of the answer. A read at this time or later sees what refused a statement.
-    pub(in crate::store) at: Option<Timestamp>,
+    pub at: Option<Timestamp>,
 }
 
 /// What became of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::store) enum Verdict {
+pub enum Verdict {
     /// It was applied.
     Stored,
     /// It was refused. That is final, because a count never returns to an earlier value.
@@ -43,7 +43,7 @@ pub(super) const TOO_LARGE: [i32; 2] = [10334, 17419];
 ///
 /// # Errors
 /// Every statement may or may not be stored. The text says why that is not known.
-pub(in crate::store) fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, String> {
+pub fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, String> {
     if let Ok(error) = reply.get_document("writeConcernError") {
         return Err(format!("write concern error: {error}"));
     }
@@ -69,15 +69,12 @@ pub(in crate::store) fn judge(reply: &Document, statements: usize, ordered: bool
     // Each statement matches or inserts one bucket, or fails.
     match number(reply.get("n")) {
         Some(n) if n == stored => {
-            Ok(Answer { verdicts, upserted: upserted(reply), at: reply.get_timestamp("operationTime").ok() })
+            let upserted = reply.get_array("upserted").into_iter().flatten();
+            let upserted = upserted.filter_map(|item| number(item.as_document()?.get("index"))).collect();
+            Ok(Answer { verdicts, upserted, at: reply.get_timestamp("operationTime").ok() })
         }
         n => Err(format!("{stored} of {statements} statements seem stored, but the reply counts {n:?}")),
     }
-}
-
-fn upserted(reply: &Document) -> Vec<usize> {
-    let upserted = reply.get_array("upserted").into_iter().flatten();
-    upserted.filter_map(|item| number(item.as_document()?.get("index"))).collect()
 }
 
 fn judge_error(error: &Bson) -> Result<(usize, Verdict), ()> {

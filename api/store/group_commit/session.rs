@@ -22,7 +22,7 @@ use crate::store::{Deadline, Error, Topology, error};
 
 /// A pool of sessions for numbered commands.
 #[derive(Debug)]
-pub(in crate::store) struct Sessions {
+pub struct Sessions {
     client: Client,
     topology: Topology,
     idle: Mutex<Vec<NumberedSession>>,
@@ -45,14 +45,10 @@ const FIRST_NUMBER: i64 = 1 << 40;
 
 /// A write command.
 #[derive(Debug)]
-pub(in crate::store) struct Command {
+pub struct Command {
     collection: String,
-    /// The command without its statements.
-    head: Document,
-    /// The name of the field that holds the statements.
-    name: &'static CStr,
-    /// The statements in raw form, because a `Document` takes ten times the memory.
-    statements: Result<RawArrayBuf, BsonError>,
+    /// Its bytes without a number. Raw, because statements as a `Document` take ten times the memory.
+    bytes: Result<RawDocumentBuf, BsonError>,
     count: usize,
     ordered: bool,
 }
@@ -60,7 +56,7 @@ pub(in crate::store) struct Command {
 impl Command {
     /// Updates of a collection. An `ordered` command stops at its first failure; otherwise each update runs
     /// independently of the others.
-    pub(in crate::store) fn update(
+    pub fn update(
         collection: &str,
         updates: impl IntoIterator<Item = Result<RawBson, BsonError>>,
         ordered: bool,
@@ -71,60 +67,60 @@ impl Command {
     }
 
     /// Inserts documents into a collection, each independently of the others.
-    pub(in crate::store) fn insert(collection: &str, documents: Vec<Document>, concern: Document) -> Self {
+    pub fn insert(collection: &str, documents: Vec<Document>, concern: Document) -> Self {
         let head = doc! { "insert": collection, "ordered": false, "writeConcern": concern };
-        Self::new(
-            collection,
-            head,
-            cstr!("documents"),
-            documents.into_iter().map(|document| RawBson::try_from(Bson::from(document))),
-            false,
-        )
+        let documents = documents.into_iter().map(|document| RawBson::try_from(Bson::from(document)));
+        Self::new(collection, head, cstr!("documents"), documents, false)
     }
 
     fn new(
         collection: &str,
         head: Document,
-        name: &'static CStr,
+        name: &CStr,
         statements: impl IntoIterator<Item = Result<RawBson, BsonError>>,
         ordered: bool,
     ) -> Self {
         let mut count = 0;
-        let statements = statements.into_iter().inspect(|_| count += 1).collect();
-        Self { collection: collection.to_owned(), head, name, statements, count, ordered }
-    }
-
-    /// The command's bytes, with this number.
-    fn bytes(self, number: Option<i64>) -> Result<RawDocumentBuf, BsonError> {
-        let mut bytes = RawDocumentBuf::try_from(&self.head)?;
-        bytes.append(self.name, self.statements?);
-        if let Some(number) = number {
-            bytes.append(cstr!("txnNumber"), number);
-        }
-        Ok(bytes)
+        let statements = statements.into_iter().inspect(|_| count += 1);
+        let bytes = statements.collect::<Result<RawArrayBuf, _>>().and_then(|statements| {
+            let mut bytes = RawDocumentBuf::try_from(&head)?;
+            bytes.append(name, statements);
+            Ok(bytes)
+        });
+        Self { collection: collection.to_owned(), bytes, count, ordered }
     }
 }
 
 /// The write concern of durable writes: acknowledged once they are in the journals of a majority, within the
 /// deadline.
-pub(in crate::store) fn durable(deadline: Deadline) -> Document {
+pub fn durable(deadline: Deadline) -> Document {
     doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
 }
 
 /// Why a command has no final answer.
 #[derive(Debug)]
-pub(in crate::store) enum Unanswered {
+pub enum Unanswered {
     /// The command was never sent, or was rejected before it ran: nothing is stored.
     NotSent(Error),
     /// The deadline passed without a final answer. The command may still be applied once.
     Unknown,
 }
 
+impl Unanswered {
+    /// The error of a command that stores no item: if its outcome is unknown, `why` says so.
+    pub fn or_unavailable(self, why: &str) -> Error {
+        match self {
+            Self::NotSent(error) => error,
+            Self::Unknown => Error::Unavailable(why.to_owned()),
+        }
+    }
+}
+
 /// The user may not write. The server checks this before it runs a command.
 const UNAUTHORIZED: i32 = 13;
 
 impl Sessions {
-    pub(in crate::store) fn new(client: Client, topology: Topology) -> Self {
+    pub fn new(client: Client, topology: Topology) -> Self {
         Self { client, topology, idle: Mutex::default() }
     }
 
@@ -133,7 +129,7 @@ impl Sessions {
     ///
     /// # Errors
     /// See [`Unanswered`].
-    pub(in crate::store) async fn commit(
+    pub async fn commit(
         self: &Arc<Self>,
         database: &Database,
         command: Command,
@@ -158,37 +154,28 @@ impl Sessions {
         command: Command,
         deadline: Deadline,
     ) -> Result<Answer, Unanswered> {
-        let (collection, count, ordered) = (command.collection.clone(), command.count, command.ordered);
-        let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;
-        let number = (self.topology == Topology::Replicated).then(|| {
-            session.latest += 1;
-            session.latest
-        });
+        let Command { collection, bytes, count, ordered } = command;
         // Encoded once: each replay sends identical bytes.
-        let command = match command.bytes(number) {
-            Ok(command) => command,
-            Err(error) => {
-                self.idle().push(session);
-                return Err(Unanswered::NotSent(Error::Internal(error.to_string())));
-            }
-        };
+        let mut bytes = bytes.map_err(|error| Unanswered::NotSent(Error::Internal(error.to_string())))?;
+        let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;
+        if self.topology == Topology::Replicated {
+            session.latest += 1;
+            bytes.append(cstr!("txnNumber"), session.latest);
+        }
         let mut attempt = 0;
-        loop {
-            let sent = database.run_raw_command(command.clone()).session(&mut *session.session).await;
-            let why = match sent.as_ref().map(|reply| reply::judge(reply, count, ordered)) {
-                Ok(Err(why)) => why,
-                Ok(Ok(answer)) => {
-                    self.idle().push(session);
-                    return Ok(answer);
-                }
+        let outcome = loop {
+            let sent = database.run_raw_command(bytes.clone()).session(&mut *session.session).await;
+            let why = match sent {
+                Ok(reply) => match reply::judge(&reply, count, ordered) {
+                    Ok(answer) => break Ok(answer),
+                    Err(why) => why,
+                },
                 // The same bytes are too long at every attempt.
-                Err(error) if error::code(error).is_some_and(|code| reply::TOO_LARGE.contains(&code)) => {
-                    self.idle().push(session);
-                    return Err(Unanswered::NotSent(Error::Internal(error.to_string())));
+                Err(error) if error::code(&error).is_some_and(|code| reply::TOO_LARGE.contains(&code)) => {
+                    break Err(Unanswered::NotSent(Error::Internal(error.to_string())));
                 }
-                Err(error) if attempt == 0 && never_ran(error) => {
-                    self.idle().push(session);
-                    return Err(Unanswered::NotSent(error.into()));
+                Err(error) if attempt == 0 && never_ran(&error) => {
+                    break Err(Unanswered::NotSent(error.into()));
                 }
                 Err(error) => error.to_string(),
             };
@@ -201,7 +188,9 @@ impl Sessions {
                 return Err(Unanswered::Unknown);
             }
             attempt += 1;
-        }
+        };
+        self.idle().push(session);
+        outcome
     }
 
     async fn take(&self) -> Result<NumberedSession, mongodb::error::Error> {

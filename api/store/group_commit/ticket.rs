@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -25,18 +24,14 @@ const KEY_DIVISOR: usize = 4;
 /// How many maps hold the units by key. With several maps, requests of different keys rarely wait for one lock.
 const SHARDS: usize = 16;
 
-const WAITING: u8 = 0;
-const TAKEN: u8 = 1;
-const WITHDRAWN: u8 = 2;
-
 /// A limit on the requests that wait at once, in units that the user of the queue defines. Clones share the
 /// limit.
 #[derive(Debug, Clone)]
-pub(in crate::store) struct Queue(Arc<Inner>);
+pub struct Queue(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    free: Semaphore,
+    free: Arc<Semaphore>,
     size: u32,
     /// The units of each key that holds any.
     held: [Mutex<HashMap<u64, usize>>; SHARDS],
@@ -48,17 +43,17 @@ struct Inner {
 
 /// Units of a queue that one key holds until this value is dropped.
 #[derive(Debug)]
-pub(in crate::store) struct Room {
+pub struct Room {
     queue: Queue,
     key: u64,
     units: usize,
-    /// Units of a second limit, which applies to some requests together.
-    _permit: Option<OwnedSemaphorePermit>,
+    /// Units of the queue, and of a second limit, which applies to some requests together.
+    _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
 }
 
 /// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Full {
+pub enum Full {
     /// The queue is full.
     Queue,
     /// This key holds as much of the queue as one key may.
@@ -68,27 +63,27 @@ pub(in crate::store) enum Full {
 impl Room {
     /// The same room, which also holds `permit` until it is dropped.
     #[must_use]
-    pub(in crate::store) fn with(mut self, permit: OwnedSemaphorePermit) -> Self {
-        self._permit = Some(permit);
+    pub fn with(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
+        self._permits.1 = permit;
         self
     }
 }
 
 impl Queue {
     /// A queue for `size` units. A request with less time left than `commit` is not committed.
-    pub(in crate::store) fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
+    pub fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
         let size = u32::try_from(size.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-        let free = Semaphore::new(size as usize);
+        let free = Arc::new(Semaphore::new(size as usize));
         Self(Arc::new(Inner { free, size, held: Default::default(), commit, gauge }))
     }
 
     /// How many units may wait at once. A request of more units never has room.
-    pub(in crate::store) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.0.size as usize
     }
 
     /// The most units that one key may hold, unless a single request has more.
-    pub(in crate::store) fn most_of_a_key(&self) -> usize {
+    pub fn most_of_a_key(&self) -> usize {
         (self.0.size as usize / KEY_DIVISOR).max(1)
     }
 
@@ -97,7 +92,7 @@ impl Queue {
     ///
     /// # Errors
     /// There is not enough room.
-    pub(in crate::store) fn room(&self, key: u64, units: usize, most: usize) -> Result<Room, Full> {
+    pub fn room(&self, key: u64, units: usize, most: usize) -> Result<Room, Full> {
         let mut held = self.held(key);
         let own = held.entry(key).or_default();
         if *own > 0 && *own + units > most {
@@ -105,13 +100,13 @@ impl Queue {
         }
         *own += units;
         drop(held);
-        let Ok(permit) = self.0.free.try_acquire_many(units.try_into().unwrap_or(u32::MAX)) else {
+        let free = Arc::clone(&self.0.free);
+        let Ok(permit) = free.try_acquire_many_owned(units.try_into().unwrap_or(u32::MAX)) else {
             self.give_back(key, units);
             return Err(Full::Queue);
         };
-        permit.forget();
         metrics::gauge!(self.0.gauge).increment(units as f64);
-        Ok(Room { queue: self.clone(), key, units, _permit: None })
+        Ok(Room { queue: self.clone(), key, units, _permits: (permit, None) })
     }
 
     fn give_back(&self, key: u64, units: usize) {
@@ -129,7 +124,7 @@ impl Queue {
 
     /// Waits until the queue is empty, including the requests of clients that have disconnected. New requests
     /// find no room meanwhile.
-    pub(in crate::store) async fn drain(&self) {
+    pub async fn drain(&self) {
         // Acquiring fails only if the semaphore is closed, and it never is.
         let _ = self.0.free.acquire_many(self.0.size).await;
     }
@@ -139,33 +134,33 @@ impl Drop for Room {
     fn drop(&mut self) {
         let Self { queue, key, units, .. } = self;
         queue.give_back(*key, *units);
-        queue.0.free.add_permits(*units);
         metrics::gauge!(queue.0.gauge).decrement(*units as f64);
     }
 }
 
 /// The committer's half of a waiting request.
 #[derive(Debug)]
-pub(in crate::store) struct Ticket<A> {
+pub struct Ticket<A> {
     deadline: Deadline,
-    state: Arc<AtomicU8>,
+    /// Whether a commit has taken the request, or its client has withdrawn it. The first of the two decides.
+    taken: Arc<OnceLock<bool>>,
     answer: oneshot::Sender<A>,
     room: Room,
 }
 
 /// The client's half of a waiting request.
 #[derive(Debug)]
-pub(in crate::store) struct Pending<A> {
+pub struct Pending<A> {
     deadline: Deadline,
     /// The least time that must be left when a commit takes the request.
     commit: Duration,
-    state: Arc<AtomicU8>,
+    taken: Arc<OnceLock<bool>>,
     answered: oneshot::Receiver<A>,
 }
 
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum NoAnswer {
+pub enum NoAnswer {
     /// The request has waited too long for a commit and will not get into one.
     Withdrawn,
     /// The request got into a commit that gave no answer before the request's own deadline.
@@ -174,34 +169,31 @@ pub(in crate::store) enum NoAnswer {
 
 impl<A> Ticket<A> {
     /// Creates both halves. `deadline` is shortened to [`COMMAND`] from now.
-    pub(in crate::store) fn new(deadline: Deadline, room: Room) -> (Self, Pending<A>) {
+    pub fn new(deadline: Deadline, room: Room) -> (Self, Pending<A>) {
         let deadline = deadline.or_within(COMMAND);
-        let state = Arc::new(AtomicU8::new(WAITING));
+        let taken = Arc::default();
         let (answer, answered) = oneshot::channel();
         let commit = room.queue.0.commit;
-        let pending = Pending { deadline, commit, state: Arc::clone(&state), answered };
-        (Self { deadline, state, answer, room }, pending)
+        let pending = Pending { deadline, commit, taken: Arc::clone(&taken), answered };
+        (Self { deadline, taken, answer, room }, pending)
     }
 
-    pub(in crate::store) fn deadline(&self) -> Deadline {
+    pub fn deadline(&self) -> Deadline {
         self.deadline
     }
 
     /// Whether too little time is left to commit the request.
-    pub(in crate::store) fn is_late(&self) -> bool {
+    pub fn is_late(&self) -> bool {
         self.deadline.remaining() < self.room.queue.0.commit
     }
 
     /// Takes the request for a commit. Returns false if its client was already answered that it waited too
     /// long.
-    pub(in crate::store) fn take(&self) -> bool {
-        match self.state.compare_exchange(WAITING, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => true,
-            Err(state) => state == TAKEN,
-        }
+    pub fn take(&self) -> bool {
+        *self.taken.get_or_init(|| true)
     }
 
-    pub(in crate::store) fn answer(self, answer: A) {
+    pub fn answer(self, answer: A) {
         // The room is free before the answer, so that the client's next request can take it.
         drop(self.room);
         // Fails if the client has disconnected.
@@ -216,18 +208,16 @@ impl<A> Pending<A> {
     ///
     /// # Errors
     /// See [`NoAnswer`].
-    pub(in crate::store) async fn answer(mut self) -> Result<A, NoAnswer> {
+    pub async fn answer(mut self) -> Result<A, NoAnswer> {
         let wait = LONGEST_WAIT.min(self.deadline.remaining().saturating_sub(self.commit));
         if let Ok(answer) = tokio::time::timeout(wait, &mut self.answered).await {
             return answer.map_err(|_lost| NoAnswer::Lost);
         }
-        if self.state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if !*self.taken.get_or_init(|| false) {
             return Err(NoAnswer::Withdrawn);
         }
-        match tokio::time::timeout(self.deadline.remaining() + GRACE, self.answered).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) | Err(_) => Err(NoAnswer::Lost),
-        }
+        let answered = tokio::time::timeout(self.deadline.remaining() + GRACE, self.answered).await;
+        answered.ok().and_then(Result::ok).ok_or(NoAnswer::Lost)
     }
 }
 

@@ -1,13 +1,27 @@
-//! Appends: a request enters the queue, and the committer's answer becomes the caller's.
+//! Appends: a request enters the queue, and the committer's answer becomes the caller's. An append with a key is first
+//! registered; [`dedup`](super::dedup) explains why it is stored once.
+
+use std::time::Duration;
+
+use mongodb::bson::Bson;
+use tokio::sync::oneshot;
 
 use super::append_queue::Waiting;
+use super::dedup::{
+    Fingerprint, Goal, ItemKey, Placed, Record, RecordId, Registered, Registration, Search, keep_looked,
+    query, scan, set_outcome, updates,
+};
 use super::engine::Engine;
 use super::outcome::{AppendError, Cause, Progress};
-use super::request::{Answer, Request, weight};
-use crate::domain::OwnerId;
-use crate::item::Item;
-use crate::store::group_commit::{NoAnswer, Pending, Ticket};
+use super::request::{Answer, Keyed, Request, weight};
+use crate::domain::{IdempotencyKey, Instant, OwnerId, SeqRange};
+use crate::item::{Draft, Item};
+use crate::metric::KEYED_APPENDS;
+use crate::store::group_commit::{COMMITTERS, NoAnswer, Room, Ticket};
 use crate::store::{COMMAND, Deadline, Error};
+
+/// How long the registration of a key may take. The time left afterwards is enough for a commit.
+const REGISTER: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Stores at least one item at the end of a history, in the given order.
@@ -24,11 +38,9 @@ impl Engine {
         items: Vec<Item>,
         deadline: Deadline,
     ) -> Result<Progress, AppendError> {
-        let (ticket, pending) = Ticket::new(
-            deadline,
-            self.0.queue.room(&owner, weight(items.iter().map(Item::size))).map_err(AppendError::nothing)?,
-        );
-        self.enqueue(Request::new(owner, items, ticket), pending).await
+        let room = self.0.queue.room(&owner, weight(items.iter().map(Item::size)));
+        let room = room.map_err(AppendError::nothing)?;
+        self.enqueue(owner, items, Search::unkeyed(), None, room, deadline).await
     }
 
     /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
@@ -51,25 +63,165 @@ impl Engine {
         let room =
             self.0.queue.room_of_an_upload(&owner, weight(items.iter().map(Item::size)), waiting).await;
         let room = room.map_err(AppendError::nothing)?;
-        let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
-        self.enqueue(Request::new(owner, items, ticket), pending).await
+        self.enqueue(owner, items, Search::unkeyed(), None, room, Deadline::within(COMMAND)).await
     }
 
-    /// Sends a request to its committer, and waits for its answer.
-    pub(super) async fn enqueue(&self, request: Request, pending: Pending<Answer>) -> Answer {
-        let (placed, rest) = (request.placed.clone(), request.rest().len());
-        // The committer has said nothing: what was placed before is still there.
-        let unanswered = |unknown, cause| {
-            let progress = Progress { placed, ..Progress::default() };
-            AppendError { progress, unknown, cause }
-        };
-        if !self.committer(&request.owner).request(request) {
-            return Err(unanswered(0, Error::Internal("a committer has ended".to_owned()).into()));
+    /// Sends the items that `search` has not placed to the owner's committer, and waits for its answer.
+    pub(super) async fn enqueue(
+        &self,
+        owner: OwnerId,
+        items: Vec<Item>,
+        search: Search,
+        keyed: Option<Keyed>,
+        room: Room,
+        deadline: Deadline,
+    ) -> Answer {
+        let (ticket, pending) = Ticket::new(deadline, room);
+        let (refused_at, attempts, alone) = (None, 0, false);
+        let request = Request { owner, refused_at, attempts, alone, keyed, items, search, ticket };
+        let (placed, rest) = (request.search.placed.clone(), request.rest().len());
+        let committer = self.0.committers.by_hash(request.owner.spread());
+        if !committer.request(request) {
+            let ended = Error::Internal("a committer has ended".to_owned());
+            return Err(AppendError::after(placed, 0, ended));
         }
+        // Without an answer, what was placed before is still there.
         match pending.answer().await {
             Ok(answer) => answer,
-            Err(NoAnswer::Withdrawn) => Err(unanswered(0, Cause::Late)),
-            Err(NoAnswer::Lost) => Err(unanswered(rest, Cause::OutcomeUnknown)),
+            Err(NoAnswer::Withdrawn) => Err(AppendError::after(placed, 0, Cause::Late)),
+            Err(NoAnswer::Lost) => Err(AppendError::after(placed, rest, Cause::OutcomeUnknown)),
         }
+    }
+
+    /// Stores at least one item at the end of a history, unless a request with the same key has already stored
+    /// the items. `canonical` has the canonical form of each ([`crate::item::canonical`]), by which a repeat is known.
+    /// `now` is the time at which the request arrived.
+    ///
+    /// The append goes on to its end even if the caller stops waiting. Also returns when the first request with the key
+    /// arrived: items without a date get this one.
+    ///
+    /// # Errors
+    /// See [`AppendError`]. After any error except [`Cause::KeyReused`] the same request may be sent again with
+    /// the same key, and is still stored once.
+    pub async fn append_once(
+        &self,
+        owner: OwnerId,
+        key: IdempotencyKey,
+        drafts: Vec<Draft>,
+        canonical: &[Vec<u8>],
+        now: Instant,
+        deadline: Deadline,
+    ) -> Result<(Progress, Instant), AppendError> {
+        let count = drafts.len();
+        let fingerprint = Fingerprint::of(self.definition(), &drafts, canonical);
+        let proposed = Record { from: 0, fingerprint, date: now, outcome: None };
+        // A separate task, because a client that disconnects would otherwise stop the attempt between two
+        // steps. Each step keeps the deadline.
+        let outcome = match tokio::spawn(self.clone().attempt(owner, key, drafts, proposed, deadline)).await {
+            Ok(outcome) => outcome,
+            Err(_panicked) => Err(AppendError::after(Placed::default(), count, Cause::OutcomeUnknown)),
+        };
+        let result = match &outcome {
+            Ok((progress, _)) if progress.is_replayed() => "replayed",
+            Ok(_) => "stored",
+            Err(AppendError { cause: Cause::KeyReused, .. }) => "reused",
+            Err(_) => "failed",
+        };
+        metrics::counter!(KEYED_APPENDS, "result" => result).increment(1);
+        outcome
+    }
+
+    async fn attempt(
+        self,
+        owner: OwnerId,
+        key: IdempotencyKey,
+        drafts: Vec<Draft>,
+        proposed: Record,
+        deadline: Deadline,
+    ) -> Result<(Progress, Instant), AppendError> {
+        let (definition, fingerprint) = (self.definition(), proposed.fingerprint);
+        let room = self.0.queue.room(&owner, weight(drafts.iter().map(Draft::size)));
+        let room = room.map_err(AppendError::nothing)?;
+        let id = RecordId::new(definition, &owner, &key);
+        let registered = self.register(&owner, id, proposed, false, deadline).await;
+        let registered = registered.map_err(AppendError::nothing)?;
+        let date = registered.record.date;
+        if registered.record.fingerprint != fingerprint {
+            return Err(AppendError::nothing(Cause::KeyReused));
+        }
+        if let Some(ranges) = &registered.record.outcome {
+            return Ok((Progress::replayed(ranges.clone()), date));
+        }
+        let keys = (0..drafts.len()).map(|index| ItemKey::new(definition, &owner, &key, index));
+        let mut search = Search::of_items(keys.collect(), registered.record.from);
+        if !registered.is_new {
+            self.find(&owner, id, &mut search, deadline).await.map_err(AppendError::nothing)?;
+            if search.is_over() {
+                return self.tell(&owner, id, search.placed.ranges, date, deadline).await;
+            }
+        }
+        let items = drafts.iter().map(|draft| draft.dated(date)).collect();
+        let keyed = Keyed { id, stored: false, registered: Some(registered) };
+        let progress = self.enqueue(owner.clone(), items, search, Some(keyed), room, deadline).await?;
+        match progress.is_replayed() {
+            true => self.tell(&owner, id, progress.placed.ranges, date, deadline).await,
+            false => Ok((progress, date)),
+        }
+    }
+
+    /// Stores the outcome of an earlier request durably in the record, then answers it.
+    async fn tell(
+        &self,
+        owner: &OwnerId,
+        id: RecordId,
+        ranges: Vec<SeqRange>,
+        date: Instant,
+        deadline: Deadline,
+    ) -> Result<(Progress, Instant), AppendError> {
+        let update = Bson::from(set_outcome(query(&self.0.source, id, owner), &ranges));
+        match self.0.source.commit(updates(vec![update], deadline), deadline).await {
+            Ok(_) => Ok((Progress::replayed(ranges), date)),
+            Err(unanswered) => Err(AppendError::nothing(
+                unanswered.or_unavailable("it is not known whether an outcome is in its record"),
+            )),
+        }
+    }
+
+    /// Registers a key: inserts its record unless there is one. With `keeps`, keeps the record of a request that is
+    /// under way.
+    pub(super) async fn register(
+        &self,
+        owner: &OwnerId,
+        id: RecordId,
+        proposed: Record,
+        keeps: bool,
+        deadline: Deadline,
+    ) -> Result<Registered, Error> {
+        let deadline = deadline.or_within(REGISTER);
+        let (answer, answered) = oneshot::channel();
+        let registrar = &self.0.registrars[owner.spread() as usize % COMMITTERS];
+        let owner = owner.clone();
+        let registration = Registration { owner, id, proposed, keeps, deadline, attempts: 0, answer };
+        if registrar.send(registration).is_err() {
+            return Err(Error::Internal("a committer has ended".to_owned()));
+        }
+        let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
+        deadline.wait_for(answered).await.and_then(Result::ok).ok_or_else(unavailable)?
+    }
+
+    /// Searches the whole history, which may be long, without blocking a committer. If this attempt fails
+    /// before its end, a repeat goes on where it stopped.
+    pub(super) async fn find(
+        &self,
+        owner: &OwnerId,
+        id: RecordId,
+        search: &mut Search,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let goal = Goal::End { after: search.looked() };
+        while !scan(&self.0.source, owner, &mut [&mut *search], goal, deadline).await? {
+            keep_looked(&self.0.source, owner, [(id, &*search)].into_iter(), deadline).await;
+        }
+        Ok(())
     }
 }

@@ -14,18 +14,14 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::append_once::register_key;
 use super::append_queue::{Waiting, stopped};
-use super::dedup::{
-    Fingerprint, LineRefusal, LineSearch, NumberedItem, Placed, Record, RecordId, Registered, Search, Tag,
-};
+use super::dedup::{Fingerprint, LineRefusal, NumberedItem, Record, RecordId, Registered, Search, Tag};
 use super::engine::Engine;
 use super::outcome::{AppendError, Cause, Progress};
-use super::request::{Keyed, Request, weight};
+use super::request::{Keyed, weight};
 use crate::domain::{IdempotencyKey, Instant, OwnerId};
 use crate::item::Draft;
-use crate::store::group_commit::Ticket;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline};
 
 /// How often the record is touched: far more often than it could expire.
 const TOUCH: Duration = Duration::from_secs(300);
@@ -98,49 +94,41 @@ impl Engine {
     ) -> Result<Progress, AppendError> {
         let (owner, definition) = (so_far.owner.clone(), self.definition());
         let id = RecordId::new(definition, &owner, &so_far.key);
-        let registered = self.keep_record(so_far, now, &waiting.stop).await.map_err(AppendError::nothing)?;
-        let (begins, inserted) = match registered {
-            Some(Registered::New { record, inserted }) => (record.from == 0, inserted),
-            Some(Registered::Found(_)) | None => (false, None),
-        };
+        let registered = self.keep_record(so_far, id, now, &waiting.stop).await;
+        let registered = registered.map_err(AppendError::nothing)?;
         let Some(begun) = &mut so_far.begun else { return Err(AppendError::nothing(Cause::OutcomeUnknown)) };
         let numbered = |(number, draft): (u64, Draft)| NumberedItem {
             number: u32::try_from(number).expect("lines beyond the last number were split off"),
             item: draft.dated(begun.date),
         };
         let lines: Arc<[NumberedItem]> = lines.into_iter().map(numbered).collect();
-        let search =
-            LineSearch::new(Tag::new(definition, &owner, &so_far.key), Arc::clone(&lines), begun.looked);
-        let (mut search, mut placed) = (Search::Lines(search), Placed::default());
+        let tag = Tag::new(definition, &owner, &so_far.key);
+        let mut search = Search::of_lines(tag, Arc::clone(&lines), begun.looked);
         if !begun.at_end {
-            let searching = self.find(&owner, id, search, Deadline::within(SEARCH));
-            (search, placed) = unless(&waiting.stop, searching).await.map_err(AppendError::nothing)?;
-            if search.is_over(&placed) {
+            let searching = self.find(&owner, id, &mut search, Deadline::within(SEARCH));
+            let searched = waiting.stop.run_until_cancelled(searching).await;
+            searched.unwrap_or_else(|| Err(stopped())).map_err(AppendError::nothing)?;
+            if search.is_over() {
                 begun.looked = search.looked();
-                return Ok(Progress { placed, ..Progress::default() });
+                return Ok(Progress { placed: search.placed, ..Progress::default() });
             }
             begun.at_end = true;
         }
-        let rest = weight(lines[placed.count..].iter().map(|line| line.item.size()));
+        let rest = weight(lines[search.placed.count..].iter().map(|line| line.item.size()));
         let room = match self.0.queue.room_of_an_upload(&owner, rest, waiting).await {
             Ok(room) => room,
-            Err(cause) => {
-                let progress = Progress { placed, ..Progress::default() };
-                return Err(AppendError { progress, unknown: 0, cause });
-            }
+            Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
         };
         let items = lines.iter().map(|line| line.item.clone()).collect();
-        let keyed = Keyed { id, search, stored: false, begins, inserted };
-        let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), room);
-        let request = Request::keyed(owner, items, placed, keyed, ticket);
-        let answer = self.enqueue(request, pending).await;
+        let keyed = Keyed { id, stored: false, registered };
+        let answer = self.enqueue(owner, items, search, Some(keyed), room, Deadline::within(COMMAND)).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
             // Lines with an unknown outcome may be stored: the next search must look for them.
             Err(_) => begun.at_end = false,
         }
         // An error here does not change the answer. The next part tries to touch the record again.
-        let _ = self.keep_record(so_far, now, &waiting.stop).await;
+        let _ = self.keep_record(so_far, id, now, &waiting.stop).await;
         answer
     }
 
@@ -149,21 +137,24 @@ impl Engine {
     async fn keep_record(
         &self,
         so_far: &mut UploadedSoFar,
+        id: RecordId,
         now: Instant,
         stop: &CancellationToken,
     ) -> Result<Option<Registered>, Cause> {
-        let server_time = &self.0.connection.server_time;
-        if so_far.begun.as_ref().is_some_and(|begun| !begun.is_due(server_time.now())) {
+        let server_time = &self.0.source.server_time;
+        // The server's clock decides, because this machine's clock stops while the machine sleeps. A standalone server
+        // reports no time; nothing is promised there.
+        let since = |begun: &Begun| Some(server_time.now()? - begun.touched?);
+        let is_due = |begun: &Begun| since(begun).is_some_and(|millis| millis > TOUCH.as_millis() as i64);
+        if so_far.begun.as_ref().is_some_and(|begun| !is_due(begun)) {
             return Ok(None);
         }
         let (from, date) = so_far.begun.as_ref().map_or((0, now), |begun| (begun.from, begun.date));
         let proposed = Record { from, fingerprint: Fingerprint::of_upload(), date, outcome: None };
-        let id = RecordId::new(self.definition(), &so_far.owner, &so_far.key);
         let keeps = so_far.begun.is_some();
-        let registering = register_key(self, &so_far.owner, id, proposed, keeps, Deadline::within(COMMAND));
-        let registered = unless(stop, registering).await?;
-        let (Registered::New { record, .. } | Registered::Found(record)) = &registered;
-        if record.fingerprint != Fingerprint::of_upload() {
+        let registering = self.register(&so_far.owner, id, proposed, keeps, Deadline::within(COMMAND));
+        let registered = stop.run_until_cancelled(registering).await.unwrap_or_else(|| Err(stopped()))?;
+        if registered.record.fingerprint != Fingerprint::of_upload() {
             return Err(Cause::KeyReused);
         }
         let touched = server_time.now();
@@ -171,29 +162,8 @@ impl Engine {
             begun.touched = touched;
             return Ok(None);
         }
-        let at_end = matches!(registered, Registered::New { .. });
-        let (date, from) = (record.date, record.from);
-        so_far.begun = Some(Begun { date, from, looked: from, at_end, touched });
+        let (date, from) = (registered.record.date, registered.record.from);
+        so_far.begun = Some(Begun { date, from, looked: from, at_end: registered.is_new, touched });
         Ok(Some(registered))
-    }
-}
-
-impl Begun {
-    /// Whether the record must be touched. The server's clock decides, because this machine's clock stops while
-    /// the machine sleeps. A standalone server reports no time; nothing is promised there.
-    fn is_due(&self, now: Option<i64>) -> bool {
-        let since = |(touched, now): (i64, i64)| now - touched > TOUCH.as_millis() as i64;
-        self.touched.zip(now).is_some_and(since)
-    }
-}
-
-/// Runs work that stores no item, and drops it when `stop` is cancelled.
-async fn unless<T>(
-    stop: &CancellationToken,
-    work: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    tokio::select! {
-        done = work => done,
-        () = stop.cancelled() => Err(stopped()),
     }
 }

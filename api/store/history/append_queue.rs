@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// The queue of the appends to all histories. Its units are bytes of memory. Clones share the limits.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct AppendQueue {
-    pub(super) all: Queue,
+    pub(in crate::store) all: Queue,
     /// How much of it uploads may hold: half.
     uploads: Arc<Semaphore>,
 }
@@ -50,11 +50,6 @@ impl AppendQueue {
         let all = Queue::new(capacity.queued_bytes, capacity.commit_time, QUEUED_BYTES);
         let uploads = Arc::new(Semaphore::new((all.size() / 2).max(1)));
         Self { all, uploads }
-    }
-
-    /// Waits until no appends are queued. New appends are refused meanwhile.
-    pub(in crate::store) async fn drain(&self) {
-        self.all.drain().await;
     }
 
     /// Takes room for an append.
@@ -93,23 +88,22 @@ impl AppendQueue {
 
     async fn wait_for_room(&self, owner: &OwnerId, bytes: usize, until: Instant) -> Result<Room, Cause> {
         let permits = bytes.try_into().unwrap_or(u32::MAX);
-        let mut kept = None;
+        let mut part = None;
         loop {
-            let part: OwnedSemaphorePermit = match kept.take() {
-                Some(part) => part,
-                None => {
-                    let part = Arc::clone(&self.uploads).acquire_many_owned(permits);
-                    let Ok(Ok(part)) = timeout_at(until, part).await else { return Err(Cause::Overloaded) };
-                    part
-                }
-            };
+            if part.is_none() {
+                let acquired = Arc::clone(&self.uploads).acquire_many_owned(permits);
+                let Ok(Ok(acquired)) = timeout_at(until, acquired).await else {
+                    return Err(Cause::Overloaded);
+                };
+                part = Some(acquired);
+            }
             match self.all.room(owner.spread(), bytes, self.most_of_an_upload()) {
                 Ok(room) => return Ok(room.with(part)),
                 Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
                 // Keeps its turn among the uploads.
-                Err(Full::Queue) => kept = Some(part),
+                Err(Full::Queue) => {}
                 // The owner's commit may take long: uploads of other owners may use this part meanwhile.
-                Err(Full::Key) => drop(part),
+                Err(Full::Key) => part = None,
             }
             sleep(BETWEEN_LOOKS).await;
         }

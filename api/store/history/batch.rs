@@ -3,17 +3,17 @@
 
 use mongodb::bson::Timestamp;
 
-use super::dedup::{Run, Searches};
+use super::bucket_id::Tail;
+use super::dedup::{Run, Search};
 use super::document::Marked;
 use super::outcome::Cause;
 use super::request::Request;
 use super::statement::{self, Statement};
-use super::tail::Tail;
 use crate::definition::Definition;
 use crate::domain::{Instant, OwnerId, SeqRange};
 use crate::metric::RETRIES;
 use crate::store::Error;
-use crate::store::group_commit::Verdict;
+use crate::store::group_commit::{Messages, Verdict};
 
 /// After this many refusals a request fails. If `n` processes append to one owner, an attempt succeeds about
 /// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.
@@ -44,8 +44,8 @@ pub(super) struct Batch {
 /// What is known of a tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing is known. If a time is given, the tail must be read at this time or later.
-    Nothing(Option<Timestamp>),
+    /// Nothing is known. The tail must be read at the time of the last refusal or later.
+    Nothing,
     /// The tail; `None` if the history is empty.
     Tail(Option<Tail>),
 }
@@ -65,6 +65,22 @@ pub(super) struct Settled {
     pub(super) done: Vec<Request>,
 }
 
+/// The types of the messages that committers of items receive.
+pub(super) enum Appends {}
+
+impl Messages for Appends {
+    type Key = OwnerId;
+    type Request = Request;
+    type Settled = Settled;
+}
+
+impl Settled {
+    /// Of a batch of which nothing is stored and nothing is to be placed again.
+    fn ended(owner: OwnerId) -> Self {
+        Self { owner, tail: None, again: Vec::new(), run: None, done: Vec::new() }
+    }
+}
+
 impl Batch {
     /// Removes the requests whose searches are more than `near` items behind `last`: too far to catch up within a
     /// commit.
@@ -74,35 +90,15 @@ impl Batch {
     }
 
     /// The searches that have not reached `last`.
-    pub(super) fn searches_behind(&mut self, last: u64) -> Searches {
-        let behind = self.behind(last);
-        behind
-            .filter_map(Request::searching)
-            .map(|(search, placed)| (search.clone(), placed.clone()))
-            .collect()
+    pub(super) fn searches_behind(&mut self, last: u64) -> Vec<&mut Search> {
+        let behind = self.requests.iter_mut().filter(|request| request.is_behind(last));
+        behind.map(|request| &mut request.search).collect()
     }
 
-    /// Takes the result of [`Batch::searches_behind`]: the searches have advanced, or have failed.
-    pub(super) fn found(&mut self, last: u64, found: Result<Searches, Error>) {
-        match found {
-            Ok(found) => {
-                let searches = self.behind(last).filter_map(Request::searching);
-                for ((search, placed), found) in searches.zip(found) {
-                    (*search, *placed) = found;
-                }
-            }
-            Err(error) => {
-                let requests = std::mem::take(&mut self.requests);
-                let (behind, others) = requests.into_iter().partition(|request| request.is_behind(last));
-                self.requests = others;
-                let behind: Vec<Request> = behind;
-                behind.into_iter().for_each(|request| request.fail(0, error.clone().into()));
-            }
-        }
-    }
-
-    fn behind(&mut self, last: u64) -> impl Iterator<Item = &mut Request> {
-        self.requests.iter_mut().filter(move |request| request.is_behind(last))
+    /// Answers the requests whose searches have not reached `last`: they have failed.
+    pub(super) fn fail_behind(&mut self, last: u64, error: &Error) {
+        let behind = self.requests.extract_if(.., |request| request.is_behind(last));
+        behind.for_each(|request| request.fail(0, error.clone().into()));
     }
 
     /// Plans the statements that append the items after the tail, as many as fit into a command: the rest is placed
@@ -121,12 +117,10 @@ impl Batch {
         placed.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
-            let (owner, again, done) = (self.owner, Vec::new(), Vec::new());
-            return Err(Box::new(Settled { owner, tail, again, run: None, done }));
+            return Err(Box::new(Settled { tail, ..Settled::ended(self.owner) }));
         }
         let items: Vec<_> = self.marked().collect();
-        let planned = statement::plan(definition.page_size, tail, &items, now);
-        match planned {
+        match statement::plan(definition.page_size, tail, &items, now) {
             Ok(mut statements) => {
                 statements.truncate(fit(&statements, &items));
                 self.statements = statements;
@@ -155,12 +149,13 @@ impl Batch {
         assign(&mut self.requests, &ranges);
         let tail = self.statements[..stored].last().map(Statement::tail_after);
         if let Some(tail) = tail {
-            let searches = self.requests.iter_mut().filter_map(Request::searching);
-            searches.for_each(|(search, _)| search.known_through(tail.last_seq().get()));
+            let searches = self.requests.iter_mut().map(|request| &mut request.search);
+            searches.for_each(|search| search.known_through(tail.last_seq().get()));
         }
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
-        match verdicts.get(stored) {
-            None => Settled { owner: self.owner, tail, again, run, done },
+        let failed = verdicts.get(stored);
+        match failed {
+            None => {}
             Some(Verdict::Malformed(detail)) => {
                 // If several requests are merged, the cause cannot be assigned to one: each is then sent alone.
                 if let [_] = again[..] {
@@ -169,7 +164,6 @@ impl Batch {
                     again.drain(..).for_each(|request| request.fail(0, cause()));
                 }
                 again.iter_mut().for_each(|request| request.alone = true);
-                Settled { owner: self.owner, tail: None, again, run, done }
             }
             Some(_) => {
                 for request in &mut again {
@@ -178,13 +172,12 @@ impl Batch {
                     metrics::counter!(RETRIES, "collection" => collection.to_owned(), "cause" => "stale_tail")
                         .increment(1);
                 }
-                let (again, given_up) =
-                    again.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);
-                let given_up: Vec<Request> = given_up;
-                given_up.into_iter().for_each(|request| request.fail(0, Cause::Contended));
-                Settled { owner: self.owner, tail: None, again, run, done }
+                let given_up = again.extract_if(.., |request| request.attempts >= MOST_ATTEMPTS);
+                given_up.for_each(|request| request.fail(0, Cause::Contended));
             }
         }
+        let tail = tail.filter(|_| failed.is_none());
+        Settled { owner: self.owner, tail, again, run, done }
     }
 
     /// The keys of the stored items, which have these ranges.
@@ -200,13 +193,13 @@ impl Batch {
             let unknown = request.rest().len();
             request.fail(unknown, Cause::OutcomeUnknown);
         }
-        Settled { owner: self.owner, tail: None, again: Vec::new(), run: None, done: Vec::new() }
+        Settled::ended(self.owner)
     }
 
     /// Settles the batch if nothing was sent.
     pub(super) fn fail(self, cause: impl Fn() -> Cause) -> Settled {
         self.requests.into_iter().for_each(|request| request.fail(0, cause()));
-        Settled { owner: self.owner, tail: None, again: Vec::new(), run: None, done: Vec::new() }
+        Settled::ended(self.owner)
     }
 }
 
@@ -227,21 +220,12 @@ fn size(statement: &Statement, items: &[Marked<'_>]) -> usize {
     STATEMENT + items[statement.items.clone()].iter().map(|item| item.item.size() + EACH).sum::<usize>()
 }
 
-/// Assigns the stored ranges to the requests, in their order.
+/// Assigns the stored addresses to the requests, in their order.
 fn assign(requests: &mut [Request], ranges: &[SeqRange]) {
-    let mut requests = requests.iter_mut().filter(|request| !request.rest().is_empty());
-    let mut current = requests.next();
-    for range in ranges {
-        let mut first = range.first;
-        while let Some(request) = current.as_deref_mut().filter(|_| first <= range.last) {
-            let wanted = request.rest().len();
-            let available = (range.last.get() - first.get() + 1) as usize;
-            let count = wanted.min(available);
-            request.place(SeqRange { first, last: first.plus(count - 1) });
-            first = first.plus(count);
-            if count == wanted {
-                current = requests.next();
-            }
+    let mut seqs = ranges.iter().flat_map(SeqRange::seqs);
+    for request in requests {
+        for seq in seqs.by_ref().take(request.rest().len()) {
+            request.place(SeqRange { first: seq, last: seq });
         }
     }
 }

@@ -1,18 +1,20 @@
-use std::fmt;
-
 use mongodb::bson::{Document, doc};
 
-use crate::domain::OwnerId;
+use crate::domain::{OwnerId, PageNumber, PageSize, Seq};
 
 /// The `_id` of a bucket: `owner_second`. The second has ten digits, zero-padded, so the order of the
 /// texts is the order of the seconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{owner}_{second:010}")]
 pub struct BucketId {
     /// The owner whose bucket this is.
     pub owner: OwnerId,
     /// The bucket second: at most [`BucketId::LAST_SECOND`].
     pub second: u64,
 }
+
+/// What is wrong where [`BucketId::parse`] finds none.
+pub(super) const NO_ID: &str = "is not the owner's id, _ and ten digits";
 
 impl BucketId {
     /// The greatest second with ten digits, in the year 2286.
@@ -37,9 +39,35 @@ impl BucketId {
     }
 }
 
-impl fmt::Display for BucketId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{:010}", self.owner, self.second)
+/// The last bucket of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// The second in the bucket's `_id`.
+    pub(super) second: u64,
+    pub(super) page: PageNumber,
+    /// The number of items in the bucket: 1 to the page size, or 0 before the bucket is opened.
+    pub(super) count: u16,
+    pub(super) page_size: PageSize,
+}
+
+impl Tail {
+    /// The bucket's `_id` in the history of `owner`.
+    pub(super) fn id(self, owner: &OwnerId) -> BucketId {
+        BucketId { owner: owner.clone(), second: self.second }
+    }
+
+    /// How many more items fit into the bucket.
+    pub(super) fn room(self) -> usize {
+        self.page_size.get() - usize::from(self.count)
+    }
+
+    pub(super) fn last_seq(self) -> Seq {
+        self.page_size.first_seq(self.page).plus(usize::from(self.count) - 1)
+    }
+
+    /// The number of items of a history that ends with this bucket; 0 without one.
+    pub(super) fn items(tail: Option<Self>) -> u64 {
+        tail.map_or(0, |tail| tail.last_seq().get())
     }
 }
 

@@ -5,39 +5,28 @@
 //! old tail is refused and costs one more read.
 
 use std::hash::RandomState;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashlink::LruCache;
 
-use super::tail::Tail;
+use super::bucket_id::Tail;
 use crate::domain::OwnerId;
 
-// Clients choose the owners: a hash that they can predict would let them slow it down.
-#[derive(Debug)]
-pub(super) struct Catalog(LruCache<OwnerId, Tail, RandomState>);
+/// The tail of each owner. Clients choose the owners: a hash that they can predict would let them slow it down.
+type Cache = LruCache<OwnerId, Tail, RandomState>;
+
+/// The tails that one committer knows. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Catalog(Arc<Mutex<Cache>>);
 
 impl Catalog {
-    /// A cache of at most `capacity` owners, at least 1.
+    /// A catalog of at most `capacity` owners, at least 1.
     pub(super) fn new(capacity: usize) -> Self {
-        Self(LruCache::with_hasher(capacity.max(1), RandomState::new()))
+        Self(Arc::new(Mutex::new(Cache::with_hasher(capacity.max(1), RandomState::new()))))
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The owner's tail, which becomes the most recently used.
-    pub(super) fn get(&mut self, owner: &OwnerId) -> Option<Tail> {
-        self.0.get(owner).copied()
-    }
-
-    /// Remembers a known tail.
-    pub(super) fn put(&mut self, owner: OwnerId, tail: Tail) {
-        self.0.insert(owner, tail);
-    }
-
-    /// Forgets a tail that may be out of date.
-    pub(super) fn forget(&mut self, owner: &OwnerId) {
-        self.0.remove(owner);
+    pub(super) fn lock(&self) -> MutexGuard<'_, Cache> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -48,6 +37,10 @@ mod tests {
     use super::*;
     use crate::domain::{PageNumber, PageSize};
 
+    fn catalog(capacity: usize) -> Cache {
+        Cache::with_hasher(capacity, RandomState::new())
+    }
+
     fn tail(page: u64) -> Tail {
         let page_size = PageSize::new(10).unwrap();
         Tail { second: page, page: PageNumber::new(page).unwrap(), count: 3, page_size }
@@ -55,29 +48,29 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_goes_first() {
-        let mut catalog = Catalog::new(2);
+        let mut catalog = catalog(2);
         let owner = OwnerId::Integer;
-        catalog.put(OwnerId::Integer(1), tail(1));
-        catalog.put(OwnerId::Integer(2), tail(1));
-        assert_eq!(catalog.get(&owner(1)), Some(tail(1)));
-        catalog.put(OwnerId::Integer(3), tail(1));
+        catalog.insert(OwnerId::Integer(1), tail(1));
+        catalog.insert(OwnerId::Integer(2), tail(1));
+        assert_eq!(catalog.get(&owner(1)), Some(&tail(1)));
+        catalog.insert(OwnerId::Integer(3), tail(1));
         assert_eq!(catalog.get(&owner(2)), None);
-        assert_eq!(catalog.get(&owner(1)), Some(tail(1)));
-        catalog.put(OwnerId::Integer(1), tail(2));
-        assert_eq!(catalog.get(&owner(1)), Some(tail(2)));
+        assert_eq!(catalog.get(&owner(1)), Some(&tail(1)));
+        catalog.insert(OwnerId::Integer(1), tail(2));
+        assert_eq!(catalog.get(&owner(1)), Some(&tail(2)));
         assert_eq!(catalog.len(), 2);
     }
 
     #[test]
     fn an_owner_takes_less_than_256_bytes() {
-        let mut catalog = Catalog::new(100_000);
+        let mut catalog = catalog(100_000);
         for id in 1..=150_000 {
-            catalog.put(OwnerId::Integer(id), tail(1));
+            catalog.insert(OwnerId::Integer(id), tail(1));
         }
         assert_eq!(catalog.len(), 100_000);
         // Two links, and a pointer in a table that is at least 7/16 full.
         let entry = size_of::<(OwnerId, Tail)>() + 2 * size_of::<usize>();
-        let table = catalog.0.capacity() * 16 / 7 * (size_of::<usize>() + 1);
+        let table = catalog.capacity() * 16 / 7 * (size_of::<usize>() + 1);
         assert!(entry + table / 100_000 < 256, "{entry} + {table}");
     }
 
@@ -85,7 +78,7 @@ mod tests {
         /// Compares the cache with a list in order of use.
         #[test]
         fn does_what_a_list_would_do(steps in prop::collection::vec((0_u8..3, 1_u64..8, 1_u64..100), 1..200)) {
-            let mut catalog = Catalog::new(4);
+            let mut catalog = catalog(4);
             let mut list: Vec<(OwnerId, Tail)> = Vec::new();
             for (step, id, page) in steps {
                 let owner = OwnerId::Integer(id);
@@ -94,17 +87,17 @@ mod tests {
                     0 => {
                         let expected = at.map(|at| list.remove(at));
                         list.extend(expected.clone());
-                        prop_assert_eq!(catalog.get(&owner), expected.map(|(_, tail)| tail));
+                        prop_assert_eq!(catalog.get(&owner).copied(), expected.map(|(_, tail)| tail));
                     }
                     1 => {
                         at.map(|at| list.remove(at));
                         if list.len() == 4 { list.remove(0); }
                         list.push((owner, tail(page)));
-                        catalog.put(OwnerId::Integer(id), tail(page));
+                        catalog.insert(OwnerId::Integer(id), tail(page));
                     }
                     _ => {
                         at.map(|at| list.remove(at));
-                        catalog.forget(&owner);
+                        catalog.remove(&owner);
                     }
                 }
                 prop_assert_eq!(catalog.len(), list.len());

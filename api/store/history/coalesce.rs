@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::document::Bucket;
-use super::find::{Find, numbered};
+use super::find::{self, find_page};
 use super::source::Source;
 use crate::domain::{OwnerId, PageNumber};
 use crate::store::{Deadline, Error};
@@ -47,23 +47,21 @@ impl Coalescer {
     /// The database does not answer in time, or the bucket is corrupt.
     pub(super) async fn page(
         &self,
-        source: &Source,
-        owner: OwnerId,
+        source: &Arc<Source>,
+        owner: &OwnerId,
         page: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
         let (answer, answered) = oneshot::channel();
         let wanted = Wanted { page, deadline, answer };
-        if let Some(now) = self.join(&owner, wanted) {
-            tokio::spawn(self.clone().read(source.clone(), owner, now));
-        }
+        self.join(source, owner, wanted);
         let answered = deadline.wait_for(answered).await;
         let no_answer = || Err(Error::Unavailable("no answer within the deadline".to_owned()));
         answered.and_then(Result::ok).unwrap_or_else(no_answer)
     }
 
     /// Reads pages, then the pages that wait meanwhile, until none wait.
-    async fn read(self, source: Source, owner: OwnerId, mut wanted: Vec<Wanted>) {
+    async fn read(self, source: Arc<Source>, owner: OwnerId, mut wanted: Vec<Wanted>) {
         let mut turn = Turn { readers: &self, owner: &owner, ended: false };
         while !wanted.is_empty() {
             find(&source, &owner, wanted).await;
@@ -75,16 +73,16 @@ impl Coalescer {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the request if the caller must read it now; `None` if it was put in the line.
-    fn join(&self, owner: &OwnerId, wanted: Wanted) -> Option<Vec<Wanted>> {
+    /// Reads the page now, or puts the request in the line.
+    fn join(&self, source: &Arc<Source>, owner: &OwnerId, wanted: Wanted) {
         let mut lines = self.lock();
         let line = lines.entry(owner.clone()).or_default();
         if line.under_way < MOST_UNDER_WAY {
             line.under_way += 1;
-            return Some(vec![wanted]);
+            tokio::spawn(self.clone().read(Arc::clone(source), owner.clone(), vec![wanted]));
+        } else {
+            line.waiting.push(wanted);
         }
-        line.waiting.push(wanted);
-        None
     }
 }
 
@@ -138,7 +136,7 @@ async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     if pages.len() == 1 {
         return one_by_one(source, owner, wanted).await;
     }
-    match Find::pages(source, owner, &pages).find_all(deadline).await {
+    match find::find(source, owner, find::pages(source, owner, &pages, None), None, deadline).await {
         Ok(found) => {
             for wanted in wanted {
                 let at = found.binary_search_by_key(&wanted.page, Bucket::page);
@@ -155,8 +153,6 @@ async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
 
 async fn one_by_one(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     for Wanted { page, deadline, answer } in wanted {
-        let found = Find::page(source, owner, page, None).find(deadline).await;
-        let found = found.and_then(|found| found.map(|bucket| numbered(bucket, page)).transpose());
-        let _ = answer.send(found);
+        let _ = answer.send(find_page(source, owner, page, deadline).await);
     }
 }

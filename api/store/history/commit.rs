@@ -1,34 +1,37 @@
 //! One commit: find the tails, plan the statements, send the commands, judge the answers.
+//!
+//! Keyed requests whose searches are far behind a tail leave the commit and catch up beside it. A search is far behind if
+//! the catalog knew an old tail and another instance has written many items since. Usually no other attempt has found the
+//! record of such a request: then `from` of the record is raised to the tail, and nothing has to be read. Otherwise the
+//! whole history after `from` is searched.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::batch::{Batch, Known, MOST_OF_A_COMMAND, Settled};
-use super::catch_up::catch_up;
-use super::connection::Connection;
-use super::dedup::{Goal, near, scan};
-use super::messages::Appends;
+use super::batch::{Appends, Batch, Known, MOST_OF_A_COMMAND, Settled};
+use super::bucket_id::Tail;
+use super::dedup::{Goal, confirm, keep_looked, near, scan};
 use super::request::Request;
+use super::source::Source;
 use super::statement::upsert;
-use super::tail::Tail;
-use super::tails;
-use crate::definition::Definition;
+use super::tails::Tails;
+use crate::domain::OwnerId;
 use crate::metric::COMMIT_ITEMS;
-use crate::store::group_commit::{Answer, Command, Handle, Unanswered, Verdict, durable};
+use crate::store::group_commit::{Answer, Command, Handle, Unanswered, durable};
 use crate::store::{Deadline, Error};
 
 /// The most statements in one command.
 const MOST_STATEMENTS: usize = 1_000;
 
 /// Commits at least one batch, and reports each to the committer as soon as it is settled.
-pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, committer: &Handle<Appends>) {
+pub(super) async fn run(source: Arc<Source>, batches: Vec<Batch>, committer: Handle<Appends>) {
     let report = |mut settled: Settled| {
         let done = std::mem::take(&mut settled.done);
         committer.settled(settled);
         done.into_iter().for_each(Request::succeed);
     };
-    let planned = plan(connection, batches, committer, &report).await;
+    let planned = plan(&source, batches, &committer, &report).await;
     let (single, longer): (Vec<_>, Vec<_>) =
         planned.into_iter().partition(|batch| batch.statements.len() == 1);
     let mut commands: Vec<Vec<Batch>> = Vec::new();
@@ -47,50 +50,36 @@ pub(super) async fn run(connection: &Arc<Connection>, batches: Vec<Batch>, commi
         }
     }
     commands.extend(longer.into_iter().map(|batch| vec![batch]));
-    join_all(commands.into_iter().map(|batches| send(connection, batches, &report))).await;
+    join_all(commands.into_iter().map(|batches| send(&source, batches, &report))).await;
 }
 
 /// Reads the tails that are not in the catalog, all in one query, then plans the statements of each batch.
 async fn plan(
-    connection: &Arc<Connection>,
+    source: &Arc<Source>,
     batches: Vec<Batch>,
     committer: &Handle<Appends>,
     report: &impl Fn(Settled),
 ) -> Vec<Batch> {
-    let cold = batches.iter().filter_map(|batch| match batch.tail {
-        Known::Nothing(after) => Some((batch.owner.clone(), after)),
-        Known::Tail(_) => None,
-    });
-    let (cold, after): (Vec<_>, Vec<_>) = cold.unzip();
-    let found = match cold.is_empty() {
-        true => Ok(Default::default()),
-        false => {
-            let after = after.into_iter().flatten().max();
-            tails::find(&connection.source, cold, after, deadline(&batches)).await
-        }
-    };
+    let cold = || batches.iter().filter(|batch| batch.tail == Known::Nothing);
+    let owners = cold().map(|batch| batch.owner.clone()).collect();
+    // A tail that refused a request is seen from that time on.
+    let refused_at = cold().flat_map(|batch| &batch.requests).filter_map(|request| request.refused_at).max();
+    let found = Tails::read(source, owners, refused_at, deadline(&batches)).await;
     let mut ready = Vec::with_capacity(batches.len());
     for batch in batches {
-        let tail = match (batch.tail, &found) {
-            (Known::Tail(tail), _) => tail,
-            (Known::Nothing(_), Ok(found)) => match found.get(&batch.owner).cloned().transpose() {
-                Ok(tail) => tail,
-                Err(corruption) => {
-                    report(batch.fail(|| Error::from(corruption.clone()).into()));
-                    continue;
-                }
-            },
-            (Known::Nothing(_), Err(error)) => {
-                report(batch.fail(|| error.clone().into()));
-                continue;
-            }
+        let tail = match batch.tail {
+            Known::Tail(tail) => Ok(tail),
+            Known::Nothing => found.of(&batch.owner),
         };
-        ready.push((batch, tail));
+        match tail {
+            Ok(tail) => ready.push((batch, tail)),
+            Err(error) => report(batch.fail(|| error.clone().into())),
+        }
     }
-    let now = connection.clock.now();
+    let now = source.clock.now();
     let mut planned = Vec::with_capacity(ready.len());
-    for (batch, tail) in search(connection, ready, committer).await {
-        match batch.plan(&connection.source.definition, tail, now) {
+    for (batch, tail) in search(source, ready, committer).await {
+        match batch.plan(&source.definition, tail, now) {
             Ok(batch) => planned.push(batch),
             Err(settled) => report(*settled),
         }
@@ -102,46 +91,81 @@ async fn plan(
 /// found are placed. If a search fails, only its requests fail. If many items were added, a request leaves the
 /// commit and returns when its search is up to date.
 async fn search(
-    connection: &Arc<Connection>,
+    source: &Arc<Source>,
     batches: Vec<(Batch, Option<Tail>)>,
     committer: &Handle<Appends>,
 ) -> Vec<(Batch, Option<Tail>)> {
     let work = batches.into_iter().map(async |(mut batch, tail)| {
         let last = Tail::items(tail);
-        let far_behind = batch.take_far_behind(last, near(&connection.source));
+        let far_behind = batch.take_far_behind(last, near(source));
         if !far_behind.is_empty() {
-            let (connection, committer) = (Arc::clone(connection), committer.clone());
-            tokio::spawn(catch_up(connection, batch.owner.clone(), far_behind, last, committer));
+            let (source, committer) = (Arc::clone(source), committer.clone());
+            tokio::spawn(catch_up(source, batch.owner.clone(), far_behind, last, committer));
         }
-        let searches = batch.searches_behind(last);
-        if !searches.is_empty() {
-            let (goal, deadline) = (Goal::Through(last), deadline([&batch]));
-            let found = scan(&connection.source, &batch.owner, searches, goal, deadline).await;
-            batch.found(last, found.map(|found| found.searches));
+        let (owner, deadline) = (batch.owner.clone(), deadline([&batch]));
+        let mut searches = batch.searches_behind(last);
+        if !searches.is_empty()
+            && let Err(error) = scan(source, &owner, &mut searches, Goal::Through(last), deadline).await
+        {
+            batch.fail_behind(last, &error);
         }
         (batch, tail)
     });
     join_all(work).await
 }
 
+/// Advances the searches of these requests of one owner to `last`, the total of a known tail. Then puts the
+/// requests back at the front of the queue, in their order. Other requests are committed meanwhile.
+async fn catch_up(
+    source: Arc<Source>,
+    owner: OwnerId,
+    mut requests: Vec<Request>,
+    last: u64,
+    committer: Handle<Appends>,
+) {
+    let mut unseen: Vec<_> =
+        requests.iter_mut().filter_map(|request| Some((request.unseen_record()?, request))).collect();
+    if let Some(deadline) = unseen.iter().map(|(_, request)| request.ticket.deadline()).max() {
+        let records = unseen.iter().map(|(record, _)| *record);
+        if confirm(&source, &owner, records, last, deadline).await {
+            unseen.iter_mut().for_each(|(_, request)| request.search.known_through(last));
+        }
+    }
+    while requests.iter().any(|request| request.is_behind(last)) {
+        for request in requests.extract_if(.., |request| request.ticket.deadline().passed()) {
+            request.fail(0, Error::Unavailable("the search did not end in time".to_owned()).into());
+        }
+        let Some(deadline) = requests.iter().map(|request| request.ticket.deadline()).max() else { return };
+        let mut searches: Vec<_> = requests.iter_mut().map(|request| &mut request.search).collect();
+        if let Err(error) = scan(&source, &owner, &mut searches, Goal::Through(last), deadline).await {
+            return requests.into_iter().for_each(|request| request.fail(0, error.clone().into()));
+        }
+        // So that a repeat goes on from there.
+        let looked =
+            requests.iter().filter_map(|request| Some((request.keyed.as_ref()?.id, &request.search)));
+        keep_looked(&source, &owner, looked, deadline).await;
+    }
+    requests.into_iter().rev().for_each(|request| committer.put_back(request));
+}
+
 /// Sends one command: an unordered one for many owners with one statement each, or an ordered one for one
-/// owner.
-async fn send(connection: &Connection, batches: Vec<Batch>, report: &impl Fn(Settled)) {
+/// owner, which stops at its first failure.
+async fn send(source: &Source, batches: Vec<Batch>, report: &impl Fn(Settled)) {
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
-    let definition = &connection.source.definition;
-    let command = command(definition, &batches, ordered, deadline);
+    let definition = &source.definition;
+    // Lazily, one after the other, because statements take much memory as documents.
+    let updates = batches.iter().flat_map(|batch| {
+        let items: Vec<_> = batch.marked().collect();
+        let upsert = move |statement| upsert(definition, &batch.owner, statement, &items);
+        batch.statements.iter().map(move |statement| Ok(upsert(statement).into()))
+    });
+    let command = Command::update(&definition.name, updates, ordered, durable(deadline));
     let items: usize =
         batches.iter().flat_map(|batch| &batch.requests).map(|request| request.rest().len()).sum();
     metrics::histogram!(COMMIT_ITEMS, "collection" => definition.name.clone()).record(items as f64);
-    match connection.sessions.commit(&connection.database, command, deadline).await {
+    match source.commit(command, deadline).await {
         Ok(Answer { verdicts, at, .. }) => {
-            connection.server_time.learn(at);
-            // If all statements were refused, `at` may be the time of a write that a majority does not have
-            // yet.
-            if verdicts.contains(&Verdict::Stored) {
-                connection.source.reads.learn(at);
-            }
             let mut verdicts = &verdicts[..];
             for batch in batches {
                 let (own, others) = verdicts.split_at(batch.statements.len());
@@ -159,17 +183,5 @@ async fn send(connection: &Connection, batches: Vec<Batch>, report: &impl Fn(Set
 /// The latest deadline of all requests ([`group_commit`](crate::store::group_commit), "Deadlines").
 fn deadline<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Deadline {
     let requests = batches.into_iter().flat_map(|batch| &batch.requests);
-    Deadline::latest(requests.map(Request::deadline))
-}
-
-/// The command that commits the statements of these batches. An `ordered` command stops at its first failure;
-/// otherwise each statement runs independently of the others.
-fn command(definition: &Definition, batches: &[Batch], ordered: bool, deadline: Deadline) -> Command {
-    // Lazily, one after the other, because statements take much memory as documents.
-    let updates = batches.iter().flat_map(|batch| {
-        let items: Vec<_> = batch.marked().collect();
-        let upsert = move |statement| upsert(definition, &batch.owner, statement, &items);
-        batch.statements.iter().map(move |statement| Ok(upsert(statement).into()))
-    });
-    Command::update(&definition.name, updates, ordered, durable(deadline))
+    Deadline::latest(requests.map(|request| request.ticket.deadline()))
 }

@@ -8,14 +8,14 @@
 //!
 //! One query for both, with `$or` inside `customerId`, would not use the index.
 
+use std::collections::VecDeque;
+
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
 
-use super::bucket_id::BucketId;
 use super::document::Bucket;
 use super::reads::History;
-use super::source::Source;
-use super::tail::Tail;
+use super::source::{Source, page_of};
 use crate::domain::{Cursor, DateRange, OwnerId, PageNumber, Position, Seq};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
@@ -30,14 +30,15 @@ const MOST_READ: usize = 256;
 /// A scan of the full pages of one history for a span of time, in one direction.
 #[derive(Debug)]
 pub(super) struct DateScan {
-    pub(super) owner: OwnerId,
     pub(super) dates: DateRange,
     /// Whether pages are scanned in descending order.
     pub(super) backwards: bool,
-    /// The first and the last page that are still to be scanned.
+    /// The first and the last page that are still to be scanned; none if the first is after the last.
     pub(super) left: Option<(PageNumber, PageNumber)>,
     /// How many pages the next scan chooses.
-    pub(super) chosen: usize,
+    pub(super) choice: usize,
+    /// Pages that may hold items of the span and are not read yet: at most as many as one scan chooses.
+    pub(super) chosen: VecDeque<PageNumber>,
 }
 
 impl History {
@@ -77,22 +78,18 @@ impl History {
             found.extend(shown(last));
         }
         let left = tail.page.previous().and_then(|full| {
-            let (low, high) = (size.page_of(start.next_seq()?), size.page_of(end.last_seq()?).min(full));
-            (low <= high).then_some((low, high))
+            Some((size.page_of(start.next_seq()?), size.page_of(end.last_seq()?).min(full)))
         });
-        let mut search = DateScan { owner: self.owner.clone(), dates, backwards, left, chosen: FIRST_CHOICE };
+        let mut scan = DateScan { dates, backwards, left, choice: FIRST_CHOICE, chosen: VecDeque::new() };
         // Doubled with each command: more than one command is needed if few items match the dates.
         let mut most = (count.div_ceil(size.get()) + 1).min(self.source().most_buckets());
-        while found.len() < count && search.left.is_some() {
-            let pages = search.choose(self.source(), tail, deadline).await?;
-            let mut unread = pages.as_slice();
-            while !unread.is_empty() && found.len() < count {
-                let (now, later) = unread.split_at(unread.len().min(most));
-                for bucket in self.read(now, tail, deadline).await? {
-                    found.extend(shown(&bucket));
-                }
-                (unread, most) = (later, (most * 2).min(MOST_READ).min(self.source().most_buckets()));
+        while found.len() < count {
+            let buckets = scan.read(self, most, deadline).await?;
+            if buckets.is_empty() {
+                break;
             }
+            found.extend(buckets.iter().flat_map(shown));
+            most = (most * 2).min(MOST_READ).min(self.source().most_buckets());
         }
         if !backwards && found.len() < count {
             found.extend(shown(last));
@@ -103,48 +100,43 @@ impl History {
         }
         Ok(found)
     }
-
-    /// Reads full pages, in the given order.
-    pub(super) async fn read(
-        &self,
-        pages: &[PageNumber],
-        tail: Tail,
-        deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
-        let (engine, pages, deadline) = (self.engine.clone(), pages.to_vec(), deadline.or_within(COMMAND));
-        let owner = self.owner.clone();
-        deadline.read(async move { engine.read_full(&owner, &pages, Some(tail), deadline).await }).await
-    }
 }
 
 impl DateScan {
-    /// The numbers of the next pages that may hold items of these dates, in the direction of the scan.
-    pub(super) async fn choose(
+    /// Reads the next pages, at most `most`, that may hold items of these dates, in the direction of the scan; none at
+    /// its end. Sends at most two commands. After an error the same pages can be read again.
+    pub(super) async fn read(
         &mut self,
-        source: &Source,
-        tail: Tail,
+        history: &History,
+        most: usize,
         deadline: Deadline,
-    ) -> Result<Vec<PageNumber>, Error> {
-        let Some((low, high)) = self.left.take() else { return Ok(Vec::new()) };
-        let (reads, deadline) = (source.reads.clone(), deadline.or_within(COMMAND));
-        let command = self.command(source, low, high);
-        let last = tail.id(&self.owner);
-        let choice =
-            async move { reads.find(None, &command, None, deadline, |page| number(page, &last)).await };
-        let pages = deadline.read(choice).await?;
-        if let Some(&reached) = pages.last().filter(|_| pages.len() == self.chosen) {
-            self.left = match self.backwards {
+    ) -> Result<Vec<Bucket>, Error> {
+        let (source, Some(tail)) = (history.source(), history.tail()) else { return Ok(Vec::new()) };
+        if self.chosen.is_empty()
+            && let Some((low, high)) = self.left.filter(|(low, high)| low <= high)
+        {
+            let last = tail.id(&history.owner).to_string();
+            let number = move |page: &RawDocument| {
+                page_of(page).map_err(|why| Corruption::new(&last, "page of one before it", why).into())
+            };
+            let command = self.command(source, &history.owner, low, high);
+            let pages = source.reads.find(None, command, None, deadline.or_within(COMMAND), number).await?;
+            let reached = pages.last().filter(|_| pages.len() == self.choice);
+            self.left = reached.and_then(|reached| match self.backwards {
                 true => reached.previous().map(|high| (low, high)),
                 false => Some((reached.next(), high)),
-            };
-            self.left = self.left.filter(|(low, high)| low <= high);
-            self.chosen = (self.chosen * 4).min(MOST_CHOSEN);
+            });
+            self.choice = (self.choice * 4).min(MOST_CHOSEN);
+            self.chosen = pages.into();
         }
-        Ok(pages)
+        let pages: Vec<_> = self.chosen.iter().copied().take(most).collect();
+        let buckets = history.engine.read_full(&history.owner, &pages, Some(tail), deadline).await?;
+        self.chosen.drain(..pages.len());
+        Ok(buckets)
     }
 
-    fn command(&self, source: &Source, low: PageNumber, high: PageNumber) -> Document {
-        let mut filter = source.owned_by(&self.owner);
+    fn command(&self, source: &Source, owner: &OwnerId, low: PageNumber, high: PageNumber) -> Document {
+        let mut filter = source.owned_by(owner);
         filter.insert("count", source.page_size().get() as i32);
         if let Some(from) = self.dates.from() {
             filter.insert("last", doc! { "$gte": DateTime::from_millis(from.millis()) });
@@ -159,20 +151,9 @@ impl DateScan {
             // A covered query: the index holds every field.
             "projection": { "_id": 0, "page": 1 },
             "sort": { "page": if self.backwards { -1 } else { 1 } },
-            "limit": self.chosen as i64,
-            "batchSize": self.chosen as i64 + 1,
+            "limit": self.choice as i64,
+            "batchSize": self.choice as i64 + 1,
             "hint": { source.owner_field(): 1, "count": 1, "last": 1, "first": 1, "page": 1 },
         }
     }
-}
-
-fn number(page: &RawDocument, last: &BucketId) -> Result<PageNumber, Error> {
-    let page = page.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
-    page.ok_or_else(|| {
-        Error::from(Corruption {
-            id: last.to_string(),
-            field: "page of one before it".to_owned(),
-            detail: "is not a positive int64".to_owned(),
-        })
-    })
 }

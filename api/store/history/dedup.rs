@@ -9,7 +9,7 @@
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
 //!    it was inserted with an old time, it is touched again before any item is sent ([`server_time`]).
 //! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from, s)`
-//!    ([`request`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
+//!    ([`search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
 //!    the same command belong to other requests or to this attempt. After a refusal, the items added since are
 //!    searched too.
 //!
@@ -19,7 +19,7 @@
 //! other has stored.
 //!
 //! A known tail may be old. Then `from` is low, which is correct, but the search is long. So `from` may be
-//! raised ([`raise`]):
+//! raised ([`record`]):
 //!
 //! - to the total of a newer tail, as long as no other attempt has found the record and this one has stored
 //!   nothing. Then no item of the request can be at or before that total. A first attempt whose append is
@@ -28,7 +28,7 @@
 //!   from there.
 //!
 //! A long search is never part of a commit: its request leaves the commit and returns later
-//! ([`catch_up`](super::catch_up)).
+//! ([`commit`](super::commit)).
 //!
 //! An upload also has a record, and a key for each line. [`lines`] describes the differences;
 //! [`append_lines`](super::append_lines) appends the lines.
@@ -41,27 +41,20 @@ mod identity;
 mod lines;
 #[cfg(test)]
 mod model;
-mod raise;
 mod recent;
 mod record;
 mod register;
-mod registration;
-mod request;
-mod retention;
 mod scan;
 mod search;
 mod server_time;
 
 pub(super) use identity::{Fingerprint, ItemKey, RecordId};
-pub(super) use lines::{LineSearch, NumberedItem, Tag};
-pub(super) use raise::{confirm, keep_looked};
+pub(super) use lines::{NumberedItem, Tag};
 pub(super) use recent::{Recent, Run};
-pub(super) use record::{Record, query, set_outcome};
-pub(super) use register::{MOST as MOST_REGISTRATIONS, register, updates};
-pub(super) use registration::{Registered, Registration};
-pub use request::LineRefusal;
-pub(super) use request::{Placed, RequestSearch};
-pub(in crate::store) use retention::keep_for;
-pub(super) use scan::{Goal, Searches, near, scan};
-pub(super) use search::Search;
+pub(in crate::store) use record::keep_for;
+pub(super) use record::{Record, confirm, keep_looked, query, set_outcome};
+pub(super) use register::{Registered, Registration, registrar, updates};
+pub(super) use scan::{Goal, near, scan};
+pub use search::LineRefusal;
+pub(super) use search::{Placed, Search};
 pub(super) use server_time::ServerTime;

@@ -1,16 +1,14 @@
 //! Reads and checks buckets. Reading validates every field again and names the corrupt one: the guards stop invalid
 //! writes, but not damage on disk.
 
-use std::fmt;
 use std::sync::Arc;
 
 use mongodb::bson::RawDocumentBuf;
 use mongodb::bson::raw::{CString, RawBsonRef, RawDocument};
 
-use super::bucket_id::BucketId;
+use super::bucket_id::{BucketId, NO_ID, Tail};
 use super::dedup::ItemKey;
-use super::source::owner_of;
-use super::tail::Tail;
+use super::source::{owner_of, page_of};
 use crate::definition::Definition;
 use crate::domain::{Instant, OwnerId, PageNumber, Seq, Totals};
 use crate::item::{self, Item};
@@ -36,7 +34,8 @@ impl Marked<'_> {
 }
 
 /// One page of a history: its items in order of arrival, at least one and at most as many as fit. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Bucket({}, {} items)", self.id(), self.count())]
 pub struct Bucket(Arc<Inner>);
 
 struct Inner {
@@ -131,24 +130,15 @@ impl Bucket {
         owner: &OwnerId,
         definition: &Arc<Definition>,
     ) -> Result<Self, Corruption> {
-        let id = document.get_str("_id").unwrap_or("without a readable _id");
-        let corrupt = |field: &str, detail: &str| Corruption {
-            id: id.to_owned(),
-            field: field.to_owned(),
-            detail: detail.to_owned(),
-        };
-        let second = BucketId::parse(id, owner)
-            .ok_or_else(|| corrupt("_id", "is not the owner's id, _ and ten digits"))?
-            .second;
+        let id = document.get_str("_id").unwrap_or_default();
+        let corrupt = |field: &str, detail: &str| Corruption::of(document, field, detail);
+        let second = BucketId::parse(id, owner).ok_or_else(|| corrupt("_id", NO_ID))?.second;
         let field = &definition.owner.field;
         let stored = document.get(field).ok().flatten();
         if stored.and_then(|id| owner_of(id, definition.owner.kind)).as_ref() != Some(owner) {
             return Err(corrupt(field, "is not what _id begins with"));
         }
-        let page = document.get_i64("page").ok().and_then(|page| u64::try_from(page).ok());
-        let page = page
-            .and_then(|page| PageNumber::new(page).ok())
-            .ok_or_else(|| corrupt("page", "is not a positive int64"))?;
+        let page = page_of(document).map_err(|why| corrupt("page", why))?;
         let history = document.get("history").ok().flatten();
         let Some(RawBsonRef::Array(history)) = history else {
             return Err(corrupt("history", "is not an array"));
@@ -178,10 +168,4 @@ impl Bucket {
 /// The elements of an array. `None` for one that is not a document.
 fn documents(array: &RawDocument) -> impl Iterator<Item = Option<&RawDocument>> {
     array.iter().map(|element| element.ok().and_then(|(_, value)| value.as_document()))
-}
-
-impl fmt::Debug for Bucket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bucket({}, {} items)", self.id(), self.count())
-    }
 }

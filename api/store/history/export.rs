@@ -5,8 +5,6 @@
 //! snapshot, no session. None is needed: pages before the tail never change, and the tail was read first. So an
 //! export shows the moment of its beginning, however long it takes.
 
-use std::collections::VecDeque;
-
 use super::date_scan::{self, DateScan};
 use super::document::{Bucket, Stored};
 use super::engine::Engine;
@@ -23,16 +21,8 @@ pub struct Export {
     history: History,
     /// Everything before this position is exported.
     at: Position,
-    dated: Option<Dated>,
-}
-
-/// The state of an export that is limited to a span of time.
-#[derive(Debug)]
-struct Dated {
-    dates: DateRange,
-    search: DateScan,
-    /// Full pages that may hold items of the span and are not read yet: at most as many as one scan chooses.
-    chosen: VecDeque<PageNumber>,
+    /// The scan, if the export is limited to a span of time.
+    dated: Option<DateScan>,
 }
 
 impl Engine {
@@ -49,21 +39,12 @@ impl Engine {
         deadline: Deadline,
     ) -> Result<Export, Error> {
         let size = self.definition().page_size;
-        let history = self.history(owner.clone(), deadline).await?;
+        let history = self.history(owner, deadline).await?;
         let dated = dates.map(|dates| {
             let before_tail = history.totals().last_page().and_then(PageNumber::previous);
-            let left = after.next_seq().zip(before_tail).map(|(first, last)| (size.page_of(first), last));
-            Dated {
-                dates,
-                search: DateScan {
-                    owner,
-                    dates,
-                    backwards: false,
-                    left: left.filter(|(first, last)| first <= last),
-                    chosen: date_scan::MOST_CHOSEN,
-                },
-                chosen: VecDeque::new(),
-            }
+            let left = after.next_seq().map(|first| size.page_of(first)).zip(before_tail);
+            let (backwards, choice, chosen) = (false, date_scan::MOST_CHOSEN, Default::default());
+            DateScan { dates, backwards, left, choice, chosen }
         });
         Ok(Export { history, at: after, dated })
     }
@@ -90,12 +71,8 @@ impl Export {
         let size = self.totals().page_size();
         loop {
             let end = Position::end_of(self.totals());
-            let (Some(first), Some(last)) = (self.at.next_seq(), self.totals().last_page()) else {
-                return Ok(None);
-            };
-            if self.at >= end {
-                return Ok(None);
-            }
+            let left = self.at.next_seq().zip(self.totals().last_page()).filter(|_| self.at < end);
+            let Some((first, last)) = left else { return Ok(None) };
             let (buckets, reached) = match &mut self.dated {
                 None => {
                     let first = size.page_of(first);
@@ -103,12 +80,16 @@ impl Export {
                     let buckets = self.history.pages(first, to, Deadline::within(COMMAND)).await?;
                     (buckets, Position::behind(size.last_seq(to)).min(end))
                 }
-                Some(dated) => match dated.read(&self.history, most).await? {
-                    Some(found) => found,
-                    None => (self.history.last().cloned().into_iter().collect(), end),
-                },
+                Some(scan) => {
+                    // Each of its two commands may take as long.
+                    let buckets = scan.read(&self.history, most, Deadline::within(2 * COMMAND)).await?;
+                    match buckets.last().map(Bucket::page) {
+                        Some(last) => (buckets, Position::behind(size.last_seq(last))),
+                        None => (self.history.last().cloned().into_iter().collect(), end),
+                    }
+                }
             };
-            let dates = self.dated.as_ref().map(|dated| dated.dates);
+            let dates = self.dated.as_ref().map(|scan| scan.dates);
             let batch = Batch { buckets, after: self.at, end, dates };
             self.at = reached;
             if batch.items().next().is_some() {
@@ -134,28 +115,5 @@ impl Batch {
             item.seq.within(self.after, self.end)
                 && self.dates.is_none_or(|dates| dates.contains(item.date()))
         })
-    }
-}
-
-impl Dated {
-    /// Reads the next full pages, at most `most`, that may hold items of these dates. Returns them and the position after the
-    /// last one; `None` if none are left.
-    async fn read(
-        &mut self,
-        history: &History,
-        most: usize,
-    ) -> Result<Option<(Vec<Bucket>, Position)>, Error> {
-        let Some(tail) = history.tail() else { return Ok(None) };
-        if self.chosen.is_empty() {
-            let left = self.search.left;
-            let chosen = self.search.choose(history.source(), tail, Deadline::within(COMMAND)).await;
-            // `choose` takes `left` before it reads, so an error must restore it.
-            self.chosen = chosen.inspect_err(|_| self.search.left = left)?.into();
-        }
-        let pages: Vec<_> = self.chosen.iter().copied().take(most).collect();
-        let Some(last) = pages.last() else { return Ok(None) };
-        let buckets = history.read(&pages, tail, Deadline::within(COMMAND)).await?;
-        self.chosen.drain(..pages.len());
-        Ok(Some((buckets, Position::behind(tail.page_size.last_seq(*last)))))
     }
 }

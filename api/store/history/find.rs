@@ -1,13 +1,14 @@
 //! Finds one bucket or a few, each by one seek, whatever the length of the history.
 
+use std::sync::Arc;
+
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::SelectionCriteria;
 
-use super::bucket_id::BucketId;
+use super::bucket_id::{BucketId, Tail};
 use super::document::Bucket;
 use super::source::Source;
-use super::tail::Tail;
 use crate::domain::{OwnerId, PageNumber};
 use crate::store::{Corruption, Deadline, Error};
 
@@ -17,114 +18,100 @@ use crate::store::{Corruption, Deadline, Error};
 /// are equal at about 32.
 pub const MOST_SKIPPED: u64 = 16;
 
-/// Which buckets of an owner to find, and by which index.
-pub(super) struct Find<'a> {
-    source: &'a Source,
-    owner: &'a OwnerId,
-    filter: Document,
-    sort: Option<Document>,
-    skip: u64,
-    limit: usize,
-    hint: Document,
+/// Whether a page is near enough to the first page to be reached by skipping.
+pub(super) fn skips_to(page: PageNumber) -> bool {
+    page.get() - 1 <= MOST_SKIPPED
 }
 
-impl<'a> Find<'a> {
-    /// The last bucket.
-    pub(super) fn last(source: &'a Source, owner: &'a OwnerId) -> Self {
-        Self::in_order(source, owner, None, -1, 0)
-    }
+/// The command that finds the last bucket.
+pub(super) fn last(source: &Source, owner: &OwnerId) -> Document {
+    in_order(source, owner, None, -1, 0)
+}
 
-    /// Whether a page is near enough to the first page to be reached by skipping.
-    pub(super) fn skips_to(page: PageNumber) -> bool {
-        page.get() - 1 <= MOST_SKIPPED
+/// The command that finds a page by its number. `tail` is the tail of the history, if it is known.
+fn page(source: &Source, owner: &OwnerId, page: PageNumber, tail: Option<Tail>) -> Document {
+    if skips_to(page) {
+        return in_order(source, owner, None, 1, page.get() - 1);
     }
+    if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
+        // Counted from the known tail, so that buckets opened since then are not counted.
+        return in_order(source, owner, Some(tail), -1, tail.page.get() - page.get());
+    }
+    command(source, owner, ("page", page.get() as i64), 1, source.by_page())
+}
 
-    /// A page by its number. `tail` is the tail of the history, if it is known.
-    pub(super) fn page(source: &'a Source, owner: &'a OwnerId, page: PageNumber, tail: Option<Tail>) -> Self {
-        if Self::skips_to(page) {
-            return Self::in_order(source, owner, None, 1, page.get() - 1);
-        }
-        if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
-            // Counted from the known tail, so that buckets opened since then are not counted.
-            return Self::in_order(source, owner, Some(tail), -1, tail.page.get() - page.get());
-        }
-        let mut filter = source.owned_by(owner);
-        filter.insert("page", page.get() as i64);
-        Self { source, owner, filter, sort: None, skip: 0, limit: 1, hint: source.by_page() }
+/// The command that finds these pages, in ascending order whatever their order here: at most [`Source::most_buckets`].
+/// One page is found in the same way as by [`find_page`].
+pub(super) fn pages(source: &Source, owner: &OwnerId, pages: &[PageNumber], tail: Option<Tail>) -> Document {
+    if let [only] = pages {
+        return page(source, owner, *only, tail);
     }
+    let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
+    let these = ("page", doc! { "$in": numbers });
+    let mut command = command(source, owner, these, pages.len(), source.by_page());
+    command.insert("sort", doc! { "page": 1 });
+    command
+}
 
-    /// These pages, found in ascending order whatever their order here: at most [`Source::most_buckets`].
-    pub(super) fn pages(source: &'a Source, owner: &'a OwnerId, pages: &[PageNumber]) -> Self {
-        let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
-        let mut filter = source.owned_by(owner);
-        filter.insert("page", doc! { "$in": numbers });
-        let sort = Some(doc! { "page": 1 });
-        Self { source, owner, filter, sort, skip: 0, limit: pages.len(), hint: source.by_page() }
+/// The command that finds the bucket after `skip` others in the order of `_id`, of all or of those up to `last`.
+fn in_order(source: &Source, owner: &OwnerId, last: Option<Tail>, direction: i32, skip: u64) -> Document {
+    let range = BucketId::range(owner, last.map(|tail| tail.id(owner)).as_ref());
+    let mut command = command(source, owner, ("_id", range), 1, doc! { "_id": 1 });
+    command.insert("sort", doc! { "_id": direction });
+    if skip > 0 {
+        command.insert("skip", skip as i64);
     }
+    command
+}
 
-    /// The bucket after `skip` others in the order of `_id`, of all or of those up to `last`.
-    fn in_order(
-        source: &'a Source,
-        owner: &'a OwnerId,
-        last: Option<Tail>,
-        direction: i32,
-        skip: u64,
-    ) -> Self {
-        let last = last.map(|tail| tail.id(owner));
-        let mut filter = source.owned_by(owner);
-        filter.insert("_id", BucketId::range(owner, last.as_ref()));
-        let (sort, hint) = (Some(doc! { "_id": direction }), doc! { "_id": 1 });
-        Self { source, owner, filter, sort, skip, limit: 1, hint }
+fn command(
+    source: &Source,
+    owner: &OwnerId,
+    (field, condition): (&str, impl Into<Bson>),
+    limit: usize,
+    hint: Document,
+) -> Document {
+    let mut filter = source.owned_by(owner);
+    filter.insert(field, condition);
+    doc! {
+        "find": source.collection(),
+        "filter": filter,
+        "limit": limit as i64,
+        "batchSize": limit as i64,
+        "singleBatch": true,
+        "hint": hint,
     }
+}
 
-    /// Finds one bucket, in the same way as [`Find::find_all`].
-    ///
-    /// # Errors
-    /// Same as [`Find::find_all`].
-    pub(super) async fn find(&self, deadline: Deadline) -> Result<Option<Bucket>, Error> {
-        Ok(self.find_all(deadline).await?.pop())
-    }
+/// Finds the buckets of `owner` that `command` names, read at majority from the primary, or from `server` if one is
+/// given. Retries while the database is temporarily unavailable.
+///
+/// # Errors
+/// The database does not answer in time, or a bucket is corrupt.
+pub(super) async fn find(
+    source: &Source,
+    owner: &OwnerId,
+    command: Document,
+    server: Option<SelectionCriteria>,
+    deadline: Deadline,
+) -> Result<Vec<Bucket>, Error> {
+    let (owner, definition) = (owner.clone(), Arc::clone(&source.definition));
+    let bucket = move |bucket: &RawDocument| Ok(Bucket::read(bucket, &owner, &definition)?);
+    source.reads.find(server, command, None, deadline, bucket).await
+}
 
-    /// Finds the buckets, read at majority from the primary. Retries while the database is temporarily
-    /// unavailable.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
-    pub(super) async fn find_all(&self, deadline: Deadline) -> Result<Vec<Bucket>, Error> {
-        self.find_all_at(None, deadline).await
-    }
-
-    /// Same as [`Find::find_all`], but reads from `server` if one is given.
-    ///
-    /// # Errors
-    /// Same as [`Find::find_all`].
-    pub(super) async fn find_all_at(
-        &self,
-        server: Option<&SelectionCriteria>,
-        deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
-        let definition = &self.source.definition;
-        let bucket = |bucket: &RawDocument| Ok(Bucket::read(bucket, self.owner, definition)?);
-        self.source.reads.find(server, &self.command(), None, deadline, bucket).await
-    }
-
-    fn command(&self) -> Document {
-        let mut command = doc! {
-            "find": self.source.collection(),
-            "filter": self.filter.clone(),
-            "limit": self.limit as i64,
-            "batchSize": self.limit as i64,
-            "singleBatch": true,
-            "hint": self.hint.clone(),
-        };
-        if let Some(sort) = &self.sort {
-            command.insert("sort", sort.clone());
-        }
-        if self.skip > 0 {
-            command.insert("skip", self.skip as i64);
-        }
-        command
-    }
+/// Finds a page by its number.
+///
+/// # Errors
+/// Same as [`find()`].
+pub(super) async fn find_page(
+    source: &Source,
+    owner: &OwnerId,
+    number: PageNumber,
+    deadline: Deadline,
+) -> Result<Option<Bucket>, Error> {
+    let found = find(source, owner, page(source, owner, number, None), None, deadline).await?.pop();
+    found.map(|bucket| numbered(bucket, number)).transpose()
 }
 
 /// Checks a bucket that was found by its place in the order of `_id`: its number must be `page` (invariant 3).
@@ -132,9 +119,6 @@ pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error
     if bucket.page() == page {
         return Ok(bucket);
     }
-    Err(Error::from(Corruption {
-        id: bucket.id().to_string(),
-        field: "page".to_owned(),
-        detail: format!("is {}, though it is number {page} in the order of _id", bucket.page()),
-    }))
+    let detail = format!("is {}, though it is number {page} in the order of _id", bucket.page());
+    Err(Corruption::new(bucket.id().to_string(), "page", detail).into())
 }

@@ -65,7 +65,13 @@ pub struct AppendError {
 impl AppendError {
     /// An append that has stored nothing.
     pub(super) fn nothing(cause: impl Into<Cause>) -> Self {
-        Self { progress: Progress::default(), unknown: 0, cause: cause.into() }
+        Self::after(Placed::default(), 0, cause)
+    }
+
+    /// An append that has stored nothing after what earlier attempts have placed, except that the next `unknown` items
+    /// may be stored.
+    pub(super) fn after(placed: Placed, unknown: usize, cause: impl Into<Cause>) -> Self {
+        Self { progress: Progress { placed, ..Progress::default() }, unknown, cause: cause.into() }
     }
 }
 

@@ -8,12 +8,12 @@
 //! `$group` over the same index is a DISTINCT_SCAN too, but it visits all owners: the server does not stop
 //! it at a later `$limit`. This is the only read that does not name an owner by equality.
 
+use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, doc};
 
 use super::engine::Engine;
-use super::source::{Source, owner_bson, owner_of};
-use super::tails;
+use super::source::{owner_bson, owner_of};
+use super::tails::Tails;
 use crate::domain::{Limit, OwnerId, OwnerType, Totals};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
@@ -38,62 +38,49 @@ impl Engine {
         limit: Limit,
         deadline: Deadline,
     ) -> Result<Owners, Error> {
-        let (source, deadline) = (self.0.source.clone(), deadline.or_within(COMMAND));
-        let command = command(&source, after.as_ref(), limit.get() + 1);
-        let kind = source.definition.owner.kind;
+        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let (field, kind) = (source.owner_field(), source.definition.owner.kind);
         let id = move |key: &RawDocument| {
             let id = key.iter().next().and_then(Result::ok);
             Ok(id.and_then(|(_, id)| owner_of(id, kind)))
         };
-        let read = async move { source.reads.find(None, &command, None, deadline, id).await };
+        let after = after.unwrap_or(match kind {
+            OwnerType::Integer => OwnerId::Integer(0),
+            OwnerType::String => OwnerId::Text("".into()),
+        });
+        let most = limit.get() as i64 + 1;
+        let command = doc! {
+            "find": source.collection(),
+            "filter": { field: { "$gt": owner_bson(&after) }, "page": 1_i64 },
+            // A covered query: the index holds every field.
+            "projection": { "_id": 0, field: 1 },
+            "sort": source.by_page(),
+            "limit": most,
+            "batchSize": most,
+            "singleBatch": true,
+            "hint": source.by_page(),
+        };
         let mut ids: Vec<OwnerId> = Vec::new();
-        for id in deadline.read(read).await? {
-            ids.push(id.ok_or_else(|| corrupt(self.0.source.owner_field(), ids.last()))?);
+        for id in source.reads.find(None, command, None, deadline, id).await? {
+            let corrupt = || {
+                let after =
+                    ids.last().map_or_else(|| "the first".to_owned(), |last| format!("that after {last}"));
+                let id = format!("of page 1 of an owner, {after}");
+                Corruption::new(id, field, "is not an id of the right type")
+            };
+            let id = id.ok_or_else(corrupt)?;
+            ids.push(id);
         }
         let more = ids.len() > limit.get();
         ids.truncate(limit.get());
-        if ids.is_empty() {
-            return Ok(Owners::default());
-        }
-        let mut tails = tails::find(&self.0.source, ids.clone(), None, deadline).await?;
+        let tails = Tails::read(source, ids.clone(), None, deadline).await;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            let tail = tails.remove(&id).ok_or_else(|| vanished(&id))??;
-            found.push((id, self.0.source.totals(Some(tail.last_seq()))));
+            let vanished =
+                || Error::Unavailable(format!("the history of {id} was found, but cannot be read now"));
+            let tail = tails.of(&id)?.ok_or_else(vanished)?;
+            found.push((id, source.totals(Some(tail.last_seq()))));
         }
         Ok(Owners { found, more })
-    }
-}
-
-fn vanished(id: &OwnerId) -> Error {
-    Error::Unavailable(format!("the history of {id} was found, but cannot be read now"))
-}
-
-fn command(source: &Source, after: Option<&OwnerId>, most: usize) -> Document {
-    let field = source.owner_field();
-    let before_all = match source.definition.owner.kind {
-        OwnerType::Integer => OwnerId::Integer(0),
-        OwnerType::String => OwnerId::Text("".into()),
-    };
-    let after = owner_bson(after.unwrap_or(&before_all));
-    doc! {
-        "find": source.collection(),
-        "filter": { field: { "$gt": after }, "page": 1_i64 },
-        // A covered query: the index holds every field.
-        "projection": { "_id": 0, field: 1 },
-        "sort": source.by_page(),
-        "limit": most as i64,
-        "batchSize": most as i64,
-        "singleBatch": true,
-        "hint": source.by_page(),
-    }
-}
-
-fn corrupt(field: &str, after: Option<&OwnerId>) -> Corruption {
-    let after = after.map_or_else(|| "the first".to_owned(), |last| format!("that after {last}"));
-    Corruption {
-        id: format!("of page 1 of an owner, {after}"),
-        field: field.to_owned(),
-        detail: "is not an id of the right type".to_owned(),
     }
 }

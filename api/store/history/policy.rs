@@ -8,39 +8,32 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-
-use super::batch::{Batch, Known, MOST_BYTES, Settled};
+use super::batch::{Appends, Batch, Known, MOST_BYTES, Settled};
 use super::catalog::Catalog;
 use super::commit;
-use super::connection::Connection;
-use super::dedup::{MOST_REGISTRATIONS, Recent, Registration, Search, register};
-use super::messages::{Appends, Message};
+use super::dedup::Recent;
 use super::outcome::Cause;
 use super::request::Request;
+use super::source::Source;
 use crate::domain::OwnerId;
 use crate::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
-use crate::store::group_commit::{BatchPolicy, Busy, Handle};
+use crate::store::group_commit::{BatchPolicy, Handle};
 
 /// The memory of one committer of items.
 pub(super) struct AppendPolicy {
-    connection: Arc<Connection>,
+    source: Arc<Source>,
     catalog: Catalog,
     recent: Recent,
     remembered: metrics::Gauge,
-    /// Keys to register.
-    keys: Vec<Registration>,
 }
 
 impl AppendPolicy {
     /// `number` identifies the committer in metrics.
-    pub(super) fn new(connection: Arc<Connection>, catalog: Catalog, number: usize) -> Self {
-        let collection = connection.source.collection().to_owned();
-        let committer = number.to_string();
+    pub(super) fn new(source: Arc<Source>, catalog: Catalog, number: usize) -> Self {
+        let (collection, committer) = (source.collection().to_owned(), number.to_string());
         let remembered =
             metrics::gauge!(CATALOG_OWNERS, "collection" => collection, "committer" => committer);
-        Self { connection, catalog, recent: Recent::default(), remembered, keys: Vec::new() }
+        Self { source, catalog, recent: Recent::default(), remembered }
     }
 }
 
@@ -61,8 +54,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
             return None;
         }
         let bytes = requests.iter().map(Request::weight).sum();
-        let refused_at = requests.iter().filter_map(|request| request.refused_at).max();
-        let tail = match self.catalog.get(owner) {
+        let tail = match self.catalog.lock().get(owner).copied() {
             Some(tail) => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "hit").increment(1);
                 Known::Tail(Some(tail))
@@ -70,15 +62,12 @@ impl BatchPolicy<Appends> for AppendPolicy {
             None if requests.iter().all(Request::begins) => Known::Tail(None),
             None => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "miss").increment(1);
-                Known::Nothing(refused_at)
+                Known::Nothing
             }
         };
         if let Known::Tail(Some(tail)) = tail {
-            for (search, placed) in requests.iter_mut().filter_map(Request::searching) {
-                // Lines of an upload are compared with whole items, and only keys are remembered.
-                if let Search::Request(search) = search {
-                    self.recent.look(owner, search, placed, tail.last_seq().get());
-                }
+            for Request { search, .. } in requests.iter_mut().filter(|request| request.keyed.is_some()) {
+                self.recent.look(owner, search, tail.last_seq().get());
             }
         }
         let keyed = self.recent.knows(owner) || requests.iter().any(|request| request.keyed.is_some());
@@ -91,8 +80,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
         batches: Vec<Batch>,
         committer: Handle<Appends>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let connection = Arc::clone(&self.connection);
-        async move { commit::run(&connection, batches, &committer).await }
+        commit::run(Arc::clone(&self.source), batches, committer)
     }
 
     fn settle(&mut self, settled: Settled) -> (OwnerId, Vec<Request>) {
@@ -100,47 +88,18 @@ impl BatchPolicy<Appends> for AppendPolicy {
         if let Some(run) = run {
             self.recent.put(owner.clone(), run);
         }
+        let mut catalog = self.catalog.lock();
         match tail {
-            Some(tail) => self.catalog.put(owner.clone(), tail),
-            None => self.catalog.forget(&owner),
-        }
-        self.remembered.set(self.catalog.len() as f64);
+            Some(tail) => catalog.insert(owner.clone(), tail),
+            None => catalog.remove(&owner),
+        };
+        self.remembered.set(catalog.len() as f64);
         (owner, again)
     }
 
     fn lost(&mut self, owner: &OwnerId) {
         // The commit may have moved the tail.
-        self.catalog.forget(owner);
-    }
-
-    fn receive(&mut self, message: Message, busy: &Busy<OwnerId>) {
-        match message {
-            Message::Register(registration) => self.keys.push(registration),
-            Message::Found(tails) => {
-                for (owner, tail) in tails {
-                    // The tail of an owner with a commit under way, or committed since, is out of date.
-                    if !busy.contains_key(&owner) && self.catalog.get(&owner).is_none() {
-                        self.catalog.put(owner, tail);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Registers waiting keys, as many as fit into one command.
-    fn background_task(&mut self, committer: &Handle<Appends>) -> Option<BoxFuture<'static, ()>> {
-        if self.keys.is_empty() {
-            return None;
-        }
-        let rest = self.keys.split_off(self.keys.len().min(MOST_REGISTRATIONS));
-        let keys = std::mem::replace(&mut self.keys, rest);
-        let with_tail = |registration: Registration| {
-            let tail = self.catalog.get(&registration.owner);
-            (registration, tail)
-        };
-        let keys = keys.into_iter().map(with_tail).collect();
-        let (connection, committer) = (Arc::clone(&self.connection), committer.clone());
-        Some(async move { register(&connection, keys, &committer).await }.boxed())
+        self.catalog.lock().remove(owner);
     }
 }
 
@@ -148,28 +107,19 @@ impl BatchPolicy<Appends> for AppendPolicy {
 /// answered that it waited too long is dropped. A request with too little time left is answered.
 fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
     let mut taken: Vec<Request> = Vec::new();
-    let mut bytes = 0;
-    let mut keys = HashSet::new();
-    while let Some(next) = waiting.front() {
-        let with_next = bytes + next.weight();
-        if !taken.is_empty() && (next.alone || with_next > MOST_BYTES) {
-            break;
-        }
+    let (mut bytes, mut keys) = (0, HashSet::new());
+    while let Some(request) = waiting.pop_front_if(|next| {
         // Two attempts of one request never share a command: the second must find what the first has stored.
-        if next.keyed.as_ref().is_some_and(|keyed| keys.contains(&keyed.id)) {
-            break;
-        }
-        let Some(request) = waiting.pop_front() else { break };
-        if request.is_late() {
+        let repeats = next.keyed.as_ref().is_some_and(|keyed| keys.contains(&keyed.id));
+        let fits = bytes + next.weight() <= MOST_BYTES && !repeats;
+        taken.last().is_none_or(|last| fits && !last.alone && !next.alone)
+    }) {
+        if request.ticket.is_late() {
             request.fail(0, Cause::Late);
-        } else if request.take() {
-            bytes = with_next;
+        } else if request.ticket.take() {
+            bytes += request.weight();
             keys.extend(request.keyed.as_ref().map(|keyed| keyed.id));
-            let alone = request.alone;
             taken.push(request);
-            if alone {
-                break;
-            }
         }
     }
     taken
@@ -183,7 +133,7 @@ mod tests {
     use crate::item::Item;
     use crate::metric::QUEUED_BYTES;
     use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
-    use crate::store::history::dedup::{ItemKey, Placed, RecordId, RequestSearch};
+    use crate::store::history::dedup::{ItemKey, RecordId, Search};
     use crate::store::history::outcome::AppendError;
     use crate::store::history::request::{Answer, Keyed};
     use crate::store::{COMMAND, COMMIT, Deadline};
@@ -197,21 +147,24 @@ mod tests {
         Item::new(Default::default(), Instant::MIN)
     }
 
+    fn request(items: usize, search: Search, keyed: Option<Keyed>, ticket: Ticket<Answer>) -> Request {
+        let (items, refused_at, attempts, alone) = (vec![item(); items], None, 0, false);
+        Request { owner: owner(), refused_at, attempts, alone, keyed, items, search, ticket }
+    }
+
     fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Answer>) {
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, items, 10).unwrap());
-        (Request::new(owner(), vec![item(); items], ticket), pending)
+        (request(items, Search::unkeyed(), None, ticket), pending)
     }
 
     fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answer>) {
         let key = IdempotencyKey::parse(b"of-the-test").unwrap();
-        let search = Search::Request(RequestSearch::new(
-            vec![ItemKey::new(&Definition::trades(), &owner(), &key, 0)].into(),
-            0,
-        ));
+        let keys = [ItemKey::new(&Definition::trades(), &owner(), &key, 0)];
         let id = RecordId::new(&Definition::trades(), &owner(), &key);
-        let keyed = Keyed { id, search, stored: false, begins: false, inserted: None };
+        let keyed = Keyed { id, stored: false, registered: None };
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
-        (Request::keyed(owner(), vec![item()], Placed::default(), keyed, ticket), pending)
+        let search = Search::of_items(keys.into(), 0);
+        (request(1, search, Some(keyed), ticket), pending)
     }
 
     /// A client that was answered that it waited too long sends its request again, with the same key.
@@ -238,7 +191,7 @@ mod tests {
         let mut waiting = VecDeque::from([first, late, third]);
         let taken = take(&mut waiting);
         assert_eq!((taken.len(), waiting.len()), (2, 0));
-        assert!(Deadline::latest(taken.iter().map(Request::deadline)).remaining() > COMMIT);
+        assert!(Deadline::latest(taken.iter().map(|request| request.ticket.deadline())).remaining() > COMMIT);
         let AppendError { progress, unknown, cause } = told.answer().await.unwrap().unwrap_err();
         assert_eq!(progress.placed.count, 1);
         assert!(unknown == 0 && matches!(cause, Cause::Late), "{unknown}, {cause:?}");

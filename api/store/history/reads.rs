@@ -1,19 +1,29 @@
 //! Reads of pages, each by one seek, whatever the length of the history.
 //!
 //! Every read has read concern majority, so data that may still be rolled back is not shown. Data that was
-//! shown or acknowledged is in every later read, whichever server is then primary ([`majority`](crate::store::majority)). Full
-//! pages may be read from servers other than the primary ([`super::secondaries`]).
+//! shown or acknowledged is in every later read, whichever server is then primary ([`majority`](crate::store::majority)).
+//!
+//! # Full pages from the preferred member
+//!
+//! A full page never changes, so any server that shows it at majority shows its final content; this need not be
+//! the primary. A lagging server may show no page, or a page that is not full yet. Then, and when the server
+//! does not answer soon, the primary is read as usual. Tails and totals are read only from the primary.
+//!
+//! Pages are reached from the beginning or by their number, never from the end: a lagging server has an earlier
+//! end, so counting from there would reach another page.
 
 use std::sync::Arc;
 
+use super::bucket_id::Tail;
 use super::document::Bucket;
 use super::engine::Engine;
-use super::find::{Find, numbered};
+use super::find::{self, find, find_page, numbered};
 use super::source::Source;
-use super::tail::Tail;
 use crate::definition::Definition;
 use crate::domain::{OwnerId, PageNumber, Seq, Totals};
-use crate::store::{COMMAND, Corruption, Deadline, Error};
+use crate::metric::PREFERRED_READS;
+use crate::store::read_preference::SOON;
+use crate::store::{COMMAND, Corruption, Deadline, Error, ReadPreference};
 
 /// A history at the moment when its tail was read. Every page before the tail is full and never changes, so
 /// pages that are read later belong to the same moment.
@@ -40,15 +50,13 @@ impl Engine {
     /// # Errors
     /// The database does not answer in time, or the tail is corrupt.
     pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History, Error> {
-        let (engine, deadline) = (self.clone(), deadline.or_within(COMMAND));
-        let read = async move {
-            let last = Find::last(&engine.0.source, &owner).find(deadline).await?;
-            if let Some(tail) = last.as_ref().map(Bucket::tail) {
-                engine.0.high_water.note(&owner, tail.last_seq());
-            }
-            Ok(History { engine, owner, last })
-        };
-        deadline.read(read).await
+        let source = &self.0.source;
+        let last =
+            find(source, &owner, find::last(source, &owner), None, deadline.or_within(COMMAND)).await?.pop();
+        if let Some(tail) = last.as_ref().map(Bucket::tail) {
+            self.0.high_water.note(&owner, tail.last_seq());
+        }
+        Ok(History { engine: self.clone(), owner, last })
     }
 
     /// The full pages of the history up to `last`, if this process knows without reading the database that the
@@ -70,18 +78,14 @@ impl Engine {
         if let Some(mut full) = self.preferred(owner, &[page], deadline).await {
             return Ok(full.pop());
         }
-        let (this, owner, deadline) = (self.clone(), owner.clone(), deadline.or_within(COMMAND));
-        if !Find::skips_to(page) {
-            return this.0.readers.page(&this.0.source, owner, page, deadline).await;
+        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        if find::skips_to(page) {
+            return find_page(source, owner, page, deadline).await;
         }
-        let read = async move {
-            let found = Find::page(&this.0.source, &owner, page, None).find(deadline).await?;
-            found.map(|bucket| numbered(bucket, page)).transpose()
-        };
-        deadline.read(read).await
+        self.0.readers.page(source, owner, page, deadline).await
     }
 
-    /// Reads pages that must exist and be full by the invariants.
+    /// Reads pages that must exist and be full by the invariants, in ascending or descending order.
     pub(super) async fn read_full(
         &self,
         owner: &OwnerId,
@@ -89,60 +93,74 @@ impl Engine {
         tail: Option<Tail>,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>, Error> {
-        // All buckets of a command must fit into its reply.
+        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let downwards = pages.is_sorted_by(|one, next| one > next);
         let mut full = Vec::with_capacity(pages.len());
-        for pages in pages.chunks(self.0.source.most_buckets()) {
-            full.extend(self.read_some(owner, pages, tail, deadline).await?);
+        // All buckets of a command must fit into its reply.
+        for pages in pages.chunks(source.most_buckets()) {
+            let mut found = match self.preferred(owner, pages, deadline).await {
+                Some(full) => full,
+                None => find(source, owner, find::pages(source, owner, pages, tail), None, deadline).await?,
+            };
+            if downwards {
+                found.reverse();
+            }
+            let mut found = found.into_iter();
+            for &page in pages {
+                let corrupt = |detail| match tail {
+                    Some(tail) => {
+                        Corruption::new(tail.id(owner).to_string(), format!("page {page} before it"), detail)
+                    }
+                    None => Corruption::new(format!("{owner}_"), format!("page {page}"), detail),
+                };
+                let bucket = found.next().ok_or_else(|| corrupt("is missing"))?;
+                // Several pages are found by their numbers: another number here means that the page is missing.
+                if pages.len() > 1 && bucket.page() != page {
+                    return Err(corrupt("is missing").into());
+                }
+                let bucket = numbered(bucket, page)?;
+                if !bucket.full() {
+                    return Err(corrupt("is not full, though it is not the last").into());
+                }
+                full.push(bucket);
+            }
         }
         Ok(full)
     }
 
-    async fn read_some(
+    /// The same histories, with full pages read from the preferred members.
+    #[must_use]
+    pub(in crate::store) fn preferring(&self, preference: ReadPreference) -> Self {
+        Self(self.0.clone(), preference)
+    }
+
+    /// These pages in ascending order, if another member than the primary is preferred and shows them full.
+    /// `None` only means that the primary must be read.
+    pub(super) async fn preferred(
         &self,
         owner: &OwnerId,
         pages: &[PageNumber],
-        tail: Option<Tail>,
         deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
-        let downwards = pages.is_sorted_by(|one, next| one > next);
-        if let Some(mut full) = self.preferred(owner, pages, deadline).await {
-            if downwards {
-                full.reverse();
+    ) -> Option<Vec<Bucket>> {
+        let criteria = self.1.criteria()?;
+        let mut expected = pages.to_vec();
+        expected.sort_unstable();
+        let (source, deadline) = (&self.0.source, deadline.or_within(SOON));
+        let command = find::pages(source, owner, pages, None);
+        let found = find(source, owner, command, Some(criteria), deadline).await;
+        let result = match &found {
+            Ok(found) if found.iter().map(Bucket::page).eq(expected) && found.iter().all(Bucket::full) => {
+                "full"
             }
-            return Ok(full);
-        }
-        let seek = match pages {
-            [page] => Find::page(&self.0.source, owner, *page, tail),
-            pages => Find::pages(&self.0.source, owner, pages),
+            Ok(_) => "behind",
+            Err(error) => {
+                // The read is repeated at the primary, which reports any lasting error.
+                tracing::debug!(%error, "the preferred member did not return full pages; the primary is read");
+                "failed"
+            }
         };
-        let mut found = seek.find_all(deadline).await?;
-        if downwards {
-            found.reverse();
-        }
-        let mut found = found.into_iter();
-        let mut full = Vec::with_capacity(pages.len());
-        for &page in pages {
-            let corrupt = |detail: &str| {
-                let (id, field) = match tail {
-                    Some(tail) => (tail.id(owner).to_string(), format!("page {page} before it")),
-                    None => (format!("{owner}_"), format!("page {page}")),
-                };
-                Error::from(Corruption { id, field, detail: detail.to_owned() })
-            };
-            let bucket = match found.next() {
-                // Several pages are found by their numbers: another number here means that the page is missing.
-                Some(bucket) if pages.len() > 1 && bucket.page() != page => {
-                    return Err(corrupt("is missing"));
-                }
-                Some(bucket) => numbered(bucket, page)?,
-                None => return Err(corrupt("is missing")),
-            };
-            if !bucket.full() {
-                return Err(corrupt("is not full, though it is not the last"));
-            }
-            full.push(bucket);
-        }
-        Ok(full)
+        metrics::counter!(PREFERRED_READS, "result" => result).increment(1);
+        found.ok().filter(|_| result == "full")
     }
 }
 
@@ -238,8 +256,7 @@ impl FullPages {
         let Some(last) = self.last.map(|end| end.min(last)).filter(|last| first <= *last) else {
             return Ok(Vec::new());
         };
-        let Self { engine, owner, tail, .. } = self.clone();
-        let (pages, deadline) = (first.up_to(last).collect::<Vec<_>>(), deadline.or_within(COMMAND));
-        deadline.read(async move { engine.read_full(&owner, &pages, tail, deadline).await }).await
+        let pages: Vec<_> = first.up_to(last).collect();
+        self.engine.read_full(&self.owner, &pages, self.tail, deadline).await
     }
 }

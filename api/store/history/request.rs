@@ -2,12 +2,11 @@
 
 use mongodb::bson::Timestamp;
 
-use super::dedup::{Placed, RecordId, Search};
+use super::dedup::{RecordId, Registered, Search};
 use super::document::Marked;
 use super::outcome::{AppendError, Cause, Progress};
 use crate::domain::{OwnerId, SeqRange};
 use crate::item::Item;
-use crate::store::Deadline;
 use crate::store::group_commit::Ticket;
 
 /// Items to append to one history.
@@ -22,23 +21,20 @@ pub(super) struct Request {
     pub(super) alone: bool,
     /// The state of a request with a key, by which it is stored once.
     pub(super) keyed: Option<Keyed>,
-    items: Vec<Item>,
-    pub(super) placed: Placed,
-    ticket: Ticket<Answer>,
+    pub(super) items: Vec<Item>,
+    /// Which of the items are placed, and how far the history is searched for the others.
+    pub(super) search: Search,
+    pub(super) ticket: Ticket<Answer>,
 }
 
 /// The part of a request that only requests with a key have.
 #[derive(Debug)]
 pub(super) struct Keyed {
     pub(super) id: RecordId,
-    pub(super) search: Search,
     /// Whether this request has stored any of its items itself.
     pub(super) stored: bool,
-    /// Whether the history was empty when the key was registered, so that the first attempt may assume that.
-    pub(super) begins: bool,
-    /// When the record was inserted, in milliseconds since 1970; only if this request has inserted it and has
-    /// sent no items before.
-    pub(super) inserted: Option<i64>,
+    /// The record, if this request has registered it and sent no items before.
+    pub(super) registered: Option<Registered>,
 }
 
 /// The memory of items in the queue, in bytes: their BSON, of these sizes, and a constant part for each.
@@ -51,40 +47,9 @@ pub fn weight(sizes: impl Iterator<Item = usize>) -> usize {
 pub(super) type Answer = Result<Progress, AppendError>;
 
 impl Request {
-    pub(super) fn new(owner: OwnerId, items: Vec<Item>, ticket: Ticket<Answer>) -> Self {
-        let placed = Placed::default();
-        Self { owner, refused_at: None, attempts: 0, alone: false, keyed: None, items, placed, ticket }
-    }
-
-    /// A request with a key. Its first items are already stored, as `placed` says.
-    pub(super) fn keyed(
-        owner: OwnerId,
-        items: Vec<Item>,
-        placed: Placed,
-        keyed: Keyed,
-        ticket: Ticket<Answer>,
-    ) -> Self {
-        Self { placed, keyed: Some(keyed), ..Self::new(owner, items, ticket) }
-    }
-
-    /// Takes the request for a commit. Returns false if its client was already answered that it waited too
-    /// long.
-    pub(super) fn take(&self) -> bool {
-        self.ticket.take()
-    }
-
-    pub(super) fn deadline(&self) -> Deadline {
-        self.ticket.deadline()
-    }
-
-    /// Whether too little time is left to commit the request.
-    pub(super) fn is_late(&self) -> bool {
-        self.ticket.is_late()
-    }
-
     /// The items still to be placed.
     pub(super) fn rest(&self) -> &[Item] {
-        &self.items[self.placed.count..]
+        &self.items[self.search.placed.count..]
     }
 
     /// The memory of the items still to be placed, in bytes.
@@ -94,8 +59,8 @@ impl Request {
 
     /// The items still to be placed, with their hashes if the request has a key.
     pub(super) fn marked(&self) -> impl Iterator<Item = Marked<'_>> {
-        let (search, first) = (self.keyed.as_ref().map(|keyed| &keyed.search), self.placed.count);
-        let item = move |(index, item)| Marked { item, key: search.map(|search| search.key(first + index)) };
+        let (search, first) = (&self.search, self.search.placed.count);
+        let item = move |(index, item)| Marked { item, key: search.key(first + index) };
         self.rest().iter().enumerate().map(item)
     }
 
@@ -105,7 +70,7 @@ impl Request {
 
     /// Notes that this request has stored its next items at `range`.
     pub(super) fn place(&mut self, range: SeqRange) {
-        self.placed.push(range);
+        self.search.placed.push(range);
         if let Some(keyed) = &mut self.keyed {
             keyed.stored = true;
         }
@@ -114,25 +79,20 @@ impl Request {
     /// Whether the request may be tried without reading a tail, because its history was empty when its key was
     /// registered.
     pub(super) fn begins(&self) -> bool {
-        self.attempts == 0 && self.keyed.as_ref().is_some_and(|keyed| keyed.begins)
+        let registered = self.keyed.as_ref().and_then(|keyed| keyed.registered.as_ref());
+        self.attempts == 0 && registered.is_some_and(|key| key.is_new && key.record.from == 0)
     }
 
     /// Whether the history up to `last` may hold items of this request and is not searched completely.
     pub(super) fn is_behind(&self, last: u64) -> bool {
-        self.keyed.as_ref().is_some_and(|keyed| !keyed.search.covers(last) && !self.is_placed())
+        !self.search.covers(last) && !self.is_placed()
     }
 
     /// The request's record and the time of its insert. Only if no other attempt can have found the record and
     /// this one has sent nothing that may be stored.
     pub(super) fn unseen_record(&self) -> Option<(RecordId, i64)> {
-        let keyed = self.keyed.as_ref().filter(|keyed| !keyed.stored && self.placed.count == 0)?;
-        Some((keyed.id, keyed.inserted?))
-    }
-
-    /// The request's search and what it has placed, if the request has a key.
-    pub(super) fn searching(&mut self) -> Option<(&mut Search, &mut Placed)> {
-        let placed = &mut self.placed;
-        self.keyed.as_mut().map(|keyed| (&mut keyed.search, placed))
+        let keyed = self.keyed.as_ref().filter(|keyed| !keyed.stored && self.search.placed.count == 0)?;
+        Some((keyed.id, keyed.registered.as_ref()?.inserted?))
     }
 
     /// Answers that all items are done.
@@ -148,7 +108,7 @@ impl Request {
     }
 
     fn progress(self) -> (Progress, Ticket<Answer>) {
-        let (looked, stored) = self.keyed.map_or((0, true), |keyed| (keyed.search.looked(), keyed.stored));
-        (Progress { placed: self.placed, stored, looked }, self.ticket)
+        let stored = self.keyed.is_none_or(|keyed| keyed.stored);
+        (Progress { looked: self.search.looked(), placed: self.search.placed, stored }, self.ticket)
     }
 }

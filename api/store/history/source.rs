@@ -1,23 +1,46 @@
 use std::sync::Arc;
 
-use mongodb::bson::raw::RawBsonRef;
+use mongodb::Database;
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, doc};
 
+use super::dedup::ServerTime;
 use crate::definition::Definition;
-use crate::domain::{OwnerId, OwnerType, PageSize, Seq, Totals};
+use crate::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
+use crate::store::Deadline;
+use crate::store::group_commit::{Answer, Command, Sessions, Unanswered, Verdict};
 use crate::store::majority::MonotonicReads;
 
 /// The most bytes of buckets in one reply. The server ends a batch at 16 MB without saying that it is not complete.
 const MOST_BYTES: usize = 12_000_000;
 
-/// Where the buckets of all histories of one definition are, and how they are read. Cheap to clone.
-#[derive(Debug, Clone)]
+/// Where the histories of one definition are, and how they are read and written.
+#[derive(Debug)]
 pub(super) struct Source {
-    pub(super) reads: MonotonicReads,
     pub(super) definition: Arc<Definition>,
+    pub(super) database: Database,
+    pub(super) reads: MonotonicReads,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) clock: Clock,
+    /// The server's clock, for the records of keys.
+    pub(super) server_time: ServerTime,
 }
 
 impl Source {
+    /// Runs a durable command, and learns the time of its answer.
+    ///
+    /// # Errors
+    /// See [`Unanswered`].
+    pub(super) async fn commit(&self, command: Command, deadline: Deadline) -> Result<Answer, Unanswered> {
+        let answer = self.sessions.commit(&self.database, command, deadline).await?;
+        self.server_time.learn(answer.at);
+        // If all statements were refused, it may be the time of a write that a majority does not have yet.
+        if answer.verdicts.contains(&Verdict::Stored) {
+            self.reads.learn(answer.at);
+        }
+        Ok(answer)
+    }
+
     /// The name of the collection.
     pub(super) fn collection(&self) -> &str {
         &self.definition.name
@@ -69,4 +92,10 @@ pub(super) fn owner_of(value: RawBsonRef<'_>, kind: OwnerType) -> Option<OwnerId
         (RawBsonRef::String(id), OwnerType::String) => kind.parse(id).ok(),
         _ => None,
     }
+}
+
+/// The page number of a bucket, or of a projection of one. Otherwise says what is wrong with it.
+pub(super) fn page_of(bucket: &RawDocument) -> Result<PageNumber, &'static str> {
+    let page = bucket.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
+    page.ok_or("is not a positive int64")
 }

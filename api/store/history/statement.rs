@@ -5,22 +5,17 @@ use std::ops::Range;
 use mongodb::bson::raw::{CString, cstr};
 use mongodb::bson::{DateTime, RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
 
-use super::bucket_id::BucketId;
+use super::bucket_id::{BucketId, Tail};
 use super::document::Marked;
 use super::source::owner_bson;
-use super::tail::Tail;
 use crate::definition::Definition;
 use crate::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange};
 
-/// One conditional upsert: appends items to a bucket that holds exactly `expects` items.
+/// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// The second in the bucket's `_id`.
-    pub(super) second: u64,
-    pub(super) page: PageNumber,
-    pub(super) page_size: PageSize,
-    /// The number of items that the bucket must hold; 0 opens the bucket.
-    pub(super) expects: usize,
+    /// The bucket, with the number of items that it must hold; 0 opens the bucket.
+    pub(super) bucket: Tail,
     /// The items to append, as indexes into the append's items.
     pub(super) items: Range<usize>,
 }
@@ -28,14 +23,14 @@ pub(super) struct Statement {
 impl Statement {
     /// The addresses that the items get.
     pub(super) fn range(&self) -> SeqRange {
-        let first = self.page_size.first_seq(self.page).plus(self.expects);
+        let Tail { page, count, page_size, .. } = self.bucket;
+        let first = page_size.first_seq(page).plus(count.into());
         SeqRange { first, last: first.plus(self.items.len() - 1) }
     }
 
     /// The tail after the statement is stored.
     pub(super) fn tail_after(&self) -> Tail {
-        let count = (self.expects + self.items.len()) as u16;
-        Tail { second: self.second, page: self.page, count, page_size: self.page_size }
+        Tail { count: self.bucket.count + self.items.len() as u16, ..self.bucket }
     }
 }
 
@@ -60,25 +55,24 @@ pub fn next_second(previous: Option<u64>, item: i64, now: i64) -> Result<u64, Se
 /// Fills the tail, then opens as many buckets as the rest of the items need.
 pub(super) fn plan(
     page_size: PageSize,
-    tail: Option<Tail>,
+    mut tail: Option<Tail>,
     items: &[Marked<'_>],
     now: Instant,
 ) -> Result<Vec<Statement>, SecondsExhausted> {
     let mut statements = Vec::with_capacity(items.len().div_ceil(page_size.get()) + 1);
     let mut start = 0;
-    let mut tail = tail;
     while start < items.len() {
-        let (second, page, expects) = match tail {
-            Some(tail) if tail.room() > 0 => (tail.second, tail.page, tail.count.into()),
+        let bucket = match tail {
+            Some(tail) if tail.room() > 0 => tail,
             _ => {
                 let previous = tail.map(|tail| tail.second);
                 let second = next_second(previous, items[start].item.date().seconds(), now.seconds())?;
                 let page = tail.map_or(PageNumber::FIRST, |tail| tail.page.next());
-                (second, page, 0)
+                Tail { second, page, count: 0, page_size }
             }
         };
-        let end = items.len().min(start + page_size.get() - expects);
-        let statement = Statement { second, page, page_size, expects, items: start..end };
+        let end = items.len().min(start + bucket.room());
+        let statement = Statement { bucket, items: start..end };
         tail = Some(statement.tail_after());
         statements.push(statement);
         start = end;
@@ -96,18 +90,17 @@ pub(super) fn upsert(
     statement: &Statement,
     items: &[Marked<'_>],
 ) -> RawDocumentBuf {
-    let items = &items[statement.items.clone()];
+    let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let dates = || items.iter().map(|item| item.item.date());
     let millis =
         |date: Option<Instant>| DateTime::from_millis(date.expect("a statement has an item").millis());
     let mut history = RawArrayBuf::new();
     items.iter().for_each(|item| history.push(item.document(definition)));
-    let id = BucketId { owner: owner.clone(), second: statement.second };
     let owner_field = CString::try_from(&*definition.owner.field).expect("a checked name has no NUL");
-    let owner = RawBson::try_from(owner_bson(owner)).expect("a number or a string without NUL");
-    let mut query = rawdoc! { "_id": id.to_string() };
-    query.append(owner_field, owner);
-    query.append(cstr!("count"), statement.expects as i32);
+    let mut query = rawdoc! { "_id": bucket.id(owner).to_string() };
+    query
+        .append(owner_field, RawBson::try_from(owner_bson(owner)).expect("a number or a string without NUL"));
+    query.append(cstr!("count"), i32::from(bucket.count));
     rawdoc! {
         "q": query,
         "u": {
@@ -115,7 +108,7 @@ pub(super) fn upsert(
             "$inc": { "count": items.len() as i32 },
             "$min": { "first": millis(dates().min()) },
             "$max": { "last": millis(dates().max()) },
-            "$setOnInsert": { "page": statement.page.get() as i64 },
+            "$setOnInsert": { "page": bucket.page.get() as i64 },
         },
         "upsert": true,
         // Without the hint 6.0.5 chooses the unique index and examines every page of the owner.
@@ -201,13 +194,13 @@ mod tests {
             for statement in &plan {
                 prop_assert_eq!(statement.range().first.get(), expected);
                 prop_assert_eq!(statement.items.start, place);
-                prop_assert_eq!(page_size.page_of(statement.range().first), statement.page);
-                prop_assert_eq!(page_size.page_of(statement.range().last), statement.page);
+                prop_assert_eq!(page_size.page_of(statement.range().first), statement.bucket.page);
+                prop_assert_eq!(page_size.page_of(statement.range().last), statement.bucket.page);
                 expected = statement.range().last.get() + 1;
                 place = statement.items.end;
             }
             prop_assert_eq!(place, count);
-            prop_assert!(plan.windows(2).all(|pair| pair[0].second < pair[1].second));
+            prop_assert!(plan.windows(2).all(|pair| pair[0].bucket.second < pair[1].bucket.second));
         }
     }
 }

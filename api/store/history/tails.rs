@@ -1,61 +1,74 @@
 //! Reads the tails of many owners in one query.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{Bson, Document, Timestamp, doc};
+use mongodb::bson::{Bson, Timestamp, doc};
 
-use super::bucket_id::BucketId;
-use super::source::{Source, owner_bson, owner_of};
-use super::tail::Tail;
+use super::bucket_id::{BucketId, NO_ID, Tail};
+use super::source::{Source, owner_bson, owner_of, page_of};
 use crate::definition::Definition;
-use crate::domain::{OwnerId, OwnerType, PageNumber};
+use crate::domain::{OwnerId, OwnerType};
 use crate::store::{Corruption, Deadline, Error};
 
-/// The last buckets of these owners, read at majority. An owner without buckets is absent from the result.
-/// A corrupt bucket is an error for its own owner only.
-///
-/// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an owner.
-/// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
-///
-/// # Errors
-/// The database does not answer in time.
-pub(super) async fn find(
-    source: &Source,
-    owners: Vec<OwnerId>,
-    after: Option<Timestamp>,
-    deadline: Deadline,
-) -> Result<HashMap<OwnerId, Result<Tail, Corruption>>, Error> {
-    let (source, query) = (source.clone(), query(source, &owners));
-    let work = async move {
-        let tail = |group: &RawDocument| Ok(tail_of(group, &source.definition));
-        source.reads.find(None, &query, after, deadline, tail).await
-    };
-    Ok(deadline.read(work).await?.into_iter().flatten().collect())
-}
+/// The last buckets of some owners, or why they could not be read.
+pub(super) struct Tails(Result<HashMap<OwnerId, Result<Tail, Corruption>>, Error>);
 
-fn tail_of(group: &RawDocument, definition: &Definition) -> Option<(OwnerId, Result<Tail, Corruption>)> {
-    let owner = owner(group, definition.owner.kind);
-    if owner.is_none() {
-        tracing::error!(?group, "a bucket has no owner: the value of its owner's field is not an id");
+impl Tails {
+    /// Reads the last buckets of these owners at majority, if there are any owners. A corrupt bucket is an error for
+    /// its own owner only.
+    ///
+    /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an owner.
+    /// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
+    pub(super) async fn read(
+        source: &Source,
+        owners: Vec<OwnerId>,
+        after: Option<Timestamp>,
+        deadline: Deadline,
+    ) -> Self {
+        if owners.is_empty() {
+            return Self(Ok(HashMap::new()));
+        }
+        let definition = Arc::clone(&source.definition);
+        let tail = move |group: &RawDocument| {
+            let owner = owner(group, definition.owner.kind);
+            if owner.is_none() {
+                tracing::error!(?group, "a bucket has no owner: the value of its owner's field is not an id");
+            }
+            Ok(owner.map(|owner| (owner.clone(), tail(group, &owner, &definition))))
+        };
+        let ids: Vec<Bson> = owners.iter().map(owner_bson).collect();
+        let (field, first) = (source.owner_field(), |field: &str| doc! { "$first": field });
+        let query = doc! {
+            "aggregate": source.collection(),
+            "pipeline": [
+                { "$match": { field: { "$in": ids } } },
+                { "$sort": { field: -1, "page": -1 } },
+                { "$group": {
+                    "_id": format!("${field}"), "id": first("$_id"), "page": first("$page"), "count": first("$count"),
+                } },
+            ],
+            "hint": source.by_page(),
+            "cursor": { "batchSize": owners.len() as i32 + 1 },
+        };
+        let found = source.reads.find(None, query, after, deadline, tail).await;
+        Self(found.map(|found| found.into_iter().flatten().collect()))
     }
-    owner.map(|owner| (owner.clone(), tail(group, &owner, definition)))
-}
 
-fn query(source: &Source, owners: &[OwnerId]) -> Document {
-    let ids: Vec<Bson> = owners.iter().map(owner_bson).collect();
-    let field = source.owner_field();
-    doc! {
-        "aggregate": source.collection(),
-        "pipeline": [
-            { "$match": { field: { "$in": ids } } },
-            { "$sort": { field: -1, "page": -1 } },
-            { "$group": {
-                "_id": format!("${field}"), "id": { "$first": "$_id" }, "page": { "$first": "$page" }, "count": { "$first": "$count" },
-            } },
-        ],
-        "hint": source.by_page(),
-        "cursor": { "batchSize": owners.len() as i32 + 1 },
+    /// The tail of one of the owners; `None` if its history is empty.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or the bucket is corrupt.
+    pub(super) fn of(&self, owner: &OwnerId) -> Result<Option<Tail>, Error> {
+        let found = self.0.as_ref().map_err(Error::clone)?;
+        Ok(found.get(owner).cloned().transpose()?)
+    }
+
+    /// All tails that were found.
+    pub(super) fn all(&self) -> impl Iterator<Item = (OwnerId, Tail)> {
+        let found = self.0.iter().flatten();
+        found.filter_map(|(owner, tail)| Some((owner.clone(), *tail.as_ref().ok()?)))
     }
 }
 
@@ -74,23 +87,18 @@ fn owner(group: &RawDocument, kind: OwnerType) -> Option<OwnerId> {
 
 fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result<Tail, Corruption> {
     let id = group.get_str("id").unwrap_or("without a readable _id");
-    let corrupt = |field: &str, detail: &str| Corruption {
-        id: id.to_owned(),
-        field: field.to_owned(),
-        detail: detail.to_owned(),
-    };
+    let corrupt = |field: &str, detail: &str| Corruption::new(id, field, detail);
     let stored = group.get("_id").ok().flatten();
     if stored.and_then(|id| owner_of(id, definition.owner.kind)).is_none() {
         return Err(corrupt(&definition.owner.field, "is not an id of the right type"));
     }
     let page_size = definition.page_size;
     let bucket = BucketId::parse(id, owner);
-    let page = group.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
     let count = group.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
     let count = count.filter(|&count| (1..=page_size.get()).contains(&count.into()));
     Ok(Tail {
-        second: bucket.ok_or_else(|| corrupt("_id", "is not the owner's id, _ and ten digits"))?.second,
-        page: page.ok_or_else(|| corrupt("page", "is not a positive int64"))?,
+        second: bucket.ok_or_else(|| corrupt("_id", NO_ID))?.second,
+        page: page_of(group).map_err(|why| corrupt("page", why))?,
         count: count.ok_or_else(|| corrupt("count", "is not an int32 from 1 to the page size"))?,
         page_size,
     })

@@ -16,37 +16,35 @@ const FILES: [(&str, &str); 7] = [
 ];
 
 /// A parsed file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Migration {
     /// The first four digits of the file's name.
+    #[serde(skip)]
     pub number: i32,
     /// The file's name without `.json`.
+    #[serde(skip)]
     pub name: &'static str,
     /// SHA-256 of the file's text, in hexadecimal digits.
+    #[serde(skip)]
     pub checksum: String,
     /// Why the migration is needed.
     pub why: String,
     /// Whether a version without this migration may use the migrated database.
     pub compatible: bool,
     /// The commands to run, in order.
-    pub commands: Vec<Document>,
+    pub commands: Vec<Command>,
 }
 
-#[derive(Deserialize)]
+/// A command of a migration.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    why: String,
-    compatible: bool,
-    commands: Vec<Command>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Command {
+pub struct Command {
     /// For readers of the file only.
     #[serde(rename = "why")]
     _why: String,
-    run: Document,
+    /// The command.
+    pub run: Document,
 }
 
 impl Migration {
@@ -58,21 +56,15 @@ impl Migration {
         let malformed = |detail: String| MigrationError::Malformed { name: name.to_owned(), detail };
         let number = name.split_once('_').filter(|(digits, _)| digits.len() == 4);
         let number = number.and_then(|(digits, _)| digits.parse().ok());
-        let file: File = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        Ok(Self {
-            number: number
-                .ok_or_else(|| malformed("its name does not begin with four digits and _".to_owned()))?,
-            name,
-            checksum: Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect(),
-            why: file.why,
-            compatible: file.compatible,
-            commands: file.commands.into_iter().map(|command| command.run).collect(),
-        })
+        let file: Self = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let number =
+            number.ok_or_else(|| malformed("its name does not begin with four digits and _".to_owned()))?;
+        Ok(Self { number, name, checksum: format!("{:x}", Sha256::digest(text)), ..file })
     }
 }
 
 /// The migrations in this binary.
-pub(in crate::store) fn embedded() -> Result<Vec<Migration>, MigrationError> {
+pub fn embedded() -> Result<Vec<Migration>, MigrationError> {
     FILES.iter().map(|(name, text)| Migration::parse(name, text)).collect()
 }
 
@@ -99,7 +91,7 @@ mod tests {
 
     #[test]
     fn commands_keep_the_order_of_their_fields() {
-        let command = &embedded().unwrap()[0].commands[0];
+        let command = &embedded().unwrap()[0].commands[0].run;
         assert_eq!(command.keys().next().map(String::as_str), Some("create"));
     }
 }

@@ -7,7 +7,7 @@
 //! A history that is new gets its collection with the guards of [`history`](crate::store::history). Every command may be run
 //! again, so that an interrupted creation is completed by the next.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
@@ -16,16 +16,13 @@ use mongodb::options::{ReadConcern, WriteConcern};
 use sha2::{Digest, Sha256};
 
 use super::error::MigrationError;
+use super::run::run;
 use crate::definition::{Definition, Definitions};
 use crate::domain::{MAX_SAFE_INTEGER, OwnerType};
-use crate::store::error::code;
 use crate::store::{Corruption, Error, whole_number};
 
 /// Name of the collection.
 const COLLECTION: &str = "histories";
-
-/// `create` of a collection that exists.
-const NAMESPACE_EXISTS: i32 = 48;
 
 /// What a database remembers of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +46,8 @@ pub struct KnownHistory {
 impl KnownHistory {
     pub(in crate::store) fn read(name: String, document: &Document) -> Result<Self, Error> {
         let corrupt = |field: &str| {
-            let detail = "is missing, or of another type".to_owned();
-            Error::from(Corruption { id: format!("{name} of {COLLECTION}"), field: field.to_owned(), detail })
+            let id = format!("{name} of {COLLECTION}");
+            Error::from(Corruption::new(id, field, "is missing, or of another type"))
         };
         let number = |field| document.get(field).and_then(whole_number::read).ok_or_else(|| corrupt(field));
         let owner = document.get_document("owner").map_err(|_| corrupt("owner"))?;
@@ -71,31 +68,31 @@ impl KnownHistory {
 ///
 /// # Errors
 /// The database has another history of the same name, or does not answer.
-pub(in crate::store) async fn pending<'a>(
+pub async fn pending<'a>(
     database: &Database,
     definitions: &'a Definitions,
 ) -> Result<Vec<&'a Definition>, MigrationError> {
     let known = all(database).await?;
     let mut pending = Vec::new();
     for definition in definitions.iter() {
-        match known.get(&*definition.name) {
-            None => pending.push(&**definition),
+        let is_ready = match known.get(&*definition.name) {
+            None => false,
             Some(stored) => {
                 same(definition, stored)?;
-                let most = stored.get("maxItemBytes").and_then(whole_number::read).unwrap_or(0);
-                let ready = stored.get_bool("ready").unwrap_or(false);
-                if !ready || most < definition.max_item_bytes as i64 {
-                    pending.push(&**definition);
-                }
+                let grows = most_bytes(stored).is_none_or(|most| most < definition.max_item_bytes as i64);
+                stored.get_bool("ready").unwrap_or(false) && !grows
             }
+        };
+        if !is_ready {
+            pending.push(&**definition);
         }
     }
     Ok(pending)
 }
 
 /// A new history, in a list of migrations.
-pub(in crate::store) fn pending_name(history: &str) -> String {
-    format!("history {history}")
+pub fn pending_name(history: &Definition) -> String {
+    format!("history {}", history.name)
 }
 
 /// Creates the histories that the database does not have yet. With `again`, creates what is missing of the others too.
@@ -103,28 +100,26 @@ pub(in crate::store) fn pending_name(history: &str) -> String {
 ///
 /// # Errors
 /// Same as [`pending`], or a command was refused.
-pub(in crate::store) async fn create(
+pub async fn create(
     database: &Database,
     definitions: &Definitions,
     again: bool,
 ) -> Result<Vec<String>, MigrationError> {
     let pending = pending(database, definitions).await?;
-    let names: Vec<_> = pending.iter().map(|definition| definition.name.to_string()).collect();
-    for definition in definitions.iter() {
-        if again || names.iter().any(|name| **name == *definition.name) {
-            create_one(database, definition).await?;
-            let migration = pending_name(&definition.name);
-            tracing::info!(migration, why = "a definition names it", "applied a migration");
-        }
+    let is_pending = |one: &Definition| pending.iter().any(|pending| pending.name == one.name);
+    for definition in definitions.iter().filter(|definition| again || is_pending(definition)) {
+        create_one(database, definition).await?;
+        let migration = pending_name(definition);
+        tracing::info!(migration, why = "a definition names it", "applied a migration");
     }
-    Ok(names)
+    Ok(pending.into_iter().map(pending_name).collect())
 }
 
 /// Remembers what an item of each history is now, and logs which histories have no definition.
 ///
 /// # Errors
 /// The database does not answer.
-pub(in crate::store) async fn note(database: &Database, definitions: &Definitions) -> Result<(), Error> {
+pub async fn note(database: &Database, definitions: &Definitions) -> Result<(), Error> {
     let known = all(database).await?;
     for definition in definitions.iter() {
         let stored = known.get(&*definition.name).and_then(|stored| stored.get_str("itemSha256").ok());
@@ -139,7 +134,7 @@ pub(in crate::store) async fn note(database: &Database, definitions: &Definition
 }
 
 /// The documents of all histories, by name.
-pub(in crate::store) async fn all(database: &Database) -> Result<HashMap<String, Document>, Error> {
+pub async fn all(database: &Database) -> Result<BTreeMap<String, Document>, Error> {
     let histories = database.collection::<Document>(COLLECTION);
     let found = histories.find(doc! {}).read_concern(ReadConcern::majority());
     let found: Vec<Document> = found.await?.try_collect().await?;
@@ -149,44 +144,36 @@ pub(in crate::store) async fn all(database: &Database) -> Result<HashMap<String,
 
 /// Refuses another value of what never changes.
 fn same(definition: &Definition, stored: &Document) -> Result<(), MigrationError> {
-    let given = fixed(definition);
-    let grown = stored.get("maxItemBytes").and_then(whole_number::read);
     let differs = |member: &str, stored: String, given: String| {
-        Err(MigrationError::Redefined {
-            history: definition.name.to_string(),
-            member: member.to_owned(),
-            stored,
-            given,
-        })
+        let (history, member) = (definition.name.to_string(), member.to_owned());
+        Err(MigrationError::Redefined { history, member, stored, given })
     };
-    for (member, given) in &given {
-        match stored.get(member) {
-            Some(stored) if stored == given => {}
-            stored => {
-                let stored = stored.map_or_else(|| "nothing".to_owned(), Bson::to_string);
-                return differs(member, stored, given.to_string());
-            }
+    for (member, given) in &fixed(definition) {
+        let stored = stored.get(member);
+        if stored != Some(given) {
+            let stored = stored.map_or_else(|| "nothing".to_owned(), Bson::to_string);
+            return differs(member, stored, given.to_string());
         }
     }
-    match grown {
-        Some(stored) if stored > definition.max_item_bytes as i64 => {
-            differs("maxItemBytes", stored.to_string(), definition.max_item_bytes.to_string())
+    match most_bytes(stored) {
+        Some(most) if most > definition.max_item_bytes as i64 => {
+            differs("maxItemBytes", most.to_string(), definition.max_item_bytes.to_string())
         }
         _ => Ok(()),
     }
 }
 
+fn most_bytes(stored: &Document) -> Option<i64> {
+    stored.get("maxItemBytes").and_then(whole_number::read)
+}
+
 /// What never changes.
 fn fixed(definition: &Definition) -> Document {
-    let kind = match definition.owner.kind {
-        OwnerType::Integer => "integer",
-        OwnerType::String => "string",
-    };
     doc! {
         "owner": {
             "collection": &definition.owner.collection,
             "field": &definition.owner.field,
-            "type": kind,
+            "type": definition.owner.kind.name(),
         },
         "pageSize": definition.page_size.get() as i32,
         "date": &definition.date.name,
@@ -216,26 +203,14 @@ async fn remember(database: &Database, definition: &Definition, more: Document) 
 
 /// SHA-256 of what an item is, in hexadecimal digits.
 fn sha256(definition: &Definition) -> String {
-    Sha256::digest(definition.source.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(definition.source.to_string()))
 }
 
 async fn create_one(database: &Database, definition: &Definition) -> Result<(), MigrationError> {
     // First, so that the collection counts as ours if this is interrupted.
     remember(database, definition, Document::new()).await?;
-    for mut command in commands(definition) {
-        let name = command.keys().next().cloned().unwrap_or_default();
-        command.insert("writeConcern", doc! { "w": "majority" });
-        match database.run_command(command).await {
-            Err(error) if !(name == "create" && code(&error) == Some(NAMESPACE_EXISTS)) => {
-                let name = format!("history {}", definition.name);
-                return Err(MigrationError::Failed {
-                    name,
-                    command: "create".to_owned(),
-                    source: error.into(),
-                });
-            }
-            _ => {}
-        }
+    for command in commands(definition) {
+        run(database, &pending_name(definition), command).await?;
     }
     remember(database, definition, doc! { "ready": true }).await?;
     Ok(())

@@ -18,7 +18,7 @@ use super::error::MigrationError;
 use crate::store::Error;
 
 /// The collection of the applied migrations' records and of the lock.
-pub(in crate::store) const COLLECTION: &str = "migrations";
+pub const COLLECTION: &str = "migrations";
 
 /// The lease. It is renewed three times within this time, so an index build may take any time.
 const LEASE: Duration = Duration::from_secs(15);

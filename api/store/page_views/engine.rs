@@ -91,9 +91,8 @@ impl PageViews {
     ) -> Result<Vec<RawDocumentBuf>, Error> {
         let deadline = deadline.or_within(COMMAND);
         let read = |server: Option<SelectionCriteria>, command: Document, deadline: Deadline| {
-            let reads = self.connection.reads.clone();
             let own = |found: &RawDocument| Ok(found.to_owned());
-            deadline.read(async move { reads.find(server.as_ref(), &command, None, deadline, own).await })
+            self.connection.reads.find(server, command, None, deadline, own)
         };
         if let Some(preferred) = self.preference.criteria() {
             let found = read(Some(preferred), command.clone(), deadline.or_within(patience)).await;

@@ -4,7 +4,6 @@
 //! a time only for the sake of merging: the more views arrive, the more views each statement adds.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use mongodb::Database;
@@ -98,7 +97,6 @@ impl Messages for Counters {
     type Request = Request;
     /// The requests to be committed again.
     type Settled = (Name, Vec<Request>);
-    type Message = Infallible;
 }
 
 impl BatchPolicy<Self> for Counters {

@@ -1,7 +1,5 @@
 //! Tests of a committer whose policy treats each request as the request says.
 
-use std::convert::Infallible;
-
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 
@@ -41,7 +39,6 @@ impl Messages for Scripted {
     type Key = u64;
     type Request = Request;
     type Settled = (u64, Vec<Request>);
-    type Message = Infallible;
 }
 
 impl BatchPolicy<Self> for Scripted {

@@ -11,62 +11,44 @@ use crate::item::{Draft, decimal_text};
 
 /// Identifies a key of one owner: SHA-256 of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::store::history) struct RecordId(pub(super) [u8; 32]);
+pub struct RecordId(pub(super) [u8; 32]);
 
 /// Identifies one item of a keyed request: the first 12 bytes of SHA-256 of owner, key and index in the
 /// request. With 96 bits, two among 10^9 items of one owner are equal with a probability of 10^-11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::store::history) struct ItemKey(pub(super) [u8; ItemKey::LEN]);
+pub struct ItemKey(pub(super) [u8; ItemKey::LEN]);
 
 /// Identifies the content of a request: SHA-256 of its items before defaults are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store::history) struct Fingerprint(pub(super) [u8; 32]);
+pub struct Fingerprint(pub(super) [u8; 32]);
 
 impl RecordId {
-    pub(in crate::store::history) fn new(
-        definition: &Definition,
-        owner: &OwnerId,
-        key: &IdempotencyKey,
-    ) -> Self {
-        Self(digest(definition, b"record", owner, 0, key).into())
+    pub fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey) -> Self {
+        // As an item's, with an index.
+        let sha = begin(definition, b"record", owner).chain_update(0_u64.to_be_bytes());
+        Self(sha.chain_update(key.as_str()).finalize().into())
     }
 }
 
 impl ItemKey {
-    pub(in crate::store::history) const LEN: usize = 12;
+    pub const LEN: usize = 12;
 
-    pub(in crate::store::history) fn new(
-        definition: &Definition,
-        owner: &OwnerId,
-        key: &IdempotencyKey,
-        index: usize,
-    ) -> Self {
+    pub fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey, index: usize) -> Self {
         // Of an item of a history of trades "trade" is hashed, as before there were other histories.
-        let mut first = [0; Self::LEN];
-        first.copy_from_slice(&digest(definition, b"trade", owner, index as u64, key)[..Self::LEN]);
-        Self(first)
+        let sha = begin(definition, b"trade", owner).chain_update((index as u64).to_be_bytes());
+        // The key is last, because only the key has no fixed length and no end.
+        let digest = sha.chain_update(key.as_str()).finalize();
+        Self(*digest.first_chunk().expect("a digest has 32 bytes"))
     }
 
     /// Reads the key of a stored item.
-    pub(in crate::store::history) fn read(bytes: &[u8]) -> Option<Self> {
+    pub fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
-    pub(in crate::store::history) fn to_bson(self) -> Binary {
+    pub fn to_bson(self) -> Binary {
         Binary { subtype: BinarySubtype::Generic, bytes: self.0.to_vec() }
     }
-}
-
-fn digest(
-    definition: &Definition,
-    what: &[u8],
-    owner: &OwnerId,
-    index: u64,
-    key: &IdempotencyKey,
-) -> sha2::digest::Output<Sha256> {
-    let sha = begin(definition, what, owner).chain_update(index.to_be_bytes());
-    // The key is last, because only the key has no fixed length and no end.
-    sha.chain_update(key.as_str()).finalize()
 }
 
 /// A hash that has begun with the history, with what is hashed, and with the owner.
@@ -88,7 +70,7 @@ pub(super) fn begin(definition: &Definition, what: &[u8], owner: &OwnerId) -> Sh
 
 impl Fingerprint {
     /// The one fingerprint of all uploads.
-    pub(in crate::store::history) fn of_upload() -> Self {
+    pub fn of_upload() -> Self {
         Self(Sha256::digest(b"an upload").into())
     }
 
@@ -97,11 +79,7 @@ impl Fingerprint {
     ///
     /// It is of what the client sent, so that a changed schema does not make a repeat look like another request. Only
     /// trades are hashed as they were before there were other histories, as long as they have no other members.
-    pub(in crate::store::history) fn of(
-        definition: &Definition,
-        drafts: &[Draft],
-        canonical: &[Vec<u8>],
-    ) -> Self {
+    pub fn of(definition: &Definition, drafts: &[Draft], canonical: &[Vec<u8>]) -> Self {
         if definition.is_trades()
             && let Some(trades) = drafts.iter().map(as_trade).collect::<Option<String>>()
         {

@@ -1,5 +1,4 @@
-//! Which lines of a keyed upload are already stored, and whether the next may be appended. This file does not
-//! use the database.
+//! The lines of a keyed upload, and the keys under which they are stored.
 //!
 //! A request's items are all valid and are stored in order without omissions. A line of an upload may be
 //! invalid in one attempt and valid in another, and an attempt does not know which lines were valid in the
@@ -14,38 +13,29 @@
 //! It follows what a search decides about its lines. Those with numbers up to the greatest number that it has
 //! found are done: each is either found or permanently skipped. The lines after that may be appended.
 
-use std::sync::Arc;
-
 use sha2::Digest;
 
 use super::identity::{ItemKey, begin};
-use super::request::{LineRefusal, Placed};
 use crate::definition::Definition;
-use crate::domain::{IdempotencyKey, OwnerId, Seq, SeqRange};
+use crate::domain::{IdempotencyKey, OwnerId};
 use crate::item::Item;
 
 /// Identifies an upload among the items of one owner: the first 8 bytes of SHA-256 of owner and key.
 /// With 64 bits and 10^9 keyed items of one owner, an item of another request has the same bytes with a
 /// probability of 10^-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store::history) struct Tag([u8; Tag::LEN]);
+pub struct Tag([u8; Tag::LEN]);
 
 impl Tag {
     const LEN: usize = 8;
 
-    pub(in crate::store::history) fn new(
-        definition: &Definition,
-        owner: &OwnerId,
-        key: &IdempotencyKey,
-    ) -> Self {
+    pub fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey) -> Self {
         let digest = begin(definition, b"upload", owner).chain_update(key.as_str()).finalize();
-        let mut first = [0; Self::LEN];
-        first.copy_from_slice(&digest[..Self::LEN]);
-        Self(first)
+        Self(*digest.first_chunk().expect("a digest has 32 bytes"))
     }
 
     /// The key of a line.
-    pub(in crate::store::history) fn key(self, number: u32) -> ItemKey {
+    pub fn key(self, number: u32) -> ItemKey {
         let mut key = [0; ItemKey::LEN];
         key[..Self::LEN].copy_from_slice(&self.0);
         key[Self::LEN..].copy_from_slice(&number.to_be_bytes());
@@ -53,94 +43,28 @@ impl Tag {
     }
 
     /// The line number in this key, if the key belongs to this upload.
-    fn number(self, key: ItemKey) -> Option<u32> {
+    pub fn number(self, key: ItemKey) -> Option<u32> {
         let number = key.0.strip_prefix(&self.0)?;
         number.try_into().ok().map(u32::from_be_bytes)
     }
 }
 
 /// A valid line of an upload.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::store::history) struct NumberedItem {
-    pub(in crate::store::history) number: u32,
-    pub(in crate::store::history) item: Item,
-}
-
-/// The search for some lines of an upload, in order of their numbers. All of them are after the position where
-/// the search began, and every stored item from there to `looked` has been examined.
 #[derive(Debug, Clone)]
-pub(in crate::store::history) struct LineSearch {
-    tag: Tag,
-    lines: Arc<[NumberedItem]>,
-    looked: u64,
-}
-
-impl LineSearch {
-    pub(in crate::store::history) fn new(tag: Tag, lines: Arc<[NumberedItem]>, looked: u64) -> Self {
-        Self { tag, lines, looked }
-    }
-
-    pub(in crate::store::history) fn key(&self, index: usize) -> ItemKey {
-        self.tag.key(self.lines[index].number)
-    }
-
-    /// The last `seq` that was examined. When the search is over, all later lines of the upload are after it.
-    pub(in crate::store::history) fn looked(&self) -> u64 {
-        self.looked
-    }
-
-    /// Whether all lines are found or refused.
-    pub(in crate::store::history) fn is_over(&self, placed: &Placed) -> bool {
-        placed.count == self.lines.len()
-    }
-
-    /// Examines the next stored item, the one right after `looked`. `same` returns whether it equals the given
-    /// item with the given key. Does nothing when the search is over.
-    pub(in crate::store::history) fn look(
-        &mut self,
-        placed: &mut Placed,
-        key: Option<ItemKey>,
-        same: impl FnOnce(&Item, ItemKey) -> bool,
-    ) {
-        if self.is_over(placed) {
-            return;
-        }
-        if let Some((key, number)) = key.and_then(|key| Some((key, self.tag.number(key)?))) {
-            while self.lines.get(placed.count).is_some_and(|line| line.number < number) {
-                placed.refuse(LineRefusal::OutOfOrder);
-            }
-            let Some(line) = self.lines.get(placed.count) else {
-                // A later line of the upload: the search for the later lines begins with it.
-                return;
-            };
-            if line.number == number {
-                // Always `Ok`: a stored item has an address.
-                match Seq::new(self.looked + 1) {
-                    Ok(seq) if same(&line.item, key) => placed.push(SeqRange { first: seq, last: seq }),
-                    _ => placed.refuse(LineRefusal::Differs),
-                }
-            }
-        }
-        self.looked += 1;
-    }
-
-    pub(in crate::store::history) fn covers(&self, last: u64) -> bool {
-        self.looked >= last
-    }
-
-    pub(in crate::store::history) fn known_through(&mut self, last: u64) {
-        self.looked = self.looked.max(last);
-    }
+pub struct NumberedItem {
+    pub number: u32,
+    pub item: Item,
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
+    use std::sync::{Arc, LazyLock};
 
     use mongodb::bson::rawdoc;
 
     use super::*;
-    use crate::domain::Instant;
+    use crate::domain::{Instant, Seq, SeqRange};
+    use crate::store::history::dedup::{LineRefusal, Search};
 
     fn tag() -> Tag {
         static TAG: LazyLock<Tag> = LazyLock::new(|| {
@@ -175,28 +99,28 @@ mod tests {
         let mut looked = 0;
         for chunk in lines.chunks(chunk) {
             let lines: Arc<[_]> = chunk.iter().map(|(number, qty)| line(*number, *qty)).collect();
-            let (mut search, mut placed) =
-                (LineSearch::new(tag(), Arc::clone(&lines), looked), Placed::default());
-            let look = |search: &mut LineSearch, placed: &mut Placed, history: &History| {
-                while !search.is_over(placed) && search.looked() < history.len() as u64 {
+            let mut search = Search::of_lines(tag(), Arc::clone(&lines), looked);
+            let look = |search: &mut Search, history: &History| {
+                while !search.is_over() && search.looked() < history.len() as u64 {
                     let (qty, key) = history[search.looked() as usize];
-                    search.look(placed, key, |item, _| qty_of(item) == qty);
+                    search.look(key, |item, _| qty_of(item) == qty);
                 }
             };
-            look(&mut search, &mut placed, history);
+            look(&mut search, history);
             interrupt(history);
             // The append compares its position: the search continues over what was added in between.
-            look(&mut search, &mut placed, history);
-            if !search.is_over(&placed) {
+            look(&mut search, history);
+            if !search.is_over() {
                 assert!(search.covers(history.len() as u64));
-                for index in placed.count..lines.len() {
-                    history.push((qty_of(&lines[index].item), Some(search.key(index))));
+                for index in search.placed.count..lines.len() {
+                    history.push((qty_of(&lines[index].item), search.key(index)));
                     let seq = Seq::new(history.len() as u64).unwrap();
-                    placed.push(SeqRange { first: seq, last: seq });
+                    search.placed.push(SeqRange { first: seq, last: seq });
                 }
                 search.known_through(history.len() as u64);
             }
             looked = search.looked();
+            let placed = search.placed;
             let seqs = placed.ranges.iter().flat_map(|range| range.first.get()..=range.last.get());
             ends.extend(placed.ends(seqs.map(|seq| Seq::new(seq).unwrap())).map(|end| end.map(Seq::get)));
         }

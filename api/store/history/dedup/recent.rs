@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::identity::ItemKey;
-use super::request::{Placed, RequestSearch};
+use super::search::Search;
 use crate::domain::OwnerId;
 
 /// The most items remembered for one owner: those of some commits.
@@ -14,42 +14,35 @@ const MOST_ITEMS: usize = 512;
 /// clears all of them, which only costs reads.
 const MOST_OWNERS: usize = 1_000;
 
-/// The items that one commit has stored, durably and without a gap.
-#[derive(Debug)]
-pub(in crate::store::history) struct Run {
+/// Items of one history that are stored durably and without a gap: those of one commit, or of the last ones.
+#[derive(Debug, Default)]
+pub struct Run {
     /// The `seq` of the first item.
-    pub(in crate::store::history) first: u64,
+    pub first: u64,
     /// The key of each item, if it has one.
-    pub(in crate::store::history) keys: Vec<Option<ItemKey>>,
+    pub keys: VecDeque<Option<ItemKey>>,
 }
 
 /// The last items of histories, as far as this committer has stored them.
 #[derive(Debug, Default)]
-pub(in crate::store::history) struct Recent {
-    owners: HashMap<OwnerId, End>,
-}
-
-/// The last items of one history, without a gap.
-#[derive(Debug, Default)]
-struct End {
-    first: u64,
-    keys: VecDeque<Option<ItemKey>>,
+pub struct Recent {
+    owners: HashMap<OwnerId, Run>,
 }
 
 impl Recent {
-    pub(in crate::store::history) fn knows(&self, owner: &OwnerId) -> bool {
+    pub fn knows(&self, owner: &OwnerId) -> bool {
         self.owners.contains_key(owner)
     }
 
     /// Remembers the items of a commit.
-    pub(in crate::store::history) fn put(&mut self, owner: OwnerId, run: Run) {
+    pub fn put(&mut self, owner: OwnerId, run: Run) {
         if self.owners.len() >= MOST_OWNERS && !self.knows(&owner) {
             self.owners.clear();
         }
         let end = self.owners.entry(owner).or_default();
         if end.first + end.keys.len() as u64 != run.first {
             // Items of another writer are in between.
-            *end = End { first: run.first, keys: VecDeque::new() };
+            *end = Run { first: run.first, keys: VecDeque::new() };
         }
         end.keys.extend(run.keys);
         let surplus = end.keys.len().saturating_sub(MOST_ITEMS);
@@ -59,18 +52,13 @@ impl Recent {
 
     /// Advances a search over the remembered items, at most through `last`. Does nothing if they begin later
     /// than right after the position of the search.
-    pub(in crate::store::history) fn look(
-        &self,
-        owner: &OwnerId,
-        search: &mut RequestSearch,
-        placed: &mut Placed,
-        last: u64,
-    ) {
-        let Some(end) = self.owners.get(owner) else { return };
+    pub fn look(&self, owner: &OwnerId, search: &mut Search, last: u64) {
+        // Lines of an upload are compared with whole items, and only keys are remembered.
+        let Some(end) = self.owners.get(owner).filter(|_| !search.compares()) else { return };
         let Some(known) = (search.looked() + 1).checked_sub(end.first) else { return };
         let wanted = last.saturating_sub(search.looked());
         let keys = end.keys.iter().skip(known as usize).take(wanted as usize);
-        keys.for_each(|key| search.look(placed, *key));
+        keys.for_each(|key| search.look(*key, |_, _| false));
     }
 }
 
@@ -90,18 +78,17 @@ mod tests {
 
     /// Searches for item 0 from `looked` on. Returns how far the search comes, and where it finds the item.
     fn look(recent: &Recent, looked: u64, last: u64) -> (u64, Vec<SeqRange>) {
-        let (mut search, mut placed) =
-            (RequestSearch::new([key(0).unwrap()].into(), looked), Placed::default());
-        recent.look(&owner(), &mut search, &mut placed, last);
-        (search.looked(), placed.ranges)
+        let mut search = Search::of_items([key(0).unwrap()].into(), looked);
+        recent.look(&owner(), &mut search, last);
+        (search.looked(), search.placed.ranges)
     }
 
     #[test]
     fn only_what_follows_without_a_gap_is_looked_at() {
         let mut recent = Recent::default();
         assert_eq!(look(&recent, 0, 5), (0, vec![]));
-        recent.put(owner(), Run { first: 11, keys: vec![None, key(0)] });
-        recent.put(owner(), Run { first: 13, keys: vec![key(1)] });
+        recent.put(owner(), Run { first: 11, keys: vec![None, key(0)].into() });
+        recent.put(owner(), Run { first: 13, keys: vec![key(1)].into() });
         let at = |seq| Seq::new(seq).unwrap();
         let found = vec![SeqRange { first: at(12), last: at(12) }];
         assert_eq!(look(&recent, 10, 13), (13, found.clone()));
@@ -111,7 +98,7 @@ mod tests {
         assert_eq!(look(&recent, 13, 20), (13, vec![]));
         assert_eq!(look(&recent, 20, 20), (20, vec![]));
         // Another writer has appended item 14.
-        recent.put(owner(), Run { first: 15, keys: vec![None] });
+        recent.put(owner(), Run { first: 15, keys: vec![None].into() });
         assert_eq!(look(&recent, 10, 15), (10, vec![]));
         assert_eq!(look(&recent, 14, 15), (15, vec![]));
     }
@@ -120,12 +107,12 @@ mod tests {
     fn it_is_bounded() {
         let mut recent = Recent::default();
         for commit in 0..10 {
-            recent.put(owner(), Run { first: 1 + commit * 100, keys: vec![None; 100] });
+            recent.put(owner(), Run { first: 1 + commit * 100, keys: vec![None; 100].into() });
         }
         assert_eq!(look(&recent, 1_000 - MOST_ITEMS as u64, 1_000), (1_000, vec![]));
         assert_eq!(look(&recent, 999 - MOST_ITEMS as u64, 1_000).0, 999 - MOST_ITEMS as u64);
         for id in 1..=3 * MOST_OWNERS as u64 {
-            recent.put(OwnerId::Integer(id), Run { first: 1, keys: vec![None] });
+            recent.put(OwnerId::Integer(id), Run { first: 1, keys: vec![None].into() });
             assert!(recent.owners.len() <= MOST_OWNERS);
         }
     }

@@ -1,47 +1,69 @@
 //! The record of a key: `{_id, owner, from, fingerprint, date, touched, found?, outcome?}`.
+//!
+//! `from` may be raised, so that later attempts search less. Each such update is sent once and may fail: a `from` that
+//! stays low is correct too, but the search is longer.
 
+use std::time::Duration;
+
+use mongodb::Database;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 
 use super::identity::{Fingerprint, RecordId};
+use super::search::Search;
 use crate::domain::{Instant, OwnerId, Seq, SeqRange};
-use crate::store::Error;
+use crate::store::group_commit::{Verdict, durable, judge};
 use crate::store::history::source::{Source, owner_bson};
+use crate::store::{Deadline, Error, indexes};
 
 /// Name of the collection.
-pub(in crate::store::history) const COLLECTION: &str = "idempotency_keys";
+pub const COLLECTION: &str = "idempotency_keys";
+
+/// How long to wait for an insert before it is sent again: a repeat either inserts the record or finds it. Also how long
+/// a record may take to be raised, which is sent once.
+pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// What is stored about the first request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::store::history) struct Record {
+pub struct Record {
     /// How many items the history held, at majority, before the record existed. All items of the request are
     /// after these.
-    pub(in crate::store::history) from: u64,
+    pub from: u64,
     /// A hash of the request's content.
-    pub(in crate::store::history) fingerprint: Fingerprint,
+    pub fingerprint: Fingerprint,
     /// The date of the request's items without their own date, and of its answer.
-    pub(in crate::store::history) date: Instant,
+    pub date: Instant,
     /// The addresses of the request's items, set when the first repeat is answered.
-    pub(in crate::store::history) outcome: Option<Vec<SeqRange>>,
+    pub outcome: Option<Vec<SeqRange>>,
+}
+
+/// How much longer than promised records are kept. A repeat right before the end of the promised time reads
+/// `from` before it touches the record, and the record must not expire in between. That takes seconds, but a
+/// server's clock may be changed.
+const MARGIN: Duration = Duration::from_secs(600);
+
+/// Makes records expire `retention` plus [`MARGIN`] after their last use.
+///
+/// # Errors
+/// The database does not answer, or the user lacks the privilege.
+pub async fn keep_for(database: &Database, retention: Duration) -> Result<(), Error> {
+    let seconds = (retention + MARGIN).as_secs() as i64;
+    indexes::expire_after(database, COLLECTION, "touched", Some(seconds)).await
 }
 
 /// The query for one record. Its owner has the name that it has in buckets, and targets one shard.
-pub(in crate::store::history) fn query(source: &Source, id: RecordId, owner: &OwnerId) -> Document {
+pub fn query(source: &Source, id: RecordId, owner: &OwnerId) -> Document {
     doc! { "_id": binary(id.0), source.owner_field(): owner_bson(owner) }
 }
 
 /// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention after
 /// its last use. From then on the record counts as found by another attempt: see [`confirm`].
-pub(in crate::store::history) fn upsert(query: Document, record: &Record) -> Document {
+pub fn upsert(query: Document, record: &Record) -> Document {
     doc! {
         "q": query,
         "u": {
-            "$setOnInsert": {
-                "from": record.from as i64,
-                "fingerprint": binary(record.fingerprint.0),
-                "date": DateTime::from_millis(record.date.millis()),
-            },
+            "$setOnInsert": fixed(record),
             "$set": { "found": true },
             "$currentDate": { "touched": true },
         },
@@ -50,39 +72,25 @@ pub(in crate::store::history) fn upsert(query: Document, record: &Record) -> Doc
     }
 }
 
-/// Raises `from` to `last`, the total of a known tail, if no other attempt has found the record since its
-/// insert. Then no other attempt has sent an item, so no item of the request is at or before `last`.
-/// `inserted` is the value of `touched` that the insert set. Comparing it also detects a touch by an earlier
-/// version, which does not set `found`.
-pub(in crate::store::history) fn confirm(query: Document, inserted: i64, last: u64) -> Document {
-    let untouched = doc! { "touched": DateTime::from_millis(inserted), "found": { "$exists": false } };
-    raise(query, untouched, last)
-}
-
-/// Raises `from` to `last`, when no item of the request is at or before `last`.
-pub(in crate::store::history) fn keep_looked(query: Document, last: u64) -> Document {
-    raise(query, Document::new(), last)
-}
-
-fn raise(mut query: Document, condition: Document, last: u64) -> Document {
-    query.extend(condition);
-    doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
-}
-
 /// A record as a document. `query` finds it, `touched` is in milliseconds since 1970.
-pub(in crate::store::history) fn document(query: Document, record: &Record, touched: i64) -> Document {
+pub fn document(query: Document, record: &Record, touched: i64) -> Document {
     let mut document = query;
-    document.extend(doc! {
-        "from": record.from as i64,
-        "fingerprint": binary(record.fingerprint.0),
-        "date": DateTime::from_millis(record.date.millis()),
-        "touched": DateTime::from_millis(touched),
-    });
+    document.extend(fixed(record));
+    document.insert("touched", DateTime::from_millis(touched));
     document
 }
 
+/// What an insert sets.
+fn fixed(record: &Record) -> Document {
+    doc! {
+        "from": record.from as i64,
+        "fingerprint": binary(record.fingerprint.0),
+        "date": DateTime::from_millis(record.date.millis()),
+    }
+}
+
 /// Stores the addresses of the items. Every attempt that finds the items stores the same addresses.
-pub(in crate::store::history) fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
+pub fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
     let range = |range: &SeqRange| {
         Bson::from(doc! { "first": range.first.get() as i64, "last": range.last.get() as i64 })
     };
@@ -94,18 +102,17 @@ pub(in crate::store::history) fn set_outcome(query: Document, ranges: &[SeqRange
     }
 }
 
-/// The query for many records of these owners.
-pub(in crate::store::history) fn find(source: &Source, ids: &[RecordId], owners: &[OwnerId]) -> Document {
-    let owners: Vec<Bson> = owners.iter().map(owner_bson).collect();
+/// The query for many records, each of its owner.
+pub fn find<'a>(source: &Source, records: impl Iterator<Item = (RecordId, &'a OwnerId)>) -> Document {
+    let (ids, owners): (Vec<_>, Vec<_>) =
+        records.map(|(id, owner)| (Bson::from(binary(id.0)), owner_bson(owner))).unzip();
+    let most = ids.len() as i32 + 1;
     doc! {
         "find": COLLECTION,
-        "filter": {
-            "_id": { "$in": ids.iter().map(|id| Bson::from(binary(id.0))).collect::<Vec<_>>() },
-            source.owner_field(): { "$in": owners },
-        },
+        "filter": { "_id": { "$in": ids }, source.owner_field(): { "$in": owners } },
         "hint": { "_id": 1 },
         // All in one batch, so that no cursor stays open.
-        "batchSize": ids.len() as i32 + 1,
+        "batchSize": most,
     }
 }
 
@@ -113,7 +120,7 @@ pub(in crate::store::history) fn find(source: &Source, ids: &[RecordId], owners:
 ///
 /// # Errors
 /// A field has a value that the validator forbids.
-pub(in crate::store::history) fn read(document: &RawDocument) -> Result<(RecordId, Record), Error> {
+pub fn read(document: &RawDocument) -> Result<(RecordId, Record), Error> {
     parse(document)
         .ok_or_else(|| Error::Internal(format!("the record of an idempotency key is damaged: {document:?}")))
 }
@@ -144,6 +151,62 @@ fn range(range: &RawDocument) -> Option<SeqRange> {
 
 fn binary(bytes: [u8; 32]) -> Binary {
     Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() }
+}
+
+/// Raises `from` to `last`, the total of a known tail, in records that no other attempt has found since their
+/// insert. Then no other attempt has sent an item. Each record comes with the time of its insert. Returns whether all
+/// records are raised. Then no item of the requests is at or before `last`, unless a request has itself sent some.
+pub async fn confirm(
+    source: &Source,
+    owner: &OwnerId,
+    records: impl Iterator<Item = (RecordId, i64)>,
+    last: u64,
+    deadline: Deadline,
+) -> bool {
+    let update = |(id, inserted)| {
+        let mut query = query(source, id, owner);
+        // The time of the insert also detects a touch by an earlier version, which does not set `found`.
+        query.insert("touched", DateTime::from_millis(inserted));
+        query.insert("found", doc! { "$exists": false });
+        raise(query, last)
+    };
+    update_all(source, records.map(update), deadline).await
+}
+
+/// Raises `from` of records to the position that these searches have reached without finding an item of their
+/// requests.
+pub async fn keep_looked<'a>(
+    source: &Source,
+    owner: &OwnerId,
+    searches: impl Iterator<Item = (RecordId, &'a Search)>,
+    deadline: Deadline,
+) {
+    let update =
+        |(id, search): (RecordId, &Search)| Some(raise(query(source, id, owner), search.none_through()?));
+    if !update_all(source, searches.filter_map(update), deadline).await {
+        tracing::debug!(%owner, "the progress of a search was not stored in every record");
+    }
+}
+
+fn raise(query: Document, last: u64) -> Document {
+    doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
+}
+
+/// Sends the updates. Returns whether every update has found its record and is durable.
+async fn update_all(source: &Source, updates: impl Iterator<Item = Document>, deadline: Deadline) -> bool {
+    let updates: Vec<Bson> = updates.map(Bson::from).collect();
+    let (count, deadline) = (updates.len(), deadline.or_within(ATTEMPT));
+    if count == 0 {
+        return true;
+    }
+    let command = doc! {
+        "update": COLLECTION, "updates": updates, "ordered": false, "writeConcern": durable(deadline),
+    };
+    let database = source.database.clone();
+    let reply = deadline.spawn(async move { database.run_command(command).await }).await;
+    let Some(Ok(reply)) = reply else { return false };
+    judge(&reply, count, false)
+        .is_ok_and(|answer| answer.verdicts.iter().all(|verdict| *verdict == Verdict::Stored))
 }
 
 #[cfg(test)]

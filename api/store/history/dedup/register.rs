@@ -1,200 +1,137 @@
 //! Registers keys: stores a record for each key, at majority, before any of the key's items is sent.
 //!
-//! A committer registers all keys that arrived during the last registration in one command, as it commits. So
-//! many keys share a command and a journal flush.
+//! A registrar registers all keys that arrived during the last registration in one command. So many keys share a command
+//! and a journal flush, as appends share commits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::{Bson, RawBson, doc};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::record::{self, COLLECTION};
-use super::registration::{Registered, Registration};
+use super::identity::RecordId;
+use super::record::{self, ATTEMPT, COLLECTION, Record};
 use super::server_time::was_outdated;
-use crate::store::group_commit::{Answer, Command, Handle, Unanswered, Verdict, durable, judge};
-use crate::store::history::connection::Connection;
-use crate::store::history::messages::{Appends, Message};
-use crate::store::history::tail::Tail;
-use crate::store::history::tails;
+use crate::domain::OwnerId;
+use crate::store::group_commit::{Answer, Command, Verdict, durable, judge};
+use crate::store::history::bucket_id::Tail;
+use crate::store::history::catalog::Catalog;
+use crate::store::history::source::Source;
+use crate::store::history::tails::Tails;
 use crate::store::{Deadline, Error};
 
 /// The most keys in one command.
-pub(in crate::store::history) const MOST: usize = 1_000;
+const MOST: usize = 1_000;
 
-/// How long to wait for an insert before it is sent again. A repeat is safe: it either inserts the record or
-/// finds it.
-pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
+/// How long a registration may take before the next begins beside it. An ordinary one takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Two attempts that insert the same record at once refuse each other a few times. More refusals have another
 /// cause.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// Registers these keys, each with the known tail of its owner if the catalog has one. Sends the committer
-/// the tails that had to be read, before any append can need them, and the keys to register again.
-pub(in crate::store::history) async fn register(
-    connection: &Connection,
-    registrations: Vec<(Registration, Option<Tail>)>,
-    committer: &Handle<Appends>,
+/// A key to register.
+#[derive(Debug)]
+pub struct Registration {
+    pub owner: OwnerId,
+    pub id: RecordId,
+    /// The record to insert if the key has none yet. The registration sets its `from`, unless it `keeps` a record.
+    pub proposed: Record,
+    /// Whether this keeps the record of an upload under way. Then `from` is the value of the first
+    /// registration.
+    pub keeps: bool,
+    pub deadline: Deadline,
+    pub attempts: u32,
+    pub answer: oneshot::Sender<Result<Registered, Error>>,
+}
+
+/// The durable record of a key.
+#[derive(Debug)]
+pub struct Registered {
+    pub record: Record,
+    /// Whether this registration created the record, and not an earlier request.
+    pub is_new: bool,
+    /// The record's `touched`, in milliseconds since 1970, if this registration created it by an insert and not by an
+    /// upsert.
+    pub inserted: Option<i64>,
+}
+
+impl Registration {
+    // Sending fails if the client has disconnected.
+    fn succeed(self, is_new: bool, inserted: Option<i64>) {
+        let _ = self.answer.send(Ok(Registered { record: self.proposed, is_new, inserted }));
+    }
+
+    fn fail(self, error: Error) {
+        let _ = self.answer.send(Err(error));
+    }
+}
+
+/// Starts a task that registers keys of owners in this catalog. It ends when the sender is dropped.
+pub fn registrar(source: Arc<Source>, catalog: Catalog) -> UnboundedSender<Registration> {
+    let (sender, mut inbox) = unbounded_channel();
+    let own = sender.downgrade();
+    tokio::spawn(async move {
+        let mut keys = Vec::new();
+        while inbox.recv_many(&mut keys, MOST).await > 0 {
+            // Without a sender, no client waits.
+            let Some(own) = own.upgrade() else { return };
+            let work = register(Arc::clone(&source), catalog.clone(), std::mem::take(&mut keys), own);
+            // One after the other, unless one takes long.
+            let _ = timeout(PATIENCE, tokio::spawn(work)).await;
+        }
+    });
+    sender
+}
+
+async fn register(
+    source: Arc<Source>,
+    catalog: Catalog,
+    registrations: Vec<Registration>,
+    registrar: UnboundedSender<Registration>,
 ) {
-    let (kept, first) = registrations.into_iter().partition(|(registration, _)| registration.keeps);
-    let kept: Vec<(Registration, Option<Tail>)> = kept;
-    let ready = with_tails(connection, first, committer).await;
-    let mut existing = insert(connection, ready).await;
-    existing.extend(kept.into_iter().map(|(registration, _)| registration));
-    for registration in touch(connection, existing).await {
-        // The committer still exists, because `committer` is a handle of it.
-        committer.send(Message::Register(registration));
+    let (kept, first): (Vec<_>, Vec<_>) =
+        registrations.into_iter().partition(|registration| registration.keeps);
+    let ready = with_tails(&source, &catalog, first).await;
+    let mut existing = insert(&source, ready).await;
+    existing.extend(kept);
+    for registration in touch(&source, existing).await {
+        // The registrar still exists, because this is a sender to it.
+        let _ = registrar.send(registration);
     }
 }
 
-/// Inserts the records that do not exist, and returns the registrations of the others: almost always none. One
-/// insert of many records costs the server less than as many upserts. It needs no number: a record whose answer
-/// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
-/// before an item is sent.
-async fn insert(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
-    let (Some(now), false) = (connection.server_time.now(), registrations.is_empty()) else {
-        return registrations;
-    };
-    let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
-    let document = |registration: &Registration| {
-        let Registration { id, owner, proposed, .. } = registration;
-        Bson::from(record::document(record::query(&connection.source, *id, owner), proposed, now))
-    };
-    let command = doc! {
-        "insert": COLLECTION,
-        "documents": registrations.iter().map(document).collect::<Vec<_>>(),
-        "ordered": false,
-        "writeConcern": durable(deadline),
-    };
-    let (database, count) = (connection.database.clone(), registrations.len());
-    let work = async move {
-        let mut attempt = 0;
-        loop {
-            let (database, command) = (database.clone(), command.clone());
-            // A frozen server never answers, and at the next attempt another server may be primary.
-            let insert = async move { database.run_command(command).await };
-            let why = match deadline.or_within(ATTEMPT).spawn(insert).await {
-                None => "no answer".to_owned(),
-                Some(Ok(reply)) => match judge(&reply, count, false) {
-                    Ok(answer) => return Ok(answer),
-                    Err(why) => why,
-                },
-                Some(Err(error)) => match error.into() {
-                    Error::Unavailable(why) => why,
-                    error => return Err(error),
-                },
-            };
-            if deadline.passed() {
-                return Err(Error::Unavailable(why));
-            }
-            tracing::debug!(attempt, why, "a registration is retried");
-            deadline.back_off(attempt).await;
-            attempt += 1;
-        }
-    };
-    match deadline.read(work).await {
-        Ok(Answer { verdicts, at, .. }) => {
-            connection.server_time.learn(at);
-            let outdated = was_outdated(at, now);
-            let mut existing = Vec::new();
-            for (registration, verdict) in registrations.into_iter().zip(verdicts) {
-                match verdict {
-                    Verdict::Stored if outdated => existing.push(registration),
-                    Verdict::Stored => {
-                        registration.succeed(|record| Registered::New { record, inserted: Some(now) });
-                    }
-                    Verdict::Refused | Verdict::NotRun => existing.push(registration),
-                    Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
-                }
-            }
-            existing
-        }
-        Err(error) => {
-            fail(registrations, &error);
-            Vec::new()
-        }
-    }
-}
-
-/// Touches the records that exist, which prolongs their life, and reads them; inserts the others. Returns the
-/// registrations to try again.
-async fn touch(connection: &Connection, registrations: Vec<Registration>) -> Vec<Registration> {
-    let mut again = Vec::new();
-    if registrations.is_empty() {
-        return again;
-    }
-    let deadline = Deadline::latest(registrations.iter().map(|registration| registration.deadline));
-    let upsert = |registration: &Registration| {
-        let query = record::query(&connection.source, registration.id, &registration.owner);
-        Bson::from(record::upsert(query, &registration.proposed))
-    };
-    let command = updates(registrations.iter().map(upsert).collect(), deadline);
-    let answer = connection.sessions.commit(&connection.database, command, deadline).await;
-    let Answer { verdicts, upserted, at } = match answer {
-        Ok(answer) => answer,
-        Err(unanswered) => {
-            let error = match unanswered {
-                // `Unavailable` is right even if the record is stored: no item was sent.
-                Unanswered::Unknown => {
-                    Error::Unavailable("the outcome of a registration is unknown".to_owned())
-                }
-                Unanswered::NotSent(error) => error,
-            };
-            fail(registrations, &error);
-            return again;
-        }
-    };
-    connection.server_time.learn(at);
-    if verdicts.contains(&Verdict::Stored) {
-        connection.source.reads.learn(at);
-    }
-    let mut found = Vec::new();
-    for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
-        match verdict {
-            Verdict::Stored if upserted.contains(&index) => {
-                registration.succeed(|record| Registered::New { record, inserted: None });
-            }
-            Verdict::Stored => found.push(registration),
-            // Another attempt inserted the record at the same time, and it may not be at majority yet.
-            Verdict::Refused | Verdict::NotRun if registration.attempts < MOST_ATTEMPTS => {
-                registration.attempts += 1;
-                again.push(registration);
-            }
-            verdict => registration.fail(Error::Internal(format!("a record was refused: {verdict:?}"))),
-        }
-    }
-    read(connection, found).await;
-    again
-}
-
-/// Reads the tails that are not known, and sets `from`, where each search begins.
+/// Sets `from`, where each search begins: the total of a known tail. Tails that are not in the catalog are read, and put
+/// there before any append can need them.
 async fn with_tails(
-    connection: &Connection,
-    registrations: Vec<(Registration, Option<Tail>)>,
-    committer: &Handle<Appends>,
+    source: &Source,
+    catalog: &Catalog,
+    registrations: Vec<Registration>,
 ) -> Vec<Registration> {
-    let cold = registrations.iter().filter(|(_, tail)| tail.is_none());
-    let mut cold: Vec<_> = cold.map(|(registration, _)| registration.owner.clone()).collect();
-    cold.sort_unstable();
-    cold.dedup();
-    let deadline = Deadline::latest(registrations.iter().map(|(registration, _)| registration.deadline));
-    let found = match cold.is_empty() {
-        true => Ok(HashMap::new()),
-        false => tails::find(&connection.source, cold, None, deadline).await,
-    };
-    if let Ok(found) = &found {
-        let tails = found.iter();
-        let tails = tails.filter_map(|(owner, tail)| Some((owner.clone(), *tail.as_ref().ok()?))).collect();
-        committer.send(Message::Found(tails));
+    let (mut ready, mut cold) = (Vec::with_capacity(registrations.len()), Vec::new());
+    for mut registration in registrations {
+        match catalog.lock().get(&registration.owner) {
+            Some(tail) => {
+                registration.proposed.from = tail.last_seq().get();
+                ready.push(registration);
+            }
+            None => cold.push(registration),
+        }
     }
-    let mut ready = Vec::with_capacity(registrations.len());
-    for (mut registration, tail) in registrations {
-        let tail = match (tail, &found) {
-            (Some(tail), _) => Ok(Some(tail)),
-            (None, Ok(found)) => found.get(&registration.owner).cloned().transpose().map_err(Error::from),
-            (None, Err(error)) => Err(error.clone()),
-        };
-        match tail {
+    let owners: BTreeSet<_> = cold.iter().map(|registration| registration.owner.clone()).collect();
+    let tails = Tails::read(source, owners.into_iter().collect(), None, latest(&cold)).await;
+    for (owner, tail) in tails.all() {
+        let mut catalog = catalog.lock();
+        // A tail that a commit has put there meanwhile is newer.
+        if catalog.get(&owner).is_none() {
+            catalog.insert(owner, tail);
+        }
+    }
+    for mut registration in cold {
+        match tails.of(&registration.owner) {
             Ok(tail) => {
                 registration.proposed.from = Tail::items(tail);
                 ready.push(registration);
@@ -205,37 +142,126 @@ async fn with_tails(
     ready
 }
 
+/// Inserts the records that do not exist, and returns the registrations of the others: almost always none. One
+/// insert of many records costs the server less than as many upserts. It needs no number: a record whose answer
+/// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
+/// before an item is sent.
+async fn insert(source: &Source, registrations: Vec<Registration>) -> Vec<Registration> {
+    let (Some(now), false) = (source.server_time.now(), registrations.is_empty()) else {
+        return registrations;
+    };
+    let deadline = latest(&registrations);
+    let document = |registration: &Registration| {
+        let Registration { id, owner, proposed, .. } = registration;
+        Bson::from(record::document(record::query(source, *id, owner), proposed, now))
+    };
+    let command = doc! {
+        "insert": COLLECTION,
+        "documents": registrations.iter().map(document).collect::<Vec<_>>(),
+        "ordered": false,
+        "writeConcern": durable(deadline),
+    };
+    let mut attempt = 0;
+    let Answer { verdicts, at, .. } = loop {
+        let (database, command) = (source.database.clone(), command.clone());
+        // A frozen server never answers, and at the next attempt another server may be primary.
+        let insert = async move { database.run_command(command).await };
+        let error = match deadline.or_within(ATTEMPT).spawn(insert).await {
+            None => Error::Unavailable("no answer".to_owned()),
+            Some(Ok(reply)) => match judge(&reply, registrations.len(), false) {
+                Ok(answer) => break answer,
+                Err(why) => Error::Unavailable(why),
+            },
+            Some(Err(error)) => error.into(),
+        };
+        let why = match error {
+            Error::Unavailable(why) if !deadline.passed() => why,
+            error => {
+                fail(registrations, &error);
+                return Vec::new();
+            }
+        };
+        tracing::debug!(attempt, why, "a registration is retried");
+        deadline.back_off(attempt).await;
+        attempt += 1;
+    };
+    source.server_time.learn(at);
+    let outdated = was_outdated(at, now);
+    let mut existing = Vec::new();
+    for (registration, verdict) in registrations.into_iter().zip(verdicts) {
+        match verdict {
+            Verdict::Stored if !outdated => registration.succeed(true, Some(now)),
+            Verdict::Stored | Verdict::Refused | Verdict::NotRun => existing.push(registration),
+            Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
+        }
+    }
+    existing
+}
+
+/// Touches the records that exist, which prolongs their life, and reads them; inserts the others. Returns the
+/// registrations to try again.
+async fn touch(source: &Source, registrations: Vec<Registration>) -> Vec<Registration> {
+    let mut again = Vec::new();
+    if registrations.is_empty() {
+        return again;
+    }
+    let deadline = latest(&registrations);
+    let upsert = |registration: &Registration| {
+        let query = record::query(source, registration.id, &registration.owner);
+        Bson::from(record::upsert(query, &registration.proposed))
+    };
+    let command = updates(registrations.iter().map(upsert).collect(), deadline);
+    let Answer { verdicts, upserted, .. } = match source.commit(command, deadline).await {
+        Ok(answer) => answer,
+        Err(unanswered) => {
+            // `Unavailable` is right even if the record is stored: no item was sent.
+            fail(registrations, &unanswered.or_unavailable("the outcome of a registration is unknown"));
+            return again;
+        }
+    };
+    let mut found = Vec::new();
+    for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
+        match verdict {
+            Verdict::Stored if upserted.contains(&index) => registration.succeed(true, None),
+            Verdict::Stored => found.push(registration),
+            // Another attempt inserted the record at the same time, and it may not be at majority yet.
+            Verdict::Refused | Verdict::NotRun if registration.attempts < MOST_ATTEMPTS => {
+                registration.attempts += 1;
+                again.push(registration);
+            }
+            verdict => registration.fail(Error::Internal(format!("a record was refused: {verdict:?}"))),
+        }
+    }
+    read(source, found).await;
+    again
+}
+
 /// Reads the records that existed before.
-async fn read(connection: &Connection, found: Vec<Registration>) {
+async fn read(source: &Source, found: Vec<Registration>) {
     if found.is_empty() {
         return;
     }
-    let deadline = Deadline::latest(found.iter().map(|registration| registration.deadline));
-    let ids: Vec<_> = found.iter().map(|registration| registration.id).collect();
-    let owners: Vec<_> = found.iter().map(|registration| registration.owner.clone()).collect();
-    let (reads, find) = (connection.source.reads.clone(), record::find(&connection.source, &ids, &owners));
-    let work = async move { reads.find(None, &find, None, deadline, record::read).await };
-    match deadline.read(work).await {
-        Ok(records) => {
-            let records: HashMap<_, _> = records.into_iter().collect();
-            for mut registration in found {
-                match records.get(&registration.id) {
-                    Some(record) => {
-                        registration.proposed = record.clone();
-                        registration.succeed(Registered::Found);
-                    }
-                    // The record was just touched, so it exists unless an operator has removed it meanwhile.
-                    None => registration.fail(Error::Unavailable("a record was not found".to_owned())),
-                }
-            }
+    let find = record::find(source, found.iter().map(|registration| (registration.id, &registration.owner)));
+    let records = match source.reads.find(None, find, None, latest(&found), record::read).await {
+        Ok(records) => HashMap::<_, _>::from_iter(records),
+        Err(error) => return fail(found, &error),
+    };
+    for registration in found {
+        match records.get(&registration.id).cloned() {
+            Some(proposed) => Registration { proposed, ..registration }.succeed(false, None),
+            // The record was just touched, so it exists unless an operator has removed it meanwhile.
+            None => registration.fail(Error::Unavailable("a record was not found".to_owned())),
         }
-        Err(error) => fail(found, &error),
     }
 }
 
 /// A command of durable updates of records, each independent of the others.
-pub(in crate::store::history) fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
+pub fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
     Command::update(COLLECTION, updates.into_iter().map(RawBson::try_from), false, durable(deadline))
+}
+
+fn latest(registrations: &[Registration]) -> Deadline {
+    Deadline::latest(registrations.iter().map(|registration| registration.deadline))
 }
 
 fn fail(registrations: Vec<Registration>, error: &Error) {

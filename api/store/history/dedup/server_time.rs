@@ -18,13 +18,13 @@ const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// Whether a record was inserted with an outdated time: `touched`, in milliseconds since 1970, is too far
 /// before `answered`, the cluster time of the answer to the insert.
-pub(in crate::store::history) fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
+pub fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
     answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
 }
 
 /// An estimate of the server's time.
 #[derive(Debug, Default)]
-pub(in crate::store::history) struct ServerTime {
+pub struct ServerTime {
     /// The server's time in milliseconds since 1970, and the local instant at which it was learned.
     latest: Mutex<Option<(i64, Instant)>>,
 }
@@ -32,12 +32,12 @@ pub(in crate::store::history) struct ServerTime {
 impl ServerTime {
     /// Milliseconds since 1970; `None` before the first answer. It never goes back. It is early by the time
     /// that this machine has slept since the last answer, and by up to a second more.
-    pub(in crate::store::history) fn now(&self) -> Option<i64> {
+    pub fn now(&self) -> Option<i64> {
         self.at(Instant::now())
     }
 
     /// Learns the cluster time of an answer that has just arrived, in whole seconds.
-    pub(in crate::store::history) fn learn(&self, at: Option<Timestamp>) {
+    pub fn learn(&self, at: Option<Timestamp>) {
         self.learn_at(at, Instant::now());
     }
 

@@ -1,10 +1,11 @@
 //! The model's state: the database, the attempts, and the client's answers.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::database::{Command, Contents, Stored, Write};
 use crate::domain::SeqRange;
-use crate::store::history::dedup::{ItemKey, Placed, RequestSearch};
+use crate::store::history::dedup::{ItemKey, Search};
 
 /// The number of items in the request.
 pub(super) const TRADES: u8 = 3;
@@ -38,13 +39,28 @@ pub(super) enum Stage {
     /// It awaits its record. If `old`, it has inserted the record as if that had been touched long ago.
     Registering { old: bool },
     /// It searches, then sends a command.
-    Placing(RequestSearch, Placed),
+    Placing(Search),
     /// It searches, and awaits that `from` is raised to this known total.
-    Confirming(RequestSearch, Placed, u64),
+    Confirming(Search, u64),
     /// It awaits the answer to its command.
-    Waiting(RequestSearch, Placed, Command),
+    Waiting(Search, Command),
     /// It was answered.
     Over,
+}
+
+/// All searches of the model are for the same items.
+impl PartialEq for Search {
+    fn eq(&self, other: &Self) -> bool {
+        (self.looked(), &self.placed) == (other.looked(), &other.placed)
+    }
+}
+
+impl Eq for Search {}
+
+impl Hash for Search {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.looked(), &self.placed).hash(state);
+    }
 }
 
 /// The key of each item of the request.
@@ -88,8 +104,8 @@ impl State {
             return Err("doubled: an item is stored twice, or out of order");
         }
         let placed = self.attempts.iter().filter_map(|stage| match stage {
-            Stage::Placing(_, placed) | Stage::Confirming(_, placed, _) | Stage::Waiting(_, placed, _) => {
-                Some(&placed.ranges)
+            Stage::Placing(search) | Stage::Confirming(search, _) | Stage::Waiting(search, _) => {
+                Some(&search.placed.ranges)
             }
             Stage::New | Stage::Registering { .. } | Stage::Over => None,
         });

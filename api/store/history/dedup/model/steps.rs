@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::database::{Command, RETENTION, Record, Write};
 use super::state::{Stage, State, keys};
-use crate::store::history::dedup::{Placed, RequestSearch};
+use crate::store::history::dedup::Search;
 
 /// A rule that is relaxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,13 +83,13 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
             match &self.state.attempts[attempt] {
                 Stage::New | Stage::Confirming(..) | Stage::Over => {}
                 Stage::Registering { .. } => self.hurry(attempt),
-                Stage::Placing(search, placed) => {
-                    self.place(attempt, search, placed);
+                Stage::Placing(search) => {
+                    self.place(attempt, search);
                     if self.besides == Besides::Raising {
-                        self.raise(attempt, search, placed);
+                        self.raise(attempt, search);
                     }
                 }
-                Stage::Waiting(_, _, command) => self.execute(attempt, command),
+                Stage::Waiting(_, command) => self.execute(attempt, command),
             }
         }
     }
@@ -112,7 +112,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                 after.durable.apply(first);
                 after.local.remove(0);
                 if let Write::Statement { attempt, .. } = first
-                    && let Stage::Waiting(_, _, command) = &mut after.attempts[*attempt]
+                    && let Stage::Waiting(_, command) = &mut after.attempts[*attempt]
                 {
                     command.durable += 1;
                 }
@@ -127,9 +127,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                     // The registration runs again from its beginning, with any `from` that it may have read.
                     Stage::Registering { .. } => *stage = Stage::New,
                     // Raising `from` is not tried again.
-                    Stage::Confirming(search, placed, _) => {
-                        *stage = Stage::Placing(search.clone(), placed.clone());
-                    }
+                    Stage::Confirming(search, _) => *stage = Stage::Placing(search.clone()),
                     _ => {}
                 }
             });
@@ -165,7 +163,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         let too_high = u64::from(self.is(Relaxed::FromTooHigh));
         for from in 0..=state.durable.last() + too_high {
             if self.is(Relaxed::RecordNotAwaited) {
-                let stage = Stage::Placing(RequestSearch::new(keys(), from), Placed::default());
+                let stage = Stage::Placing(Search::of_items(keys(), from));
                 self.step("goes on without a record", attempt, |after| after.attempts[attempt] = stage);
             }
             // Clients send no repeats after the retention, but an old attempt's record may still arrive.
