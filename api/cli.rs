@@ -13,20 +13,18 @@ mod exit;
 mod export;
 mod healthcheck;
 mod histories;
-mod history;
 mod import;
 mod migrate;
 mod preallocate;
 mod serve;
-mod signals;
 mod terminal;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use self::exit::Failure;
+use self::terminal::write;
 use crate::config::{HistoriesArgs, LogArgs};
 use crate::{http, telemetry};
 
@@ -72,17 +70,12 @@ impl Cli {
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
-            Command::Openapi(args) => print_openapi(&args),
+            Command::Openapi(args) => database::definitions(&args)
+                .and_then(|definitions| write(&http::document(&definitions)))
+                .map(|()| ExitCode::SUCCESS),
             Command::Histories(args) => histories::run(args).await,
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };
         result.unwrap_or_else(|failure| failure.report())
     }
-}
-
-fn print_openapi(args: &HistoriesArgs) -> Result<ExitCode, Failure> {
-    let document = http::document(&database::definitions(args)?);
-    let written = std::io::stdout().lock().write_all(document.as_bytes());
-    written.map_err(|error| Failure::Usage(format!("cannot write to standard output: {error}")))?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -33,31 +33,29 @@
 
 mod binary;
 mod claim;
-mod error;
+mod former;
 mod layout;
-mod orphan;
-mod port;
 mod process;
 mod replica;
 mod secret;
-mod supervisor;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use tracing::{debug, info};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, error, info};
 
 pub use self::binary::find as find_mongod;
-pub use self::claim::{Holder, Role};
-pub use self::error::Error;
+pub use self::claim::Role;
+pub use self::layout::Error;
 
-use self::claim::{Claim, Claimed};
+use self::claim::{Claim, Holder};
 use self::layout::Layout;
-use self::process::Mongod;
+use self::process::{Mongod, Watch};
 use self::replica::{POLL, Replica};
 use self::secret::{Secret, Secrets};
-use self::supervisor::{Supervisor, Watch};
 
 /// Maximum time until mongod is primary. An ordinary start takes one second. In the worst case mongod waits 30 s for an
 /// answer from another process on its former port, which still fits.
@@ -85,7 +83,8 @@ pub struct Options {
 #[must_use = "dropping it kills the mongod"]
 pub struct Embedded {
     uri: Secret,
-    supervisor: Option<Supervisor>,
+    /// The task that owns the child and the claim on its data, and what stops it. Dropping it kills the child.
+    supervisor: Option<(CancellationToken, AbortOnDropHandle<()>)>,
 }
 
 /// Starts the private mongod, or for a [`Role::Tool`] joins that of a running server, and waits until it is primary
@@ -105,8 +104,8 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
     let directory = layout.root.display().to_string();
     loop {
         let holder = match claim::take(&layout, role)? {
-            Claimed::Mine(claim) => return own(&binary?, layout, claim, began + START).await,
-            Claimed::Held(holder) => holder,
+            Ok(claim) => return own(&binary?, layout, claim, began + START).await,
+            Err(holder) => holder,
         };
         match (role, &holder) {
             (Role::Tool, Some(Holder { role: Role::Server, port, .. })) => {
@@ -117,7 +116,7 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
                             Holder::name(holder.as_ref())
                         )));
                     };
-                    if Replica::at(*port, Some(&secrets.key))?.is_primary_of(&layout.db).await {
+                    if Replica::at(*port, Some(&secrets.key)).await?.is_primary_of(&layout.db).await {
                         info!(port, "joined the mongod of the running server");
                         return Ok(Embedded { uri: uri(*port, &secrets.password), supervisor: None });
                     }
@@ -149,13 +148,15 @@ impl Embedded {
     /// `mongodb://pagebucket:PASSWORD@127.0.0.1:PORT/?directConnection=true`; the same for as long as this lives.
     #[must_use]
     pub fn uri(&self) -> &str {
-        self.uri.expose()
+        &self.uri.0
     }
 
     /// Shuts down a mongod of this process, cleanly within 20 s, else by force. A joined one goes on running.
     pub async fn stop(self) {
-        if let Some(supervisor) = self.supervisor {
-            supervisor.stop().await;
+        let Some((stop, task)) = self.supervisor else { return };
+        stop.cancel();
+        if let Err(error) = task.await {
+            error!(%error, "the supervisor of the private mongod failed");
         }
     }
 }
@@ -164,15 +165,15 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
     let secrets = Secrets::kept_or_new(&layout)?;
     let mut tries = 1;
     let (port, (mongod, replica)) = loop {
-        orphan::end(&layout, &secrets.key).await?;
-        let port = port::kept_or_new(&layout).await?;
-        port::keep(&layout, port)?;
+        former::end_mongod(&layout, &secrets.key).await?;
+        let port = former::port(&layout).await?;
         let mongod = Mongod::spawn(binary, &layout, port)?;
         match until_primary(mongod, port, &layout, &secrets, deadline).await {
             // Another process has taken the port; or the child of a start that was killed right after the spawn
             // has taken the data.
             Err(error)
-                if tries < TRIES && (matches!(error, Error::PortTaken(_)) || orphan::is_there(&layout)?) =>
+                if tries < TRIES
+                    && (matches!(error, Error::PortTaken(_)) || former::is_mongod_there(&layout)?) =>
             {
                 tries += 1;
             }
@@ -182,8 +183,10 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
     claim.announce(Some(port))?;
     let password = layout.password.clone();
     info!(port, password_file = %password.display(), mongod = %binary.display(), "the private mongod is primary");
-    let supervisor = Watch { mongod, replica, binary: binary.to_owned(), layout, claim }.start();
-    Ok(Embedded { uri: uri(port, &secrets.password), supervisor: Some(supervisor) })
+    let (stop, binary) = (CancellationToken::new(), binary.to_owned());
+    let watch = Watch { mongod, replica, binary, layout, claim }.run(stop.clone());
+    let supervisor = Some((stop, AbortOnDropHandle::new(tokio::spawn(watch))));
+    Ok(Embedded { uri: uri(port, &secrets.password), supervisor })
 }
 
 /// Takes the child, so that it is killed on every error.
@@ -194,7 +197,7 @@ async fn until_primary(
     secrets: &Secrets,
     deadline: Instant,
 ) -> Result<(Mongod, Replica), Error> {
-    let replica = Replica::at(port, Some(&secrets.key))?;
+    let replica = Replica::at(port, Some(&secrets.key)).await?;
     let ready = async {
         replica.until_primary(&layout.db).await;
         replica.admit(&secrets.password).await;
@@ -208,17 +211,14 @@ async fn until_primary(
     )))
             }
         };
-    match outcome {
-        Ok(()) => Ok((mongod, replica)),
-        Err(error) => {
-            debug!(%error, "this start of mongod failed");
-            mongod.kill().await;
-            Err(error)
-        }
+    if let Err(error) = &outcome {
+        debug!(%error, "this start of mongod failed");
+        mongod.kill().await;
     }
+    outcome.map(|()| (mongod, replica))
 }
 
 fn uri(port: u16, password: &Secret) -> Secret {
-    let (user, password) = (replica::USER, password.expose());
-    Secret::new(format!("mongodb://{user}:{password}@127.0.0.1:{port}/?directConnection=true"))
+    let (user, Secret(password)) = (replica::USER, password);
+    Secret(format!("mongodb://{user}:{password}@127.0.0.1:{port}/?directConnection=true"))
 }

@@ -12,19 +12,13 @@
 //! - NDJSON is one JSON object per line. Values may be MongoDB Extended JSON, in its canonical, relaxed and old forms.
 //!   `null` is an absent field where the schema has no `null`; a row with a field in use given twice is bad. Fields that are
 //!   no properties are ignored, unless the schema takes them.
-//! - A number may be a text, and a decimal number a number. Dates are read as `date.rs` has them.
+//! - A number may be a text, and a decimal number a number. Dates are read as `value.rs` has them.
 //! - A row of more than 64 KiB is bad. A quote that is never closed costs its own row only: reading continues with the
 //!   next line.
 //! - The number of a row is that of the line on which it begins, counted from 1 with the header.
 
 mod columns;
 mod csv;
-mod date;
-mod error;
-mod extended_json;
-mod json;
-mod lines;
-mod ndjson;
 mod row;
 #[cfg(test)]
 mod row_tests;
@@ -32,8 +26,7 @@ mod rows;
 mod trades;
 mod value;
 
-pub use columns::ColumnName;
-pub use error::{BadRow, OpenError};
+pub use columns::{ColumnName, OpenError};
 pub use rows::{Rows, read_ahead};
 
 pub use crate::format::Format;

@@ -1,12 +1,18 @@
-//! The database of a command: the one that `--mongodb-uri` names, or the embedded one.
+//! The database of a command: the one that `--mongodb-uri` names, or the embedded one; and which of its histories is
+//! meant.
 
-use super::exit::Failure;
+use std::sync::Arc;
+
+use clap::Args;
+use futures_util::future::OptionFuture;
+
+use super::exit::{Failure, Signals};
 use crate::config::{self, DatabaseArgs, HistoriesArgs};
-use crate::definition::Definitions;
-use crate::domain::Clock;
+use crate::definition::{Definition, Definitions};
+use crate::domain::{Clock, Invalid, OwnerId};
 use crate::embedded::{self, Embedded, Role};
-use crate::store::Capacity;
-use crate::store::{ConnectError, Connection, MigrationError, ReadPreference, Store, Topology};
+use crate::store::history::Engine;
+use crate::store::{Capacity, ConnectError, Connection, MigrationError, ReadPreference, Store, Topology};
 
 /// A database to use, and the private mongod that it may be in.
 pub(super) struct Opened {
@@ -35,20 +41,30 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
     if embedded.is_none() {
         tracing::info!(server = connection.shown(), database = args.database, "using a MongoDB server");
     }
-    match connect(connection, definitions, capacity(args), initiate && embedded.is_none()).await {
-        Ok(store) => Ok(Opened { store, embedded }),
-        Err(failure) => {
-            stop(embedded).await;
-            Err(failure)
-        }
-    }
-}
-
-fn capacity(args: &DatabaseArgs) -> Capacity {
-    Capacity {
+    let capacity = Capacity {
         queued_bytes: (args.max_queue_mib as usize) << 20,
         catalog_owners: args.catalog_size as usize,
         ..Capacity::default()
+    };
+    let connecting = async {
+        if initiate && embedded.is_none() {
+            connection.initiate().await?;
+        }
+        let store = Store::connect(connection, definitions, capacity, Clock::system()).await?;
+        if store.topology() == Topology::Standalone {
+            tracing::warn!(
+                "the server is not a member of a replica set: nothing is replicated, and a lost answer leaves the \
+                 outcome of an append unknown; one node is enough for a replica set"
+            );
+        }
+        Ok(store)
+    };
+    match connecting.await {
+        Ok(store) => Ok(Opened { store, embedded }),
+        Err(failure) => {
+            OptionFuture::from(embedded.map(Embedded::stop)).await;
+            Err(failure)
+        }
     }
 }
 
@@ -57,31 +73,65 @@ fn capacity(args: &DatabaseArgs) -> Capacity {
 /// # Errors
 /// One of the files has a mistake, or two of them do not agree.
 pub(super) fn definitions(args: &HistoriesArgs) -> Result<Definitions, Failure> {
-    match &args.histories {
-        None => Ok(Definitions::built_in()),
-        Some(directory) => {
-            Definitions::of_directory(directory).map_err(|error| Failure::Usage(error.to_string()))
-        }
+    let Some(directory) = &args.histories else { return Ok(Definitions::built_in()) };
+    Definitions::of_directory(directory).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The flag that names a history.
+#[derive(Args, Debug)]
+pub(super) struct HistoryArgs {
+    /// Name of the history. Not needed where there is only one.
+    #[arg(long, value_name = "NAME")]
+    history: Option<String>,
+}
+
+impl HistoryArgs {
+    /// The definition that is meant.
+    ///
+    /// # Errors
+    /// There is none of this name, or there are several and none is named.
+    pub(super) fn of<'a>(&self, definitions: &'a Definitions) -> Result<&'a Arc<Definition>, Failure> {
+        let mut all = definitions.iter();
+        let problem = match (&self.history, all.next(), all.next()) {
+            (Some(name), ..) => match definitions.get(name) {
+                Some(definition) => return Ok(definition),
+                None => format!("--history {name}: there is no such history"),
+            },
+            (None, Some(only), None) => return Ok(only),
+            (None, ..) => "there are several histories; name one with --history NAME".to_owned(),
+        };
+        let names: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
+        Err(Failure::Usage(format!("{problem} (there are {})", names.join(", "))))
+    }
+
+    /// The engine of that history.
+    ///
+    /// # Errors
+    /// As [`HistoryArgs::of`].
+    pub(super) fn engine<'a>(&self, store: &'a Store) -> Result<&'a Engine, Failure> {
+        let engine = store.history(&self.of(store.definitions())?.name);
+        Ok(engine.expect("a store has an engine for each of its definitions"))
     }
 }
 
-async fn connect(
-    connection: Connection,
-    definitions: Definitions,
-    capacity: Capacity,
+/// The id of an owner, as the value of a flag.
+///
+/// # Errors
+/// A sentence for the user.
+pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Result<OwnerId, String> {
+    definition.owner.kind.parse(text).map_err(|Invalid(rule)| format!("{flag} {rule}"))
+}
+
+/// Finds the database as a tool, and does `work` with it. A signal ends that, if it comes first.
+pub(super) async fn with<T>(
+    args: &DatabaseArgs,
     initiate: bool,
-) -> Result<Store, Failure> {
-    if initiate {
-        connection.initiate().await?;
-    }
-    let store = Store::connect(connection, definitions, capacity, Clock::system()).await?;
-    if store.topology() == Topology::Standalone {
-        tracing::warn!(
-            "the server is not a member of a replica set: nothing is replicated, and a lost answer leaves the \
-             outcome of an append unknown; one node is enough for a replica set"
-        );
-    }
-    Ok(store)
+    work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    // Signals come first, so that an early one also stops the private mongod.
+    let mut signals = Signals::new()?;
+    let opened = signals.unless(open(args, Role::Tool, initiate)).await?;
+    opened.with(async |opened| work(opened, signals).await).await
 }
 
 impl Opened {
@@ -107,14 +157,8 @@ impl Opened {
         work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let result = work(&self).await;
-        stop(self.embedded).await;
+        OptionFuture::from(self.embedded.map(Embedded::stop)).await;
         result
-    }
-}
-
-async fn stop(embedded: Option<Embedded>) {
-    if let Some(embedded) = embedded {
-        embedded.stop().await;
     }
 }
 

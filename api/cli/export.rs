@@ -3,22 +3,19 @@ mod run;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
 
-use self::run::{End, Owners, Report, Wanted};
-use super::database;
-use super::exit::{Failure, INTERRUPTED};
-use super::history::{HistoryArgs, parse_owner};
-use super::signals::Signals;
+use self::run::{End, Owners, Report, Running, Wanted};
+use super::database::{self, HistoryArgs, Opened, parse_owner};
+use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::{Progress, print, print_error};
 use crate::config::{DatabaseArgs, ReadArgs};
 use crate::definition::Definition;
 use crate::domain::{DateRange, Instant, Invalid, Position};
-use crate::embedded::Role;
 use crate::export::{Format, Writer};
 
 /// Flags of `export`.
@@ -41,11 +38,11 @@ pub(super) struct ExportArgs {
     format: Option<Format>,
 
     /// Only items at this time or later: RFC 3339 with an offset.
-    #[arg(long, value_name = "DATE", value_parser = instant)]
+    #[arg(long, value_name = "DATE", value_parser = Instant::parse_rfc3339)]
     from: Option<Instant>,
 
     /// Only items before this time.
-    #[arg(long, value_name = "DATE", value_parser = instant)]
+    #[arg(long, value_name = "DATE", value_parser = Instant::parse_rfc3339)]
     to: Option<Instant>,
 
     /// Only items after this sequence number, to continue the export of an owner.
@@ -78,37 +75,29 @@ last lines say how to continue.";
 pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
     let wanted = args.wanted(args.history.of(&definitions)?).map_err(Failure::Usage)?;
-    // Signals come first, so that an early one also stops the private mongod.
-    let mut signals = Signals::new()?;
-    let opened = tokio::select! {
-        opened = database::open(&args.database, Role::Tool, false) => opened?,
-        () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+    let work = async |opened: &Opened, mut signals: Signals| {
+        // An export only reads: another command applies migrations.
+        signals.unless(opened.prepare(true)).await?;
+        let store = opened.store.clone().preferring(args.reads.read_preference.into());
+        let engine = args.history.engine(&store)?;
+        let (file, report) = (args.open().map_err(Failure::Usage)?, Report::default());
+        let mut progress = Progress::start(None);
+        let running = Running { wanted: &wanted, engine, file, progress: &mut progress, report };
+        let report = running.run(&mut signals).await;
+        let text = report.text(engine.definition(), progress.finish());
+        match args.file() {
+            Some(_) => print(format_args!("{text}")),
+            None => print_error(format_args!("{text}")),
+        }
+        Ok(ExitCode::from(status(&report)))
     };
-    opened
-        .with(async |opened| {
-            tokio::select! {
-                // An export only reads: another command applies migrations.
-                prepared = opened.prepare(true) => prepared?,
-                () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
-            }
-            let store = opened.store.clone().preferring(args.reads.read_preference.into());
-            let engine = args.history.engine(&store)?;
-            let file = args.open().map_err(Failure::Usage)?;
-            let mut progress = Progress::start(None);
-            let report = run::run(&wanted, engine, file, &mut signals, &mut progress).await;
-            let text = report.text(engine.definition(), progress.finish());
-            match args.to_a_file() {
-                true => print(format_args!("{text}")),
-                false => print_error(format_args!("{text}")),
-            }
-            Ok(ExitCode::from(status(&report)))
-        })
-        .await
+    database::with(&args.database, false, work).await
 }
 
 impl ExportArgs {
-    fn to_a_file(&self) -> bool {
-        self.output.as_ref().is_some_and(|output| output.as_os_str() != "-")
+    /// The file, unless it is standard output.
+    fn file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|output| *output != Path::new("-"))
     }
 
     /// Checks everything that needs no database. The file is made later, so that a database that cannot be reached leaves
@@ -119,7 +108,7 @@ impl ExportArgs {
     fn wanted(&self, definition: &Arc<Definition>) -> Result<Wanted, String> {
         let dates = DateRange::new(self.from, self.to).map_err(|Invalid(rule)| format!("--to {rule}"))?;
         let dates = Some(dates).filter(|_| self.from.is_some() || self.to.is_some());
-        let output = self.output.as_ref().filter(|_| self.to_a_file());
+        let output = self.file();
         let by_name = || Format::of_extension(output?.extension()?.to_str()?);
         let format = self.format.or_else(by_name).or_else(|| output.is_none().then_some(Format::Ndjson));
         let format = format.ok_or_else(|| {
@@ -143,23 +132,17 @@ impl ExportArgs {
         Ok(Wanted { owners, dates, writer })
     }
 
-    /// Makes the file.
+    /// Makes the file. Standard output is one too, so that a slow reader does not delay a signal.
     fn open(&self) -> Result<tokio::fs::File, String> {
-        let opened = match self.output.as_ref().filter(|_| self.to_a_file()) {
+        let opened = match self.file() {
             Some(path) => File::create_new(path).map_err(|error| format!("{}: {error}", path.display())),
-            None => standard_output().map_err(|error| format!("standard output: {error}")),
+            None => {
+                let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+                output.map_err(|error| format!("standard output: {error}"))
+            }
         };
         opened.map(tokio::fs::File::from_std)
     }
-}
-
-/// Standard output as a file, so that a slow reader does not delay a signal.
-fn standard_output() -> io::Result<File> {
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-fn instant(text: &str) -> Result<Instant, Invalid> {
-    Instant::parse_rfc3339(text)
 }
 
 fn status(report: &Report) -> u8 {

@@ -21,7 +21,14 @@ pub(super) struct HealthcheckArgs {
 }
 
 pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
-    let address = reachable(args.listen);
+    let mut address = args.listen;
+    // A server that listens on every address is asked on loopback.
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
     let status = tokio::time::timeout(PATIENCE, ask(address)).await;
     let status = status.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
     match status {
@@ -32,16 +39,6 @@ pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
         Ok(status) => Err(Failure::Partly(format!("http://{address}/readyz answers {status}: not ready"))),
         Err(error) => Err(Failure::Partly(format!("http://{address}/readyz does not answer: {error}"))),
     }
-}
-
-/// The address to ask: loopback for a server that listens on every address.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    let ip = match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, listen.port())
 }
 
 /// The status of `/readyz`: one request and the first line of its answer. An HTTP client would first load the machine's

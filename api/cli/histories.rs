@@ -1,15 +1,14 @@
-mod list;
-
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::exit::Failure;
-use super::terminal::print;
+use super::database::{self, Opened};
+use super::exit::{Failure, Signals};
+use super::terminal::{print, write};
 use crate::config::DatabaseArgs;
 use crate::definition::{Definition, Definitions};
+use crate::store::KnownHistory;
 
 /// Flags of `histories`.
 #[derive(Args, Debug)]
@@ -37,20 +36,22 @@ enum Command {
 
 pub(super) async fn run(args: HistoriesCommandArgs) -> Result<ExitCode, Failure> {
     match &args.command {
-        None => return list::run(&args.database).await,
+        None => {
+            let listed = async |opened: &Opened, mut signals: Signals| signals.unless(list(opened)).await;
+            database::with(&args.database, false, listed).await?;
+        }
         Some(Command::Check { file }) => {
             let definition = Definitions::read(file).map_err(|error| Failure::Usage(error.to_string()))?;
             check(&definition);
         }
         Some(Command::Show { name }) => {
             let known = Definitions::built_in();
-            let text = known.get(name).map(|_| Definition::trades_text());
-            let text = text.ok_or_else(|| {
+            if known.get(name).is_none() {
                 let names: Vec<_> = known.iter().map(|definition| &*definition.name).collect();
-                Failure::Usage(format!("no history of this name is built in, only {}", names.join(", ")))
-            })?;
-            let written = std::io::stdout().lock().write_all(text.as_bytes());
-            written.map_err(|error| Failure::Usage(format!("cannot write to standard output: {error}")))?;
+                let names = names.join(", ");
+                return Err(Failure::Usage(format!("no history of this name is built in, only {names}")));
+            }
+            write(Definition::trades_text())?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -78,4 +79,25 @@ fn check(definition: &Definition) {
     ] {
         print(format_args!("  {methods:<9}  {path:<50}  {what}"));
     }
+}
+
+/// Prints a line for each history of the database.
+async fn list(opened: &Opened) -> Result<(), Failure> {
+    let known = opened.store.known_histories().await;
+    let known = known.map_err(|error| Failure::Database(error.to_string()))?;
+    for history in &known {
+        let KnownHistory { name, owners, owner_field, owner_type, page_size, date, max_item_bytes } = history;
+        let defined = match opened.store.history(name) {
+            Some(_) => "defined",
+            None => "not defined: it is not served",
+        };
+        print(format_args!(
+            "{name}: of {owners} by {owner_field} ({owner_type}), {page_size} a page, each of at most {max_item_bytes} \
+             bytes, with the date {date}; {defined}"
+        ));
+    }
+    if known.is_empty() {
+        print(format_args!("the database has no histories"));
+    }
+    Ok(())
 }

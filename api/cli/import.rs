@@ -1,6 +1,5 @@
 mod progress;
 mod remote;
-mod summary;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,19 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use reqwest::Url;
 
 use self::progress::Progress;
-use self::remote::MOST_WAITING;
-use super::database;
-use super::exit::{Failure, INTERRUPTED};
-use super::history::{HistoryArgs, parse_owner};
-use super::signals::Signals;
+use self::remote::{MOST_OWNERS, MOST_WAITING};
+use super::database::{self, HistoryArgs, Opened, parse_owner};
+use super::exit::{Failure, INTERRUPTED, Signals};
+use super::terminal::print;
 use crate::config::DatabaseArgs;
 use crate::definition::Definition;
 use crate::domain::{Clock, IdempotencyKey};
-use crate::embedded::Role;
 use crate::import::{self, ColumnName, Format, OpenError, Rows};
-use crate::ingest::{self, Budget, Destination, End, Options, Owners, Report};
+use crate::ingest::{self, Budget, Destination, End, Options, Report};
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
@@ -64,8 +62,8 @@ pub(super) struct ImportArgs {
 
     /// Send to a running server instead of the database: `http://127.0.0.1:8080`, or `https`. HTTP_PROXY, HTTPS_PROXY,
     /// ALL_PROXY and NO_PROXY are honoured. With --key, a lost connection is replaced, and nothing is stored twice.
-    #[arg(long, value_name = "URL")]
-    url: Option<remote::Server>,
+    #[arg(long, value_name = "URL", value_parser = remote::address)]
+    url: Option<Url>,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -92,42 +90,28 @@ Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be re
 pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
     let definition = args.history.of(&definitions)?;
-    let file = args.open(definition).map_err(Failure::Usage)?;
-    // Signals come first, so that an early one also stops the private mongod.
-    let mut interrupts = Signals::new()?.channel();
+    let (rows, size) = args.open(definition).map_err(Failure::Usage)?;
     if let Some(server) = &args.url {
-        let mut progress = Progress::start(file.size);
-        let rows = import::read_ahead(file.rows, args.strict);
-        let to = remote::Uploads { server, definition, key: args.key.as_ref() };
-        let report = remote::run(rows, to, args.strict, &mut interrupts, &mut progress).await;
+        let (mut interrupts, mut progress) = (Signals::new()?.channel(), Progress::start(size));
+        let rows = import::read_ahead(rows, args.strict);
+        let key = args.key.as_ref();
+        let report =
+            remote::run(rows, server, definition, key, args.strict, &mut interrupts, &mut progress).await;
         return Ok(args.tell(&report, definition, progress));
     }
-    let opened = tokio::select! {
-        opened = database::open(&args.database, Role::Tool, false) => opened?,
-        _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
+    let work = async |opened: &Opened, mut signals: Signals| {
+        signals.unless(opened.prepare(false)).await?;
+        let (mut interrupts, mut progress) = (signals.channel(), Progress::start(size));
+        let (engine, key) = (args.history.engine(&opened.store)?.clone(), args.key.clone());
+        let to = Destination { engine, key, began: Clock::system().now() };
+        let rows = import::read_ahead(rows, args.strict);
+        let (waiting, patience, owners) = (MOST_WAITING, PATIENCE, MOST_OWNERS);
+        let options = Options { strict: args.strict, many: false, waiting, patience, owners };
+        let budget = Budget::of(BUDGET);
+        let report = ingest::run(rows, &to, options, &budget, &mut interrupts, &mut progress).await;
+        Ok(args.tell(&report, definition, progress))
     };
-    opened
-        .with(async |opened| {
-            tokio::select! {
-                prepared = opened.prepare(false) => prepared?,
-                _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
-            }
-            let mut progress = Progress::start(file.size);
-            let (engine, key) = (args.history.engine(&opened.store)?.clone(), args.key.clone());
-            let to = Destination { engine, key, began: Clock::system().now() };
-            let rows = import::read_ahead(file.rows, args.strict);
-            let report =
-                ingest::run(rows, &to, args.options(), &Budget::of(BUDGET), &mut interrupts, &mut progress)
-                    .await;
-            Ok(args.tell(&report, definition, progress))
-        })
-        .await
-}
-
-/// A file that can be read, and its size in bytes if known.
-struct Opened {
-    rows: Rows,
-    size: Option<u64>,
+    database::with(&args.database, false, work).await
 }
 
 /// Bytes of rows that wait: enough for [`MOST_WAITING`] trades of as many owners.
@@ -139,20 +123,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl ImportArgs {
     fn tell(&self, report: &Report, definition: &Definition, progress: Progress) -> ExitCode {
         let took = progress.finish();
-        summary::print(report, definition, took, self.key.is_some());
+        print(format_args!("{}", progress::text(report, definition, took, self.key.is_some())));
         ExitCode::from(status(report))
     }
 
-    fn options(&self) -> Options {
-        let (waiting, patience, owners) = (MOST_WAITING, PATIENCE, Owners::MOST);
-        Options { strict: self.strict, many: false, waiting, patience, owners }
-    }
-
-    /// Does everything that needs no database.
+    /// Does everything that needs no database. Returns the size of the file in bytes, too, if it is known.
     ///
     /// # Errors
     /// A sentence for the user: the file, its format or its columns are missing.
-    fn open(&self, definition: &Arc<Definition>) -> Result<Opened, String> {
+    fn open(&self, definition: &Arc<Definition>) -> Result<(Rows, Option<u64>), String> {
         let name = self.file.display();
         let owner = self.owner.as_deref().map(|text| parse_owner(text, definition, "--owner")).transpose()?;
         let standard_input = self.file == Path::new("-");
@@ -170,14 +149,12 @@ impl ImportArgs {
             let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
             (Box::new(file), size)
         };
-        let rows =
-            Rows::open(input, format, definition, &self.columns, owner, self.from_line).map_err(|error| {
-                match error {
-                    OpenError::Column { .. } => error.to_string(),
-                    _ => format!("{name}: {error}"),
-                }
-            })?;
-        Ok(Opened { rows, size })
+        let rows = Rows::open(input, format, definition, &self.columns, owner, self.from_line);
+        let rows = rows.map_err(|error| match error {
+            OpenError::Flag(sentence) => sentence,
+            _ => format!("{name}: {error}"),
+        })?;
+        Ok((rows, size))
     }
 }
 
@@ -202,7 +179,7 @@ mod tests {
         import: ImportArgs,
     }
 
-    fn open(flags: &[&str]) -> Result<Opened, String> {
+    fn open(flags: &[&str]) -> Result<(Rows, Option<u64>), String> {
         let args =
             Command::try_parse_from(["import"].iter().chain(flags)).map_err(|error| error.to_string())?;
         args.import.open(&Arc::new(Definition::trades()))
@@ -211,7 +188,7 @@ mod tests {
     #[test]
     fn usage_is_checked_without_a_database() {
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
-        assert!(open(&[example, "--customer", "7"]).unwrap().size.is_some_and(|size| size > 100));
+        assert!(open(&[example, "--customer", "7"]).unwrap().1.is_some_and(|size| size > 100));
         for (flags, part) in [
             (&[example][..], "--owner ID"),
             (&[example, "--customer", "0"], "whole number"),

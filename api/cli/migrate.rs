@@ -4,10 +4,8 @@ use clap::Args;
 
 use super::database::{self, Opened};
 use super::exit::Failure;
-use super::signals::Signals;
 use super::terminal::print;
 use crate::config::{DatabaseArgs, RetentionArgs};
-use crate::embedded::Role;
 
 /// Flags of `migrate`.
 #[derive(Args, Debug)]
@@ -26,48 +24,37 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
-    // Signals come first, so that an early one also stops the private mongod.
-    let mut signals = Signals::new()?;
-    let stopped =
-        || Failure::Partly("stopped by a signal; an interrupted migration runs again next time".to_owned());
-    let opened = tokio::select! {
-        opened = database::open(&args.database, Role::Tool, args.initiate) => opened?,
-        () = signals.next() => return Err(stopped()),
-    };
-    opened
-        .with(async |opened| {
-            tokio::select! {
-                done = migrate(opened, &args) => done,
-                () = signals.next() => Err(stopped()),
-            }
-        })
-        .await
+    let migrated = database::with(&args.database, args.initiate, async |opened, mut signals| {
+        signals.unless(migrate(opened, &args)).await
+    });
+    migrated.await.map_err(|failure| match failure {
+        Failure::Interrupted => {
+            Failure::Partly("stopped by a signal; an interrupted migration runs again next time".to_owned())
+        }
+        failure => failure,
+    })
 }
 
 async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failure> {
-    opened.store.refuse_foreign_collections().await?;
-    if args.check {
-        let pending = opened.store.pending_migrations().await?;
-        for name in &pending {
-            print(format_args!("pending: {name}"));
-        }
-        return if pending.is_empty() {
-            opened.store.check_collections().await?;
-            print(format_args!("nothing is pending"));
-            Ok(ExitCode::SUCCESS)
-        } else {
-            Err(Failure::Partly("migrations are pending".to_owned()))
-        };
+    let store = &opened.store;
+    store.refuse_foreign_collections().await?;
+    let (done, names) = if args.check {
+        ("pending", store.pending_migrations().await?)
+    } else {
+        let applied = store.migrate().await?;
+        store.keep_keys_for(args.retention.key_retention).await?;
+        store.keep_views_for(args.retention.view_retention).await?;
+        ("applied", applied)
+    };
+    for name in &names {
+        print(format_args!("{done}: {name}"));
     }
-    let applied = opened.store.migrate().await?;
-    opened.store.keep_keys_for(args.retention.key_retention).await?;
-    opened.store.keep_views_for(args.retention.view_retention).await?;
-    for name in &applied {
-        print(format_args!("applied: {name}"));
+    if args.check && !names.is_empty() {
+        return Err(Failure::Partly("migrations are pending".to_owned()));
     }
-    opened.store.check_collections().await?;
-    if applied.is_empty() {
-        print(format_args!("nothing was pending"));
+    store.check_collections().await?;
+    if names.is_empty() {
+        print(format_args!("nothing {} pending", if args.check { "is" } else { "was" }));
     }
     Ok(ExitCode::SUCCESS)
 }

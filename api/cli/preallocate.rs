@@ -3,12 +3,10 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::database::{self, Opened};
-use super::exit::{Failure, INTERRUPTED};
-use super::signals::Signals;
+use super::exit::{Failure, Signals};
 use super::terminal::print;
 use crate::config::DatabaseArgs;
 use crate::domain::{Clock, Instant, Invalid, PagePath, Preallocation};
-use crate::embedded::Role;
 use crate::store::page_views::Preallocated;
 use crate::store::{COMMAND, Deadline};
 
@@ -40,24 +38,14 @@ Exit status: 0 all counters exist, 2 usage, 3 the database, 130 interrupted.";
 
 pub(super) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
     let wanted = args.wanted(Clock::system().now()).map_err(Failure::Usage)?;
-    // Signals come first, so that an early one also stops the private mongod.
-    let mut signals = Signals::new()?;
-    let opened = tokio::select! {
-        opened = database::open(&args.database, Role::Tool, false) => opened?,
-        () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+    let work = async |opened: &Opened, mut signals: Signals| {
+        let mut done = Preallocated::default();
+        let ended = signals.unless(preallocate(opened, &wanted, &mut done)).await;
+        let Preallocated { created, existing } = done;
+        print(format_args!("created {created} minutes; {existing} existed already"));
+        ended.map(|()| ExitCode::SUCCESS)
     };
-    opened
-        .with(async |opened| {
-            let mut done = Preallocated::default();
-            let ended = tokio::select! {
-                ended = preallocate(opened, &wanted, &mut done) => ended.map(|()| ExitCode::SUCCESS),
-                () = signals.next() => Ok(ExitCode::from(INTERRUPTED)),
-            };
-            let Preallocated { created, existing } = done;
-            print(format_args!("created {created} minutes; {existing} existed already"));
-            ended
-        })
-        .await
+    database::with(&args.database, false, work).await
 }
 
 impl PreallocateArgs {

@@ -4,8 +4,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Opened};
-use super::exit::Failure;
-use super::signals::Signals;
+use super::exit::{Failure, Signals};
 use super::terminal::print;
 use crate::config::{DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs};
 use crate::domain::Clock;

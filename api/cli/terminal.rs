@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
+use super::exit::Failure;
 use crate::item::Noun;
 
 /// Pause between two lines of progress, where standard error is no terminal.
@@ -21,6 +22,12 @@ pub(super) fn print(line: fmt::Arguments<'_>) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
+/// Writes a whole document on standard output.
+pub(super) fn write(text: &str) -> Result<(), Failure> {
+    let written = io::stdout().lock().write_all(text.as_bytes());
+    written.map_err(|error| Failure::Usage(format!("cannot write to standard output: {error}")))
+}
+
 /// Writes a line on standard error.
 pub(super) fn print_error(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
@@ -32,14 +39,14 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{} {}", HumanCount(number), if number == 1 { noun.one() } else { noun.many() })
 }
 
-/// Seconds with three decimals below one second, else with one.
-pub(super) fn seconds(took: Duration) -> String {
-    let seconds = took.as_secs_f64();
-    if seconds < 1.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
+/// How long a command took, in seconds with three decimals below one second, else with one; and how many items a second.
+pub(super) fn speed(items: u64, took: Duration) -> String {
+    let (seconds, rate) = (took.as_secs_f64(), HumanCount(per_second(items, took)));
+    if seconds < 1.0 { format!("{seconds:.3} s ({rate}/s)") } else { format!("{seconds:.1} s ({rate}/s)") }
 }
 
 /// Items per second, rounded down.
-pub(super) fn per_second(items: u64, elapsed: Duration) -> u64 {
+fn per_second(items: u64, elapsed: Duration) -> u64 {
     (items as f64 / elapsed.as_secs_f64().max(0.001)) as u64
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::layout::Error;
 
 /// The mongod that [`start`](super::start) runs: the named one, else the first in PATH, else the one that
 /// `scripts/fetch-mongod` has put into `${XDG_CACHE_HOME:-$HOME/.cache}/pagebucket`.

@@ -1,34 +1,35 @@
 //! The ownership of a data directory: a lock of the kernel, and a line that names its holder.
 
-use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::error::Error;
-use super::layout::{self, Layout};
+use derive_more::Display;
+
+use super::layout::{self, Error, Layout};
 
 /// The kind of process that calls [`start`](super::start).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Refuses a data directory that is in use.
+    #[display("server")]
     Server,
     /// An import, a migration or an export: joins the mongod of a running server, else runs its own. Refuses a directory
     /// that another tool owns, because the mongod of that tool ends with it.
+    #[display("tool")]
     Tool,
 }
 
-/// The owner of a data directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holder {
-    /// Its process id.
-    pub pid: u32,
-    /// Its kind.
-    pub role: Role,
+/// The owner of a data directory. As a text it is one line, `PID ROLE PORT`, the port `-` until it is known. The line break
+/// shows that the line is complete.
+#[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
+#[display("{pid} {role} {}\n", port.map_or_else(|| "-".to_owned(), |port| port.to_string()))]
+pub(super) struct Holder {
+    pub(super) pid: u32,
+    pub(super) role: Role,
     /// The port of its mongod, once that has been primary.
-    pub port: Option<u16>,
+    pub(super) port: Option<u16>,
 }
 
 impl Holder {
@@ -43,44 +44,15 @@ impl Holder {
     }
 }
 
-/// One line, `PID ROLE PORT`, the port `-` until it is known. The line break shows that the line is complete.
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let role = match self.role {
-            Role::Server => "server",
-            Role::Tool => "tool",
-        };
-        match self.port {
-            Some(port) => writeln!(f, "{} {role} {port}", self.pid),
-            None => writeln!(f, "{} {role} -", self.pid),
-        }
-    }
-}
-
 impl FromStr for Holder {
     type Err = ();
 
     fn from_str(line: &str) -> Result<Self, ()> {
-        let mut words = line.strip_suffix('\n').ok_or(())?.split(' ');
-        let mut word = || words.next().ok_or(());
-        let pid = word()?.parse().map_err(drop)?;
-        let role = match word()? {
-            "server" => Role::Server,
-            "tool" => Role::Tool,
-            _ => return Err(()),
-        };
-        let port = match word()? {
-            "-" => None,
-            port => Some(port.parse().map_err(drop)?),
-        };
-        Ok(Self { pid, role, port })
+        let words: Vec<_> = line.strip_suffix('\n').ok_or(())?.split(' ').collect();
+        let [pid, role, port] = words[..] else { return Err(()) };
+        let role = [Role::Server, Role::Tool].into_iter().find(|known| known.to_string() == role);
+        Ok(Self { pid: pid.parse().map_err(drop)?, role: role.ok_or(())?, port: port.parse().ok() })
     }
-}
-
-pub(super) enum Claimed {
-    Mine(Claim),
-    /// Another process has it: `None` while it writes its line.
-    Held(Option<Holder>),
 }
 
 /// Ownership of a data directory. It ends when this is dropped, or with the process.
@@ -91,21 +63,18 @@ pub(super) struct Claim {
     path: PathBuf,
 }
 
-pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, Error> {
-    let path = &layout.lock;
-    let failed = |source| Error::io("lock", path, &source);
-    let file =
-        layout::file().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+/// Claims the directory. If another process has it, that is the inner error: `None` while that process writes its line.
+pub(super) fn take(layout: &Layout, role: Role) -> Result<Result<Claim, Option<Holder>>, Error> {
+    let path = layout.root.join("lock");
+    let failed = |source| Error::io("lock", &path, &source);
+    let file = layout::own(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {
-            let claim = Claim { file, role, path: path.clone() };
+            let claim = Claim { file, role, path };
             claim.announce(None)?;
-            Ok(Claimed::Mine(claim))
+            Ok(Ok(claim))
         }
-        Err(TryLockError::WouldBlock) => {
-            let line = io::read_to_string(&file).map_err(failed)?;
-            Ok(Claimed::Held(line.parse().ok()))
-        }
+        Err(TryLockError::WouldBlock) => Ok(Err(io::read_to_string(&file).map_err(failed)?.parse().ok())),
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }
@@ -114,10 +83,7 @@ impl Claim {
     /// Writes the holder's line. A port tells tools that the mongod behind it can be joined.
     pub(super) fn announce(&self, port: Option<u16>) -> Result<(), Error> {
         let line = Holder { pid: std::process::id(), role: self.role, port }.to_string();
-        self.file
-            .set_len(0)
-            .and_then(|()| self.file.write_all_at(line.as_bytes(), 0))
-            .map_err(|source| Error::io("write", &self.path, &source))
+        layout::rewrite(&self.file, &line).map_err(|source| Error::io("write", &self.path, &source))
     }
 }
 

@@ -1,13 +1,12 @@
-//! The paths in a data directory, and their permissions.
+//! The paths in a data directory, their permissions, and the errors, each of which says what to do.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-
-use super::error::Error;
+use rustix::io::Errno;
 
 /// Write permission for the group or for everyone.
 const OTHERS_WRITE: u32 = 0o022;
@@ -16,7 +15,6 @@ const OTHERS_WRITE: u32 = 0o022;
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub(super) root: PathBuf,
-    pub(super) lock: PathBuf,
     pub(super) port: PathBuf,
     pub(super) password: PathBuf,
     pub(super) key: PathBuf,
@@ -24,7 +22,6 @@ pub(super) struct Layout {
     /// The file that a running mongod keeps locked, with its pid inside.
     pub(super) mongod_lock: PathBuf,
     pub(super) log: PathBuf,
-    pub(super) former_log: PathBuf,
 }
 
 impl Layout {
@@ -35,17 +32,9 @@ impl Layout {
     pub(super) fn open(data_dir: &Path) -> Result<Self, Error> {
         let root = directory(data_dir)?;
         let db = directory(&root.join("db"))?;
-        Ok(Self {
-            lock: root.join("lock"),
-            port: root.join("port"),
-            password: root.join("password"),
-            key: root.join("key"),
-            mongod_lock: db.join("mongod.lock"),
-            log: root.join("mongod.log"),
-            former_log: root.join("mongod.log.1"),
-            db,
-            root,
-        })
+        let [port, password, key, log] =
+            ["port", "password", "key", "mongod.log"].map(|name| root.join(name));
+        Ok(Self { port, password, key, mongod_lock: db.join("mongod.lock"), log, db, root })
     }
 }
 
@@ -88,6 +77,17 @@ pub(super) fn file() -> OpenOptions {
     options
 }
 
+/// Opens a file of a data directory to read and write it; makes it if it is missing.
+pub(super) fn own(path: &Path) -> io::Result<File> {
+    file().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// Replaces what is in a file.
+pub(super) fn rewrite(file: &File, text: &str) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all_at(text.as_bytes(), 0)
+}
+
 /// Opens a file of a data directory, if it is there.
 pub(super) fn existing(path: &Path) -> Result<Option<File>, Error> {
     match file().read(true).open(path) {
@@ -100,4 +100,31 @@ pub(super) fn existing(path: &Path) -> Result<Option<File>, Error> {
 /// The effective user id of this process.
 pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Why the private mongod does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A sentence for the user, which says what to do.
+    #[error("{0}")]
+    NotRun(String),
+    /// Another process has taken the port.
+    #[error("another process has taken port {0} on 127.0.0.1 before mongod: start again")]
+    PortTaken(u16),
+}
+
+impl Error {
+    /// `action` follows "could not".
+    pub(super) fn io(action: &str, path: &Path, source: &io::Error) -> Self {
+        let path = path.display();
+        // The answer to a caller that does not follow links, for a path that ends in one.
+        Self::NotRun(if Errno::from_io_error(source) == Some(Errno::LOOP) {
+            format!(
+                "{path} is a symbolic link, and files of a data directory are opened without following links: put the \
+                 file itself there, or remove the link"
+            )
+        } else {
+            format!("could not {action} {path}: {source}")
+        })
+    }
 }

@@ -1,17 +1,20 @@
-//! The child process: its command line, and the end of its log.
+//! The child process: its command line, the end of its log, and its supervisor.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::process::{Child, Command};
-use tracing::warn;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
 
-use super::error::Error;
-use super::layout::{self, Layout};
-use super::replica;
+use super::claim::Claim;
+use super::layout::{self, Error, Layout};
+use super::replica::{self, Replica};
 
 /// mongod's exit status when it cannot listen.
 const EXIT_NET_ERROR: i32 = 48;
@@ -48,18 +51,15 @@ impl Mongod {
             .arg(&layout.key)
             // Otherwise any local user could create the first user before this process does.
             .args(["--setParameter", "enableLocalhostAuthBypass=false"])
-            // Nothing here runs JavaScript in the server.
-            .arg("--noscripting")
-            // A socket file in /tmp would outlive a `kill -9`.
-            .arg("--nounixsocket")
+            // Nothing here runs JavaScript in the server. A socket file in /tmp would outlive a `kill -9`. No line per
+            // connection: nothing rotates the log of a server that runs for months.
+            .args(["--noscripting", "--nounixsocket", "--quiet"])
             // The default is half of the memory, which other programs need. Appends and reads touch tails and the
             // requested page; 512 MiB hold hundreds of thousands of tails, and the rest is in the system's file cache.
             .args(["--wiredTigerCacheSizeGB", "0.5"])
             // The default is 5 % of the disk, up to 50 GB. A single node only needs it to retry unanswered writes, which
             // are seconds old.
             .args(["--oplogSize", "1024"])
-            // No line per connection: nothing rotates the log of a server that runs for months.
-            .arg("--quiet")
             // Would be up to 200 MB that have no use here.
             .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
             // By default mongod waits 15 s after a SIGTERM, so that another node can take over. This one is alone.
@@ -121,7 +121,7 @@ fn open_log(layout: &Layout) -> Result<(File, u64), Error> {
     let path = &layout.log;
     let failed = |error| Error::io("write", path, &error);
     if fs::symlink_metadata(path).is_ok_and(|log| log.len() > LOG_LIMIT) {
-        fs::rename(path, &layout.former_log).map_err(failed)?;
+        fs::rename(path, layout.root.join("mongod.log.1")).map_err(failed)?;
     }
     let log = layout::file().append(true).create(true).open(path).map_err(failed)?;
     let length = log.metadata().map_err(failed)?.len();
@@ -152,15 +152,86 @@ fn read_error(line: &str) -> Option<String> {
     matches!(entry.get("s")?.as_str()?, "F" | "E").then_some(())?;
     let message = text(entry.get("msg")?);
     let detail = ["/attr/error/errmsg", "/attr/error", "/attr"].iter().find_map(|place| entry.pointer(place));
-    match detail.map(text) {
-        Some(detail) => Some(shorten(&format!("{message}: {detail}"))),
-        None => Some(shorten(&message)),
-    }
+    Some(shorten(&detail.map_or_else(|| message.clone(), |detail| format!("{message}: {}", text(detail)))))
 }
 
 /// The text on one line, shortened.
 fn shorten(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LINE).collect()
+}
+
+/// Time for a clean end. It is enough for a checkpoint of 512 MiB.
+const STOP: Duration = Duration::from_secs(20);
+
+/// The pause before a restart. The first is short, so that one `kill -9` is hardly noticed. It doubles each time the child
+/// ends early, up to a pause at which a broken child costs nothing.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A child that has run for this time was sound: the next pause is the first again.
+const SOUND: Duration = Duration::from_secs(60);
+
+/// What the supervisor owns. The fields are dropped in this order: the claim ends after the child.
+pub(super) struct Watch {
+    pub(super) mongod: Mongod,
+    pub(super) replica: Replica,
+    pub(super) binary: PathBuf,
+    pub(super) layout: Layout,
+    #[expect(dead_code, reason = "it is held")]
+    pub(super) claim: Claim,
+}
+
+impl Watch {
+    /// Restarts the child on the same port, which clients know, until `stop`.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        let (mut pause, mut is_primary, mut since) = (FIRST_PAUSE, true, Instant::now());
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return self.end().await,
+                () = self.replica.until_primary(&self.layout.db), if !is_primary => {
+                    info!("the private mongod is primary again");
+                    is_primary = true;
+                    continue;
+                }
+                ended = self.mongod.exited() => match ended {
+                    Ok(status) => warn!(%status, "mongod ended by itself{}", self.mongod.last_words()),
+                    Err(error) => warn!(%error, "mongod cannot be waited for"),
+                },
+            }
+            if since.elapsed() > SOUND {
+                pause = FIRST_PAUSE;
+            }
+            self.mongod = loop {
+                if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+                    return;
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                match Mongod::spawn(&self.binary, &self.layout, self.replica.port) {
+                    Ok(mongod) => break mongod,
+                    Err(error) => error!(%error, "mongod could not be restarted"),
+                }
+            };
+            info!("mongod has been restarted");
+            (is_primary, since) = (false, Instant::now());
+        }
+    }
+
+    async fn end(&mut self) {
+        let ended = timeout(STOP, async {
+            tokio::select! {
+                ended = self.mongod.exited() => ended,
+                never = self.replica.shut_down(&self.layout.db) => match never {},
+            }
+        });
+        match ended.await {
+            Ok(Ok(status)) => info!(%status, "the private mongod has stopped"),
+            Ok(Err(error)) => warn!(%error, "mongod cannot be waited for"),
+            Err(_) => {
+                warn!(seconds = STOP.as_secs(), "mongod did not stop in time; it is killed");
+                self.mongod.kill().await;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

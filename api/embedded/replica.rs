@@ -9,12 +9,11 @@ use std::time::Duration;
 use bson::{Document, doc};
 use mongodb::Client;
 use mongodb::error::ErrorKind;
-use mongodb::options::{AuthMechanism, ClientOptions, Credential, ServerAddress};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::error::Error;
+use super::layout::Error;
 use super::secret::Secret;
 
 /// The set's name. It is stored in the data, so it can never change.
@@ -46,25 +45,19 @@ pub(super) struct Replica {
 impl Replica {
     /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio runtime. Without a
     /// key it speaks to a mongod without authentication.
-    pub(super) fn at(port: u16, key: Option<&Secret>) -> Result<Self, Error> {
-        let address = ServerAddress::Tcp { host: Ipv4Addr::LOCALHOST.to_string(), port: Some(port) };
-        let member = |key: &Secret| {
-            Credential::builder()
-                .username("__system".to_owned())
-                .password(key.expose().to_owned())
-                .source("local".to_owned())
-                .mechanism(AuthMechanism::ScramSha256)
-                .build()
+    pub(super) async fn at(port: u16, key: Option<&Secret>) -> Result<Self, Error> {
+        let (member, how) = match key {
+            Some(Secret(key)) => {
+                (format!("__system:{key}@"), "&authSource=local&authMechanism=SCRAM-SHA-256")
+            }
+            None => (String::new(), ""),
         };
-        let options = ClientOptions::builder()
-            .hosts(vec![address])
-            .credential(key.map(member))
-            .direct_connection(true)
-            .app_name("pagebucket embedded".to_owned())
-            .connect_timeout(ANSWER)
-            .server_selection_timeout(ANSWER)
-            .build();
-        let client = Client::with_options(options).map_err(|error| {
+        let millis = ANSWER.as_millis();
+        let uri = format!(
+            "mongodb://{member}127.0.0.1:{port}/?directConnection=true&appName=pagebucket%20embedded\
+             &connectTimeoutMS={millis}&serverSelectionTimeoutMS={millis}{how}"
+        );
+        let client = Client::with_uri_str(uri).await.map_err(|error| {
             Error::NotRun(format!("no client for the private mongod could be made: {error}"))
         })?;
         Ok(Self { client, port })
@@ -87,7 +80,7 @@ impl Replica {
     }
 
     pub(super) async fn is_primary_of(&self, db: &Path) -> bool {
-        self.serves(db).await && matches!(self.state().await, State::Primary)
+        self.serves(db).await && says(&self.hello().await, "isWritablePrimary")
     }
 
     /// Waits until the mongod of this data is primary, and configures it if necessary.
@@ -96,10 +89,13 @@ impl Replica {
             sleep(POLL).await;
         }
         loop {
-            match self.state().await {
-                State::Primary => return,
-                State::NotConfigured => self.configure().await,
-                State::Pending => {}
+            let hello = self.hello().await;
+            if says(&hello, "isWritablePrimary") {
+                return;
+            }
+            // A member of no set, or of one that does not list it (`REMOVED`, after a change of port).
+            if says(&hello, "isreplicaset") {
+                self.configure().await;
             }
             sleep(POLL).await;
         }
@@ -122,7 +118,7 @@ impl Replica {
         let user = |command: &str| {
             doc! {
                 command: USER,
-                "pwd": password.expose(),
+                "pwd": &password.0,
                 // The password is stored beside the key, which gives all rights: less would protect nothing.
                 "roles": ["root"],
                 "mechanisms": ["SCRAM-SHA-256"],
@@ -141,18 +137,9 @@ impl Replica {
         }
     }
 
-    async fn state(&self) -> State {
-        let Ok(hello) = self.run(doc! { "hello": 1 }).await else {
-            return State::Pending;
-        };
-        let says = |field| hello.get_bool(field).unwrap_or(false);
-        if says("isWritablePrimary") {
-            State::Primary
-        } else if says("isreplicaset") {
-            State::NotConfigured
-        } else {
-            State::Pending
-        }
+    /// What mongod says of itself; nothing if it is not reachable.
+    async fn hello(&self) -> Document {
+        self.run(doc! { "hello": 1 }).await.unwrap_or_default()
     }
 
     /// Initiates the set, or moves it to this port. A member that still reads its stored configuration looks like one
@@ -166,9 +153,7 @@ impl Replica {
                 let _ = self.run(doc! { "replSetInitiate": { "_id": NAME, "members": members } }).await;
             }
             Ok(mut reply) => {
-                let Some(config) = moved(&mut reply, &host) else {
-                    return;
-                };
+                let Some(config) = moved(&mut reply, &host) else { return };
                 debug!(host, "moving the replica set to another port");
                 // `force` because only a primary takes this otherwise, and a member that its set does not list is none.
                 let _ = self.run(doc! { "replSetReconfig": config, "force": true }).await;
@@ -182,31 +167,22 @@ impl Replica {
     async fn run(&self, command: Document) -> Result<Document, Option<i32>> {
         let name = command.keys().next().cloned().unwrap_or_default();
         // Dropping the driver's future half-way costs its connection, which is not needed any more.
-        match timeout(ANSWER, self.client.database("admin").run_command(command)).await {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(error)) => {
-                debug!(name, %error, "the private mongod refused a command");
-                match error.kind.as_ref() {
-                    ErrorKind::Command(refusal) => Err(Some(refusal.code)),
-                    _ => Err(None),
-                }
+        let Ok(answer) = timeout(ANSWER, self.client.database("admin").run_command(command)).await else {
+            debug!(name, "the private mongod did not answer in time");
+            return Err(None);
+        };
+        answer.map_err(|error| {
+            debug!(name, %error, "the private mongod refused a command");
+            match &*error.kind {
+                ErrorKind::Command(refusal) => Some(refusal.code),
+                _ => None,
             }
-            Err(_) => {
-                debug!(name, "the private mongod did not answer in time");
-                Err(None)
-            }
-        }
+        })
     }
 }
 
-/// The state that `hello` shows.
-#[derive(Debug)]
-enum State {
-    Primary,
-    /// A member of no set, or of one that does not list it (`REMOVED`, after a change of port).
-    NotConfigured,
-    /// Not ready yet, or not reachable.
-    Pending,
+fn says(hello: &Document, field: &str) -> bool {
+    hello.get_bool(field).unwrap_or(false)
 }
 
 /// The stored configuration with its only member at `host`; `None` if that is so already.

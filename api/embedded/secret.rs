@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::error::Error;
-use super::layout::{self, Layout};
+use super::layout::{self, Error, Layout};
 
 /// Random bytes in a secret. It is written in hexadecimal digits, which fit in a key file and in a URI.
 const BYTES: usize = 32;
@@ -17,7 +16,7 @@ const OTHERS: u32 = 0o077;
 /// A text that `Debug` does not show.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Secret(..)")]
-pub(super) struct Secret(String);
+pub(super) struct Secret(pub(super) String);
 
 /// The secrets of a data directory.
 #[derive(Debug, Clone)]
@@ -41,36 +40,18 @@ impl Secrets {
     }
 }
 
-impl Secret {
-    pub(super) fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    pub(super) fn expose(&self) -> &str {
-        &self.0
-    }
-
-    fn random() -> Self {
-        Self(rand::random::<[u8; BYTES]>().iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-}
-
 fn kept(path: &Path) -> Result<Option<Secret>, Error> {
     layout::existing(path)?.map_or(Ok(None), |file| read(&file, path))
 }
 
 fn kept_or_new(path: &Path) -> Result<Secret, Error> {
     let failed = |source| Error::io("write", path, &source);
-    let file =
-        layout::file().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    let file = layout::own(path).map_err(failed)?;
     if let Some(secret) = read(&file, path)? {
         return Ok(secret);
     }
-    let secret = Secret::random();
-    file.set_len(0)
-        .and_then(|()| file.write_all_at(format!("{}\n", secret.0).as_bytes(), 0))
-        .and_then(|()| file.sync_all())
-        .map_err(failed)?;
+    let secret = Secret(rand::random::<[u8; BYTES]>().iter().map(|byte| format!("{byte:02x}")).collect());
+    layout::rewrite(&file, &format!("{}\n", secret.0)).and_then(|()| file.sync_all()).map_err(failed)?;
     Ok(secret)
 }
 

@@ -1,13 +1,27 @@
 //! Which column (CSV) or field (NDJSON) holds what.
 
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::error::OpenError;
 use super::trades;
 use crate::definition::Definition;
 use crate::domain::OwnerId;
 use crate::item::{ColumnKind, Values};
+
+/// Why a file cannot be imported. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read at all.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// A sentence about the file, which it calls "it".
+    #[error("{0}")]
+    File(String),
+    /// A sentence about a flag: a name that the user gives for a column makes no sense.
+    #[error("{0}")]
+    Flag(String),
+}
 
 /// The name that a property, or the owner, has in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,20 +45,12 @@ impl FromStr for ColumnName {
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) definition: Arc<Definition>,
-    pub(super) owner: Owner,
-    /// In the order of the properties.
-    pub(super) properties: Vec<Column>,
+    /// The owner of all rows, unless each names its own: in the first column.
+    pub(super) owner: Option<OwnerId>,
+    /// The owner's column, if there is one, and the properties in their order.
+    pub(super) columns: Vec<Column>,
     /// Whether the sign of a trade's quantity says its type where no column does.
     pub(super) signed: bool,
-}
-
-/// Where the owner of a row is found.
-#[derive(Debug)]
-pub(super) enum Owner {
-    /// All rows have this owner.
-    Of(OwnerId),
-    /// Each row names its own.
-    In(Column),
 }
 
 /// A property, or the owner, and its names in the file.
@@ -70,100 +76,100 @@ impl Columns {
         names: &[ColumnName],
         owner: Option<OwnerId>,
     ) -> Result<Self, OpenError> {
-        let field = &definition.owner.field;
+        let field = &*definition.owner.field;
         let properties = || definition.item.properties().map(|property| property.name);
         for (index, ColumnName { property, .. }) in names.iter().enumerate() {
-            let rule = if property == field {
-                owner.as_ref().map(|_| "names the owner of all rows, as --owner does".to_owned())
-            } else if properties().any(|name| name == property) {
-                None
-            } else {
-                let all: Vec<_> = std::iter::once(field.as_str()).chain(properties()).collect();
+            let rule = if property == field && owner.is_some() {
+                "names the owner of all rows, as --owner does".to_owned()
+            } else if property != field && !properties().any(|name| name == property) {
+                let all: Vec<_> = std::iter::once(field).chain(properties()).collect();
                 let article = definition.item.noun().article();
-                Some(format!("names no property of {article}; there are {}", all.join(", ")))
+                format!("names no property of {article}; there are {}", all.join(", "))
+            } else if names[..index].iter().any(|before| before.property == *property) {
+                "is given more than once".to_owned()
+            } else {
+                continue;
             };
-            let twice = names[..index].iter().any(|before| before.property == *property);
-            if let Some(rule) = rule.or_else(|| twice.then(|| "is given more than once".to_owned())) {
-                return Err(OpenError::Column { property: property.clone(), rule });
-            }
+            return Err(OpenError::Flag(format!("--column {property}=… {rule}")));
         }
         let column = |property: &str, values, required| {
             let given = names.iter().find(|given| given.property == property);
-            let defaults = || match trades::default_names(definition, property) {
-                Some(names) => names.iter().map(|&name| name.to_owned()).collect(),
-                None => vec![property.to_owned()],
+            let names = match given {
+                Some(given) => vec![given.name.clone()],
+                None => trades::default_names(definition, property),
             };
-            let names = given.map_or_else(defaults, |given| vec![given.name.clone()]);
             Column { property: property.to_owned(), values, required, names, given: given.is_some() }
         };
         let signed =
             trades::may_be_signed(definition) && !names.iter().any(|given| given.property == trades::SIDE);
+        let text = Values { kind: Some(ColumnKind::Text), null: false };
+        let of_owner = owner.is_none().then(|| column(field, text, true));
         let of_item = definition.item.properties().map(|property| {
             // The moment of an import means nothing for the rows of a file.
             let required = property.required || property.name == definition.date.name;
             column(property.name, property.values, required)
         });
-        let properties = of_item.collect();
-        let owner = match owner {
-            Some(owner) => Owner::Of(owner),
-            None => Owner::In(column(field, Values { kind: Some(ColumnKind::Text), null: false }, true)),
-        };
-        Ok(Self { definition: Arc::clone(definition), owner, properties, signed })
+        let columns = of_owner.into_iter().chain(of_item).collect();
+        Ok(Self { definition: Arc::clone(definition), owner, columns, signed })
     }
 
-    /// Where the owner and the properties are in the header of a CSV file.
+    /// The places of the columns in the header of a CSV file; `None` for one that is not there.
     ///
     /// # Errors
     /// One that is needed is missing, or there twice. Or the items are no rows of a table.
-    pub(super) fn locate(&self, header: &[String]) -> Result<Located, OpenError> {
+    pub(super) fn locate(&self, header: &[String]) -> Result<Vec<Option<usize>>, OpenError> {
         if self.definition.item.columns().is_none() {
-            return Err(OpenError::NotFlat { many: self.definition.item.noun().many().to_owned() });
+            let many = self.definition.item.noun().many();
+            return Err(OpenError::File(format!(
+                "it is CSV, and {many} have properties that no field of CSV can hold: give them as NDJSON"
+            )));
         }
-        let owner = match &self.owner {
-            Owner::Of(_) => None,
-            Owner::In(column) => Some(column.locate(header)?.ok_or_else(|| {
-                let (property, tried, there) =
-                    (column.property.clone(), column.names.clone(), header.to_vec());
-                let owner = self.definition.owner.noun();
-                match column.given {
-                    true => OpenError::NoColumn { property, tried, there },
-                    false => OpenError::NoOwner { owner, property, tried, there },
-                }
-            })?),
-        };
-        let properties = self.properties.iter().map(|column| {
+        let located = self.columns.iter().map(|column| {
+            let Column { property, names, given, .. } = column;
             let found = column.locate(header)?;
-            let by_sign = self.signed && column.property == trades::SIDE;
-            if found.is_none() && !by_sign && (column.required || column.given) {
-                let (property, tried, there) =
-                    (column.property.clone(), column.names.clone(), header.to_vec());
-                return Err(OpenError::NoColumn { property, tried, there });
+            let by_sign = self.signed && property == trades::SIDE;
+            if found.is_some() || by_sign || !(column.required || *given) {
+                return Ok(found);
             }
-            Ok(found)
+            let (tried, there) = (quoted(names, " or "), listing(header));
+            Err(OpenError::File(if *property == self.definition.owner.field && !given {
+                let owner = self.definition.owner.noun();
+                format!(
+                    "it has no column {tried}, so the {owner} is unknown; give --owner ID for all rows, or name a column with --column {property}=NAME (there {there})"
+                )
+            } else {
+                format!("it has no column {tried}; name one with --column {property}=NAME (there {there})")
+            }))
         });
-        Ok(Located { owner, properties: properties.collect::<Result<_, _>>()? })
+        located.collect()
     }
-}
-
-/// Indices of the columns of a CSV file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Located {
-    pub(super) owner: Option<usize>,
-    /// In the order of the properties; `None` where the file has no such column.
-    pub(super) properties: Vec<Option<usize>>,
 }
 
 impl Column {
     /// The place of the first of its names that the header has.
     fn locate(&self, header: &[String]) -> Result<Option<usize>, OpenError> {
-        let name = self.names.iter().find(|name| header.contains(name));
-        let Some(name) = name else { return Ok(None) };
+        let Some(name) = self.names.iter().find(|name| header.contains(name)) else { return Ok(None) };
         let mut places = header.iter().enumerate().filter(|(_, column)| *column == name);
         match (places.next(), places.next()) {
             (Some((place, _)), None) => Ok(Some(place)),
-            _ => Err(OpenError::Twice { name: name.clone() }),
+            _ => Err(OpenError::File(format!("it has the column {name:?} more than once"))),
         }
     }
+}
+
+/// The columns there are, for the end of a sentence.
+fn listing(there: &[String]) -> String {
+    /// A wrong file may have any number.
+    const MOST: usize = 50;
+    let more = there.len().saturating_sub(MOST);
+    let shown = quoted(&there[..there.len() - more], ", ");
+    let verb = if there.len() == 1 { "is" } else { "are" };
+    if more == 0 { format!("{verb} {shown}") } else { format!("{verb} {shown} and {more} more") }
+}
+
+fn quoted(names: &[String], separator: &str) -> String {
+    let short = |name: &String| format!("{:?}", name.chars().take(64).collect::<String>());
+    names.iter().map(short).collect::<Vec<_>>().join(separator)
 }
 
 #[cfg(test)]
@@ -174,9 +180,12 @@ mod tests {
         let header: Vec<_> = header.split(',').map(str::to_owned).collect();
         let names: Vec<ColumnName> = names.iter().map(|name| name.parse().unwrap()).collect();
         let columns = Columns::new(&Arc::new(Definition::trades()), &names, owner.map(OwnerId::Integer));
-        let located =
-            columns.and_then(|columns| columns.locate(&header)).map_err(|error| error.to_string())?;
-        Ok([vec![located.owner], located.properties].concat())
+        let located = columns.and_then(|columns| columns.locate(&header));
+        let mut located = located.map_err(|error| error.to_string())?;
+        if owner.is_some() {
+            located.insert(0, None);
+        }
+        Ok(located)
     }
 
     #[test]

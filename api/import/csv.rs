@@ -1,14 +1,66 @@
-//! CSV records (RFC 4180), in constant memory. A broken record costs no other.
+//! Lines, and CSV records (RFC 4180) of lines, in constant memory. A broken record costs no other.
 //!
 //! The `csv` crate would read a quote that is never closed as one field as long as the rest of the file, keep it in
 //! memory, and lose the rows in it without a word.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
-use super::error::BadRow;
-use super::lines::Lines;
-use crate::ingest::{LONGEST_ROW, Line};
+use crate::ingest::{Bad, LONGEST_ROW, Line, Splitter};
+
+/// The lines of a file.
+pub(super) struct Lines {
+    input: BufReader<Box<dyn Read + Send>>,
+    splitter: Splitter,
+    /// Lines that were read, and are read again.
+    again: VecDeque<Line>,
+}
+
+impl Lines {
+    pub fn new(input: Box<dyn Read + Send>) -> Self {
+        Self {
+            input: BufReader::with_capacity(LONGEST_ROW, input),
+            splitter: Splitter::default(),
+            again: VecDeque::new(),
+        }
+    }
+
+    /// The next bytes, without taking them; none at the end of the file.
+    pub fn peek(&mut self) -> io::Result<&[u8]> {
+        self.input.fill_buf()
+    }
+
+    /// Whether there may be a whole line that needs no waiting for the file.
+    pub fn ready(&self) -> bool {
+        !self.again.is_empty() || self.input.buffer().contains(&b'\n')
+    }
+
+    /// The next line; `None` at the end of the file. The last one need not end with a line break.
+    pub fn read(&mut self) -> io::Result<Option<Line>> {
+        if let Some(line) = self.again.pop_front() {
+            return Ok(Some(line));
+        }
+        loop {
+            let chunk = match self.input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if chunk.is_empty() {
+                return Ok(self.splitter.finish());
+            }
+            let (taken, line) = self.splitter.take(chunk);
+            self.input.consume(taken);
+            if line.is_some() {
+                return Ok(line);
+            }
+        }
+    }
+    /// The next lines are these.
+    pub fn read_again(&mut self, lines: Vec<Line>) {
+        lines.into_iter().rev().for_each(|line| self.again.push_front(line));
+    }
+}
 
 /// The fields of one record.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,10 +71,8 @@ pub(super) struct Record {
     pub size: u64,
     /// The fields, one after the other, without their quotes.
     text: Vec<u8>,
-    /// Where in `text` each field ends.
-    ends: Vec<usize>,
-    /// Which fields have quotes.
-    quoted: Vec<bool>,
+    /// Where in `text` each field ends, and whether it has quotes.
+    ends: Vec<(usize, bool)>,
 }
 
 impl Record {
@@ -31,95 +81,68 @@ impl Record {
         self.ends.len()
     }
 
-    /// A field, counted from 0; empty beyond the last.
-    pub fn field(&self, index: usize) -> &[u8] {
-        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        self.ends.get(index).map_or(&[], |&end| &self.text[start..end])
-    }
-
-    /// Whether a field has quotes.
-    pub fn quoted(&self, index: usize) -> bool {
-        self.quoted.get(index).is_some_and(|quoted| *quoted)
+    /// A field, counted from 0, and whether it has quotes; empty beyond the last.
+    pub fn field(&self, index: usize) -> (&[u8], bool) {
+        let start =
+            index.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |before| before.0);
+        self.ends.get(index).map_or((&[], false), |&(end, quoted)| (&self.text[start..end], quoted))
     }
 }
 
-/// The records of a file, its header first.
-pub(super) struct Records {
-    lines: Lines,
-    /// Lines of a record that turned out to be broken: they are read again.
-    again: VecDeque<Line>,
+/// The next record, which must have `width` fields; `None` at the end of the file. Blank lines are skipped.
+pub(super) fn read(
+    lines: &mut Lines,
+    width: Option<usize>,
+) -> io::Result<Option<Result<Record, Bad<String>>>> {
+    let first = loop {
+        match lines.read()? {
+            None => return Ok(None),
+            Some(line) if line.bytes.is_empty() => {}
+            Some(line) => break line,
+        }
+    };
+    let mut further = Vec::new();
+    match assemble(&first, &mut further, lines, width)? {
+        Ok(record) => Ok(Some(Ok(record))),
+        Err(why) => {
+            // What looked like the rest of this record is read again, each line as a row.
+            lines.read_again(further);
+            Ok(Some(Err(Bad { line: first.number, size: first.size, why })))
+        }
+    }
 }
 
-impl Records {
-    pub fn new(lines: Lines) -> Self {
-        Self { lines, again: VecDeque::new() }
+/// The record that begins with `first`; the lines that it took beyond that one go to `further`.
+fn assemble(
+    first: &Line,
+    further: &mut Vec<Line>,
+    lines: &mut Lines,
+    width: Option<usize>,
+) -> io::Result<Result<Record, String>> {
+    if first.cut {
+        return Ok(Err(format!("is longer than {LONGEST_ROW} bytes")));
     }
-
-    /// Whether there may be a record that needs no waiting for the file.
-    pub fn ready(&self) -> bool {
-        !self.again.is_empty() || self.lines.ready()
-    }
-
-    /// The next record, which must have `width` fields; `None` at the end of the file. Blank lines
-    /// are skipped.
-    pub fn read(&mut self, width: Option<usize>) -> io::Result<Option<Result<Record, BadRow>>> {
-        let mut first = self.line()?;
-        while first.as_ref().is_some_and(|line| line.bytes.is_empty()) {
-            first = self.line()?;
-        }
-        let Some(first) = first else { return Ok(None) };
-        let mut further = Vec::new();
-        match self.assemble(&first, &mut further, width)? {
-            Ok(record) => Ok(Some(Ok(record))),
-            Err(reason) => {
-                // What looked like the rest of this record is read again, each line as a row.
-                further.into_iter().rev().for_each(|line| self.again.push_front(line));
-                Ok(Some(Err(BadRow { line: first.number, size: first.size, reason })))
-            }
-        }
-    }
-
-    fn line(&mut self) -> io::Result<Option<Line>> {
-        match self.again.pop_front() {
-            Some(line) => Ok(Some(line)),
-            None => self.lines.read(),
+    let mut record = Record { line: first.number, size: first.size, ..Record::default() };
+    let mut state = State::FieldStart;
+    loop {
+        state = match record.split(state, further.last().unwrap_or(first)) {
+            Ok(State::Quoted) => State::Quoted,
+            Ok(_) => break,
+            Err(reason) => return Ok(Err(reason.to_owned())),
+        };
+        let Some(next) = lines.read()? else {
+            return Ok(Err("opens a quote that is not closed before the end of the file".to_owned()));
+        };
+        record.size += next.size;
+        further.push(next);
+        if record.size > LONGEST_ROW as u64 {
+            return Ok(Err(format!("opens a quote that is not closed within {LONGEST_ROW} bytes")));
         }
     }
-
-    /// The record that begins with `first`; the lines that it took beyond that one go to `further`.
-    fn assemble(
-        &mut self,
-        first: &Line,
-        further: &mut Vec<Line>,
-        width: Option<usize>,
-    ) -> io::Result<Result<Record, String>> {
-        if first.cut {
-            return Ok(Err(format!("is longer than {LONGEST_ROW} bytes")));
-        }
-        let mut record = Record { line: first.number, size: first.size, ..Record::default() };
-        let mut state = State::FieldStart;
-        loop {
-            state = match record.split(state, further.last().unwrap_or(first)) {
-                Ok(State::Quoted) => State::Quoted,
-                Ok(_) => break,
-                Err(reason) => return Ok(Err(reason.to_owned())),
-            };
-            let Some(next) = self.line()? else {
-                return Ok(Err("opens a quote that is not closed before the end of the file".to_owned()));
-            };
-            record.size += next.size;
-            further.push(next);
-            if record.size > LONGEST_ROW as u64 {
-                return Ok(Err(format!("opens a quote that is not closed within {LONGEST_ROW} bytes")));
-            }
-        }
-        match width {
-            Some(width) if record.width() != width => {
-                Ok(Err(format!("has {} fields, and the header has {width}", record.width())))
-            }
-            _ => Ok(Ok(record)),
-        }
-    }
+    Ok(match width.filter(|width| *width != record.width()) {
+        Some(width) => Err(format!("has {} fields, and the header has {width}", record.width())),
+        None => Ok(record),
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -139,7 +162,7 @@ impl Record {
                 (State::FieldStart, b'"') => State::Quoted,
                 (State::Quoted, b'"') => State::Closed,
                 (State::FieldStart | State::Bare | State::Closed, b',') => {
-                    self.end_field(state);
+                    self.ends.push((self.text.len(), state == State::Closed));
                     State::FieldStart
                 }
                 (State::Closed, b'"') | (State::Quoted, _) => {
@@ -154,16 +177,11 @@ impl Record {
             };
         }
         if state == State::Quoted {
-            self.text.extend_from_slice(line.line_break());
+            self.text.extend_from_slice(line.line_break);
         } else {
-            self.end_field(state);
+            self.ends.push((self.text.len(), state == State::Closed));
         }
         Ok(state)
-    }
-
-    fn end_field(&mut self, state: State) {
-        self.ends.push(self.text.len());
-        self.quoted.push(state == State::Closed);
     }
 }
 
@@ -175,14 +193,14 @@ mod tests {
     type Record = Result<(u64, Vec<String>), (u64, String)>;
 
     fn records(text: &str, width: usize) -> Vec<Record> {
-        let mut records = Records::new(Lines::new(Box::new(io::Cursor::new(text.to_owned()))));
-        std::iter::from_fn(|| records.read(Some(width)).unwrap())
+        let mut lines = Lines::new(Box::new(io::Cursor::new(text.to_owned())));
+        std::iter::from_fn(|| read(&mut lines, Some(width)).unwrap())
             .map(|read| match read {
                 Ok(record) => {
-                    let field = |index| String::from_utf8(record.field(index).to_vec()).unwrap();
+                    let field = |index| String::from_utf8(record.field(index).0.to_vec()).unwrap();
                     Ok((record.line, (0..record.width()).map(field).collect()))
                 }
-                Err(bad) => Err((bad.line, bad.reason)),
+                Err(bad) => Err((bad.line, bad.why)),
             })
             .collect()
     }

@@ -1,120 +1,150 @@
-//! From the cells of a row to an item.
+//! From a record or a line to the cells of a row, and from these to an item.
 
-use super::columns::{Column, Columns, Owner};
-use super::json::{write_number, write_string};
+use std::borrow::Cow;
+
+use super::columns::{Column, Columns};
+use super::csv::Record;
 use super::trades;
-use super::value::Value;
-use crate::domain::{DraftError, Fault, Invalid, Member, OwnerId, OwnerType};
+use super::value::{Value, json, number, plain};
+use crate::domain::{Fault, Faults, Invalid, Json, Member, OwnerId};
 use crate::item::Draft;
 
 /// The value of a row under one name.
 #[derive(Debug)]
-pub(super) struct Cell<'a> {
+struct Cell<'a> {
     /// The column or field it was found under.
-    pub(super) name: &'a str,
-    pub(super) value: Value<'a>,
-}
-
-/// The cells of a row.
-#[derive(Debug)]
-pub(super) struct Cells<'a> {
-    pub(super) owner: Option<Cell<'a>>,
-    /// In the order of the properties.
-    pub(super) properties: Vec<Option<Cell<'a>>>,
-    /// Members that are no properties, and that an item may have.
-    pub(super) others: Vec<Member<'a>>,
+    name: &'a str,
+    value: Value<'a>,
 }
 
 /// Most faults of a row that are told. A row of 64 KiB may have ten thousand.
 const MOST_FAULTS: usize = 10;
 
+/// After the faults of all columns.
+const LAST: usize = usize::MAX;
+
 impl Columns {
-    /// The item of a row, and its owner. The cells become JSON, and the schema checks that as it checks the API's.
+    /// The item of a record of CSV, and its owner.
+    ///
+    /// # Errors
+    /// All that is wrong with it, as one sentence.
+    pub(super) fn of_record(
+        &self,
+        record: &Record,
+        header: &[String],
+        places: &[Option<usize>],
+    ) -> Result<(OwnerId, Draft), String> {
+        let cells = self.columns.iter().zip(places).map(|(column, place)| {
+            let place = (*place)?;
+            let (field, quoted) = record.field(place);
+            let value = match str::from_utf8(field) {
+                Ok("") if !quoted => Value::Empty,
+                Ok(text) => Value::Text(text.into()),
+                Err(_) => Value::NotText("bytes that are no UTF-8 text"),
+            };
+            // An empty field says that there is no such property.
+            let absent = matches!(value, Value::Empty) && !column.required;
+            (!absent).then(|| Cell { name: &header[place], value })
+        });
+        self.item(&cells.collect::<Vec<_>>(), Vec::new())
+    }
+
+    /// The item of a line of NDJSON, and its owner.
+    ///
+    /// # Errors
+    /// All that is wrong with it, as one sentence.
+    pub(super) fn of_line(&self, line: &[u8]) -> Result<(OwnerId, Draft), String> {
+        let raw = Json::check(line).map_err(|error| {
+            // Of one line, serde_json says that it is line 1.
+            format!("is not JSON: {}", error.to_string().replace(" at line 1 column ", ", at byte "))
+        })?;
+        let mut members = match Json::read(raw) {
+            Json::Object(members) => members,
+            other => return Err(format!("must be an object, not {}", other.kind())),
+        };
+        let cells: Vec<_> =
+            self.columns.iter().map(|column| cell(column, &members)).collect::<Result<_, _>>()?;
+        let Some(values) = self.definition.item.other_members() else {
+            return self.item(&cells, Vec::new());
+        };
+        // An item keeps members that are no properties.
+        members.retain(|Member { name, value }| {
+            let in_use = |name: &str| {
+                cells.iter().flatten().any(|cell| cell.name == name)
+                    || self.columns.iter().any(|column| column.property == name)
+            };
+            let kept = |name: &str| !in_use(name) && !self.definition.item.is_reserved(name);
+            name.as_deref().is_none_or(kept) && (values.null || value.get() != "null")
+        });
+        self.item(&cells, members)
+    }
+
+    /// The item of a row, and its owner, from the cells of its columns and the members that are no properties. All of
+    /// them become JSON, and the schema checks that as it checks the API's.
     ///
     /// # Errors
     /// All that is wrong with the row, as one sentence.
-    pub(super) fn item(&self, cells: &Cells<'_>) -> Result<(OwnerId, Draft), String> {
-        let mut faults = Faults::default();
-        let owner = match &self.owner {
-            Owner::Of(owner) => Some(owner.clone()),
-            Owner::In(column) => {
-                let kind = self.definition.owner.kind;
-                parse_owner(column, cells.owner.as_ref(), kind).map_err(|said| faults.push(0, said)).ok()
-            }
-        };
-        let json = self.json(cells, &mut faults);
-        faults.unwritten = faults.said.len();
-        let draft = match self.definition.item.parse_line(&json, None) {
-            Ok((_, draft)) => Some(draft),
-            Err(DraftError::NotJson(error)) => return Err(format!("is not JSON: {error}")),
-            Err(DraftError::Invalid(found)) => {
-                found.kept().iter().for_each(|fault| self.add(fault, cells, &mut faults));
-                faults.omitted += found.omitted();
-                None
-            }
-        };
-        for (index, cell) in cells.properties.iter().enumerate() {
-            if let Some(Cell { name, value: Value::Empty }) = cell
-                && !faults.said.iter().any(|(column, _)| *column == index + 1)
-            {
-                faults.push(index + 1, format!("{name:?} must not be empty"));
-            }
-        }
-        match (owner, draft) {
-            (Some(owner), Some(draft)) if faults.said.is_empty() => Ok((owner, draft)),
-            _ => Err(faults.sentence()),
-        }
-    }
-
-    /// The item as JSON, without what cannot be written, which is a fault.
-    fn json(&self, cells: &Cells<'_>, faults: &mut Faults) -> Vec<u8> {
-        let mut out = Vec::with_capacity(256);
-        out.push(b'{');
+    fn item(&self, cells: &[Option<Cell<'_>>], others: Vec<Member<'_>>) -> Result<(OwnerId, Draft), String> {
         let sign = self.sign(cells);
-        for (index, (column, cell)) in self.properties.iter().zip(&cells.properties).enumerate() {
-            let Some(Cell { name, value }) = cell else {
+        let mut owner = self.owner.clone();
+        let mut values = Vec::with_capacity(cells.len() + others.len() + 1);
+        // What is wrong with the row: each with its column, for the order.
+        let mut said = Vec::new();
+        for (at, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
+            let Some(cell) = cell else {
                 if column.required && !(sign.is_some() && column.property == trades::SIDE) {
-                    faults.push(index + 1, missing(column));
+                    said.push((at, missing(column)));
                 }
                 continue;
             };
-            let from = out.len();
-            begin_member(&column.property, &mut out);
-            let written = match sign {
+            let value = match sign {
+                _ if at == 0 && self.owner.is_none() => {
+                    cell.value.owner(self.definition.owner.kind).map(|id| owner = Some(id))
+                }
                 Some((_, Some(digits))) if column.property == trades::QTY => {
-                    write_number(digits, b"0.5", &mut out);
+                    values.push((Some(trades::QTY.into()), number(digits, "0.5")));
                     Ok(())
                 }
-                _ => value.write(column.values.kind, &mut out),
+                _ => {
+                    let name = Some(Cow::from(&column.property));
+                    cell.value.json(column.values.kind).map(|json| values.push((name, json)))
+                }
             };
-            if let Err(Invalid(rule)) = written {
-                out.truncate(from);
-                let rule = self.rule(column, cells, &rule);
-                faults.push(index + 1, format!("{name:?} {rule}{}", value.shown()));
+            if let Err(Invalid(rule)) = value {
+                said.push((at, self.broken(column, cell, cells, &rule)));
             }
         }
         if let Some((side, _)) = sign {
-            begin_member(trades::SIDE, &mut out);
-            write_string(side, &mut out);
+            values.push((Some(trades::SIDE.into()), json(side)));
         }
-        for Member { name, value } in &cells.others {
-            match name {
-                Some(name) => {
-                    begin_member(name, &mut out);
-                    Value::Json(value).write(None, &mut out).unwrap_or_default();
-                }
-                None => faults.push(usize::MAX, "has a field whose name is not Unicode text".to_owned()),
+        values.extend(others.into_iter().map(|Member { name, value }| (name, plain(value))));
+        let members =
+            values.iter().map(|(name, value)| Member { name: name.as_deref().map(Into::into), value });
+        let len = values.iter().map(|(_, value)| value.get().len()).sum();
+        let mut faults = Faults::default();
+        let draft = self.definition.item.parse_members(members.collect(), len, "", &mut faults);
+        // What is not in the JSON has its fault already.
+        let unwritten: Vec<_> = said.iter().map(|(at, _)| *at).collect();
+        let found = faults.kept().iter().map(|fault| self.found(fault, cells));
+        said.extend(found.filter(|(at, _)| !unwritten.contains(at)));
+        for (at, cell) in cells.iter().enumerate() {
+            if let Some(Cell { name, value: Value::Empty }) = cell
+                && !said.iter().any(|(told, _)| *told == at)
+            {
+                said.push((at, format!("{name:?} must not be empty")));
             }
         }
-        out.push(b'}');
-        out
+        match (owner, draft) {
+            (Some(owner), Some(draft)) if said.is_empty() => Ok((owner, draft)),
+            _ => Err(sentence(said, faults.omitted())),
+        }
     }
 
     /// Of a trade without a type: the type that the sign of its quantity says, and the digits, if it has any.
-    fn sign<'v>(&self, cells: &'v Cells<'_>) -> Option<(&'static str, Option<&'v str>)> {
+    fn sign<'v>(&self, cells: &'v [Option<Cell<'_>>]) -> Option<(&'static str, Option<&'v str>)> {
         let cell = |name: &str| {
-            let at = self.properties.iter().position(|column| column.property == name)?;
-            cells.properties[at].as_ref()
+            let at = self.columns.iter().position(|column| column.property == name)?;
+            cells[at].as_ref()
         };
         if !self.signed || cell(trades::SIDE).is_some() {
             return None;
@@ -122,90 +152,69 @@ impl Columns {
         Some(cell(trades::QTY).map_or(("buy", None), |cell| trades::split_sign(&cell.value)))
     }
 
-    fn rule(&self, column: &Column, cells: &Cells<'_>, rule: &str) -> String {
-        if column.property == trades::QTY && self.sign(cells).is_some() {
-            trades::signed_rule(rule)
-        } else {
-            rule.to_owned()
-        }
-    }
-
-    /// Adds a fault that the schema has found, with the name of the file and what the cell shows.
-    fn add(&self, fault: &Fault, cells: &Cells<'_>, faults: &mut Faults) {
-        let Fault { pointer, detail, .. } = fault;
-        let Some(path) = pointer.strip_prefix('/') else {
-            return faults.push(usize::MAX, detail.clone());
-        };
+    /// A fault that the schema has found, with its column, the name of the file and what the cell shows.
+    fn found(&self, Fault { pointer, detail, .. }: &Fault, cells: &[Option<Cell<'_>>]) -> (usize, String) {
+        let Some(path) = pointer.strip_prefix('/') else { return (LAST, detail.clone()) };
         let (first, rest) = path.split_once('/').map_or((path, None), |(first, rest)| (first, Some(rest)));
-        let Some(index) = self.properties.iter().position(|column| column.property == first) else {
-            return faults.push(usize::MAX, format!("{path:?} {detail}"));
+        let Some(at) = self.columns.iter().position(|column| column.property == first) else {
+            return (LAST, format!("{path:?} {detail}"));
         };
-        // What was not written has its fault already.
-        if faults.said[..faults.unwritten].iter().any(|(column, _)| *column == index + 1) {
-            return;
+        let said = match (&cells[at], rest) {
+            (None, _) => missing(&self.columns[at]),
+            (Some(Cell { name, .. }), Some(rest)) => format!("{:?} {detail}", format!("{name}/{rest}")),
+            (Some(cell), None) => self.broken(&self.columns[at], cell, cells, without_kind(detail)),
+        };
+        (at, said)
+    }
+
+    /// The rule that a cell breaks, with what the cell shows.
+    fn broken(&self, column: &Column, cell: &Cell<'_>, cells: &[Option<Cell<'_>>], rule: &str) -> String {
+        let Cell { name, value } = cell;
+        let shown = value.shown();
+        if column.property == trades::QTY && self.sign(cells).is_some() {
+            return format!("{name:?} {}{shown}", trades::signed_rule(rule));
         }
-        let column = &self.properties[index];
-        faults.push(
-            index + 1,
-            match (&cells.properties[index], rest) {
-                (None, _) => missing(column),
-                (Some(Cell { name, .. }), Some(rest)) => format!("{:?} {detail}", format!("{name}/{rest}")),
-                (Some(Cell { name, value }), None) => {
-                    let rule = self.rule(column, cells, without_kind(detail));
-                    format!("{name:?} {rule}{}", value.shown())
-                }
-            },
-        );
+        format!("{name:?} {rule}{shown}")
     }
 }
 
-/// What is wrong with a row: each with its column, for the order.
-#[derive(Default)]
-struct Faults {
-    said: Vec<(usize, String)>,
-    /// Number of the first ones: of members that are not in the JSON.
-    unwritten: usize,
-    omitted: usize,
-}
-
-impl Faults {
-    fn push(&mut self, column: usize, said: String) {
-        self.said.push((column, said));
-    }
-
-    fn sentence(mut self) -> String {
-        self.said.sort_by_key(|(column, _)| *column);
-        let omitted = self.omitted + self.said.len().saturating_sub(MOST_FAULTS);
-        let mut said: Vec<_> = self.said.into_iter().take(MOST_FAULTS).map(|(_, said)| said).collect();
-        if omitted > 0 {
-            said.push(format!("and {omitted} more faults"));
+/// The cell of a property, under the first of its names that is there and, unless the property may be null, not null.
+///
+/// # Errors
+/// It is there twice.
+fn cell<'a>(column: &'a Column, members: &[Member<'a>]) -> Result<Option<Cell<'a>>, String> {
+    for name in &column.names {
+        let mut named = members.iter().filter(|member| member.name.as_deref() == Some(name));
+        let Some(member) = named.next() else { continue };
+        let value = match column.values.kind {
+            Some(_) => Value::read(member.value),
+            None => Value::Json(member.value),
+        };
+        if value.is_null() && !column.values.null {
+            continue;
         }
-        said.join("; ")
+        if named.next().is_some() {
+            return Err(format!("gives {name:?} more than once"));
+        }
+        return Ok(Some(Cell { name, value }));
     }
+    Ok(None)
 }
 
-fn begin_member(name: &str, out: &mut Vec<u8>) {
-    if out.len() > 1 {
-        out.push(b',');
+/// The first faults, in the order of their columns.
+fn sentence(mut said: Vec<(usize, String)>, omitted: usize) -> String {
+    said.sort_by_key(|(at, _)| *at);
+    let omitted = omitted + said.len().saturating_sub(MOST_FAULTS);
+    let mut said: Vec<_> = said.into_iter().take(MOST_FAULTS).map(|(_, said)| said).collect();
+    if omitted > 0 {
+        said.push(format!("and {omitted} more faults"));
     }
-    write_string(name, out);
-    out.push(b':');
+    said.join("; ")
 }
 
 fn missing(column: &Column) -> String {
     let names: Vec<_> = column.names.iter().map(|name| format!("{name:?}")).collect();
     format!("has no field {}", names.join(" or "))
-}
-
-fn parse_owner(column: &Column, cell: Option<&Cell<'_>>, kind: OwnerType) -> Result<OwnerId, String> {
-    let Cell { name, value } = cell.ok_or_else(|| missing(column))?;
-    let parsed = match (kind, value) {
-        (OwnerType::String, Value::Text(text)) => kind.parse(text),
-        (OwnerType::String, Value::Empty) => kind.parse(""),
-        (OwnerType::String, _) => Err(Invalid("must be a string".to_owned())),
-        (OwnerType::Integer, value) => value.number().and_then(|text| kind.parse(text)),
-    };
-    parsed.map_err(|Invalid(rule)| format!("{name:?} {rule}{}", value.shown()))
 }
 
 /// A rule without "not a string" and the like at its end: what the cell shows follows.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::definition::Definition;
 use crate::domain::OwnerId;
-use crate::import::{BadRow, ColumnName, Format, OpenError, Rows};
-use crate::ingest::Row;
+use crate::import::{ColumnName, Format, OpenError, Rows};
+use crate::ingest::{Bad, Row};
 use crate::item::write_members;
 
 fn open(text: &str, format: Format, definition: &Arc<Definition>, names: &[&str]) -> Result<Rows, OpenError> {
@@ -25,8 +25,8 @@ fn read(
     std::iter::from_fn(|| rows.read().unwrap()).map(|row| shown(row, definition)).collect()
 }
 
-fn shown(row: Result<Row, BadRow>, definition: &Definition) -> Result<String, String> {
-    let row = row.map_err(|bad| bad.reason)?;
+fn shown(row: Result<Row, Bad<String>>, definition: &Definition) -> Result<String, String> {
+    let row = row.map_err(|bad| bad.why)?;
     let mut json = serde_json::to_vec(&row.owner).unwrap();
     write_members(row.draft.document(), definition.key_field(), &definition.date.name, &mut json).unwrap();
     Ok(String::from_utf8(json).unwrap())

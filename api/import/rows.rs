@@ -2,33 +2,25 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::{str, thread};
+use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::columns::{Column, ColumnName, Columns, Located, Owner};
-use super::csv::{Record, Records};
-use super::error::{BadRow, OpenError};
-use super::lines::Lines;
-use super::row::{Cell, Cells};
-use super::value::Value;
+use super::columns::{ColumnName, Columns, OpenError};
+use super::csv::{self, Lines};
 use crate::definition::Definition;
 use crate::domain::OwnerId;
 use crate::format::Format;
-use crate::ingest::{BATCH, Chunk, Incoming, LONGEST_ROW, Line, Row};
-use crate::item::Draft;
+use crate::ingest::{BATCH, Bad, Chunk, Incoming, LONGEST_ROW, Row};
 
 /// The rows of a file, read one by one in constant memory.
 pub struct Rows {
-    source: Source,
+    lines: Lines,
+    /// Of CSV: the header, and the places of the columns in it.
+    table: Option<(Vec<String>, Vec<Option<usize>>)>,
     columns: Columns,
     /// Rows that begin before this line are skipped.
     from_line: u64,
-}
-
-enum Source {
-    Csv { records: Records, header: Vec<String>, located: Located },
-    Ndjson(Lines),
 }
 
 impl Rows {
@@ -47,149 +39,93 @@ impl Rows {
         from_line: u64,
     ) -> Result<Self, OpenError> {
         let columns = Columns::new(definition, names, owner)?;
+        let file = |sentence: &str| OpenError::File(sentence.to_owned());
         let mut lines = Lines::new(input);
         let beginning = lines.peek()?;
         if beginning.starts_with(b"\xFF\xFE") || beginning.starts_with(b"\xFE\xFF") {
-            return Err(OpenError::Utf16);
+            return Err(file(
+                "it is UTF-16 text; convert it to UTF-8, for instance with `iconv -f UTF-16 -t UTF-8`",
+            ));
         }
-        let source = match format {
+        let table = match format {
             Format::Csv => {
-                let mut records = Records::new(lines);
-                let header = match records.read(None)? {
-                    Some(Ok(record)) => names_of(&record),
-                    Some(Err(bad)) => return Err(OpenError::NoHeader(bad.to_string())),
-                    None => return Err(OpenError::NoHeader("it is empty".to_owned())),
+                let header = match csv::read(&mut lines, None)? {
+                    // Names that are not UTF-8 can be shown, but not given.
+                    Some(Ok(record)) => (0..record.width())
+                        .map(|index| String::from_utf8_lossy(record.field(index).0).into_owned())
+                        .collect::<Vec<_>>(),
+                    Some(Err(bad)) => return Err(file(&format!("it has no header row: {bad}"))),
+                    None => return Err(file("it has no header row: it is empty")),
                 };
-                let located = columns.locate(&header)?;
-                Source::Csv { records, header, located }
+                let places = columns.locate(&header)?;
+                Some((header, places))
             }
-            Format::Ndjson => {
-                if beginning.trim_ascii_start().starts_with(b"[") {
-                    return Err(OpenError::Array);
-                }
-                Source::Ndjson(lines)
+            Format::Ndjson if beginning.trim_ascii_start().starts_with(b"[") => {
+                return Err(file(
+                    "it begins with \"[\", as a JSON array does; NDJSON has one object per line: `jq -c '.[]'` converts an array",
+                ));
             }
+            Format::Ndjson => None,
         };
-        Ok(Self { source, columns, from_line })
+        Ok(Self { lines, table, columns, from_line })
     }
 
     /// The next row, or what is wrong with it; `None` at the end of the file.
     ///
     /// # Errors
     /// The file cannot be read any further.
-    pub fn read(&mut self) -> io::Result<Option<Result<Row, BadRow>>> {
+    pub fn read(&mut self) -> io::Result<Option<Result<Row, Bad<String>>>> {
         let columns = &self.columns;
         loop {
-            let read = match &mut self.source {
-                Source::Csv { records, header, located } => records.read(Some(header.len()))?.map(|read| {
-                    read.and_then(|record| {
-                        row(record.line, record.size, columns.of_record(&record, header, located))
-                    })
-                }),
-                Source::Ndjson(lines) => {
-                    let line = lines.read()?;
-                    if line.as_ref().is_some_and(Line::is_blank) {
-                        continue;
+            let (line, size, item) = match &self.table {
+                Some((header, places)) => match csv::read(&mut self.lines, Some(header.len()))? {
+                    Some(Ok(record)) => {
+                        (record.line, record.size, columns.of_record(&record, header, places))
                     }
-                    line.map(|line| {
-                        let item = if line.cut {
-                            Err(format!("is longer than {LONGEST_ROW} bytes"))
-                        } else {
-                            columns.of_line(&line.bytes)
-                        };
-                        row(line.number, line.size, item)
-                    })
-                }
+                    Some(Err(Bad { line, size, why })) => (line, size, Err(why)),
+                    None => return Ok(None),
+                },
+                None => match self.lines.read()? {
+                    Some(line) if line.is_blank() => continue,
+                    Some(line) if line.cut => {
+                        (line.number, line.size, Err(format!("is longer than {LONGEST_ROW} bytes")))
+                    }
+                    Some(line) => (line.number, line.size, columns.of_line(&line.bytes)),
+                    None => return Ok(None),
+                },
             };
-            let line = read.as_ref().map(|read| read.as_ref().map_or_else(|bad| bad.line, |row| row.line));
-            if line.is_none_or(|line| line >= self.from_line) {
-                return Ok(read);
+            if line >= self.from_line {
+                let row = item.map(|(owner, draft)| Row { line, size, owner, draft });
+                return Ok(Some(row.map_err(|why| Bad { line, size, why })));
             }
-        }
-    }
-
-    /// Whether there may be a row that needs no waiting for the file.
-    pub fn ready(&self) -> bool {
-        match &self.source {
-            Source::Csv { records, .. } => records.ready(),
-            Source::Ndjson(lines) => lines.ready(),
         }
     }
 }
 
 /// Reads rows ahead, up to the first bad one if `strict`. Files and pipes block, so a thread of its own reads them; one that
 /// still waits for a pipe when no more rows are wanted ends with the process.
-pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<BadRow> {
+pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<String> {
     let (send, receive) = mpsc::channel(4);
-    let read = move || {
-        let mut chunk = Chunk::new();
-        loop {
+    thread::spawn(move || {
+        let mut ended = false;
+        while !ended {
+            let (mut chunk, mut failed) = (Chunk::new(), None);
             // Rows that are here do not wait for rows that are not.
-            let send_now = chunk.len() == BATCH || (!chunk.is_empty() && !rows.ready());
-            if send_now && send.blocking_send(Ok(std::mem::take(&mut chunk))).is_err() {
-                return;
-            }
-            match rows.read() {
-                Ok(Some(row)) => {
-                    let last = row.is_err() && strict;
-                    chunk.push(row);
-                    if last {
-                        break;
+            while !ended && chunk.len() < BATCH && (chunk.is_empty() || rows.lines.ready()) {
+                match rows.read() {
+                    Ok(Some(row)) => {
+                        ended = row.is_err() && strict;
+                        chunk.push(row);
                     }
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    let _ = send.blocking_send(Ok(chunk));
-                    let _ = send.blocking_send(Err(error));
-                    return;
+                    Ok(None) => ended = true,
+                    Err(error) => (ended, failed) = (true, Some(error)),
                 }
             }
+            ended |= send.blocking_send(Ok(chunk)).is_err();
+            failed.into_iter().for_each(|error| drop(send.blocking_send(Err(error))));
         }
-        let _ = send.blocking_send(Ok(chunk));
-    };
-    thread::spawn(read);
+    });
     receive
-}
-
-fn row(line: u64, size: u64, item: Result<(OwnerId, Draft), String>) -> Result<Row, BadRow> {
-    match item {
-        Ok((owner, draft)) => Ok(Row { line, size, owner, draft }),
-        Err(reason) => Err(BadRow { line, size, reason }),
-    }
-}
-
-/// Names that are not UTF-8 can be shown, but not given.
-fn names_of(record: &Record) -> Vec<String> {
-    (0..record.width()).map(|index| String::from_utf8_lossy(record.field(index)).into_owned()).collect()
-}
-
-impl Columns {
-    /// The item of a record, and its owner.
-    fn of_record(
-        &self,
-        record: &Record,
-        header: &[String],
-        located: &Located,
-    ) -> Result<(OwnerId, Draft), String> {
-        let cell = |column: &Column, place: Option<usize>| {
-            let place = place?;
-            let value = match str::from_utf8(record.field(place)) {
-                Ok("") if !record.quoted(place) => Value::Empty,
-                Ok(text) => Value::Text(text.into()),
-                Err(_) => Value::NotText("bytes that are no UTF-8 text"),
-            };
-            // An empty field says that there is no such property.
-            let absent = matches!(value, Value::Empty) && !column.required;
-            (!absent).then(|| Cell { name: &header[place], value })
-        };
-        let owner = match &self.owner {
-            Owner::Of(_) => None,
-            Owner::In(column) => cell(column, located.owner),
-        };
-        let places = self.properties.iter().zip(&located.properties);
-        let properties = places.map(|(column, place)| cell(column, *place)).collect();
-        self.item(&Cells { owner, properties, others: Vec::new() })
-    }
 }
 
 #[cfg(test)]

@@ -10,15 +10,16 @@ pub(super) const SIDE: &str = "type";
 pub(super) const QTY: &str = "qty";
 
 /// The names that are tried in order where the user gives none. pandas writes an empty name over the index of a table.
-pub(super) fn default_names(definition: &Definition, property: &str) -> Option<&'static [&'static str]> {
-    match property {
-        _ if !definition.is_trades() => None,
-        "customerId" => Some(&["customerId", "customer_id"]),
-        "ticker" => Some(&["ticker", "symbol"]),
-        "qty" => Some(&["qty", "amount", "quantity"]),
-        "date" => Some(&["date", "timestamp", ""]),
-        _ => None,
-    }
+pub(super) fn default_names(definition: &Definition, property: &str) -> Vec<String> {
+    let names: &[&str] = match property {
+        _ if !definition.is_trades() => &[property],
+        "customerId" => &["customerId", "customer_id"],
+        "ticker" => &["ticker", "symbol"],
+        "qty" => &["qty", "amount", "quantity"],
+        "date" => &["date", "timestamp", ""],
+        _ => &[property],
+    };
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// Whether a negative quantity is a sale where there is no type.
@@ -33,10 +34,12 @@ pub(super) fn may_be_signed(definition: &Definition) -> bool {
 /// The type that the sign of a quantity stands for, and the quantity without it.
 pub(super) fn split_sign<'v>(value: &'v Value<'_>) -> (&'static str, Option<&'v str>) {
     match value {
-        Value::Text(text) | Value::Number(text) => match text.strip_prefix('-') {
-            Some(digits) => ("sell", Some(digits)),
-            None => ("buy", Some(text)),
-        },
+        Value::Text(text) | Value::Number(text) | Value::Decimal(text) | Value::Date(text) => {
+            match text.strip_prefix('-') {
+                Some(digits) => ("sell", Some(digits)),
+                None => ("buy", Some(text)),
+            }
+        }
         _ => ("buy", None),
     }
 }
@@ -44,12 +47,6 @@ pub(super) fn split_sign<'v>(value: &'v Value<'_>) -> (&'static str, Option<&'v 
 /// The rule of a quantity, for one that may be negative.
 pub(super) fn signed_rule(rule: &str) -> String {
     let parts = rule.strip_prefix("must be a whole number from 1 to ").and_then(|rest| rest.split_once(", "));
-    match parts {
-        Some((most, rest)) => {
-            format!(
-                "must be a whole number other than 0, negative where sold, at most {most} either way, {rest}"
-            )
-        }
-        None => rule.to_owned(),
-    }
+    let Some((most, rest)) = parts else { return rule.to_owned() };
+    format!("must be a whole number other than 0, negative where sold, at most {most} either way, {rest}")
 }

@@ -38,7 +38,7 @@ struct Counts {
 impl Budget {
     /// A pool of `bytes` bytes.
     pub fn of(bytes: usize) -> Self {
-        let (free, held, reserve) = (AtomicI64::new(signed(bytes)), AtomicI64::new(0), signed(bytes / 2));
+        let (free, held, reserve) = (AtomicI64::new(bytes as i64), AtomicI64::new(0), bytes as i64 / 2);
         Self(Arc::new(Counts { free, reserve, held }))
     }
 
@@ -65,8 +65,8 @@ impl Account {
     pub(super) fn hold(&mut self, bytes: usize) {
         // The counts guard no other memory: no order is needed.
         let counts = &self.budget.0;
-        counts.held.fetch_add(signed(bytes) - signed(self.held), Ordering::Relaxed);
-        counts.free.fetch_sub(signed(beyond(bytes)) - signed(beyond(self.held)), Ordering::Relaxed);
+        counts.held.fetch_add(bytes as i64 - self.held as i64, Ordering::Relaxed);
+        counts.free.fetch_sub(beyond(bytes) - beyond(self.held), Ordering::Relaxed);
         self.held = bytes;
     }
 
@@ -92,12 +92,8 @@ impl Drop for Account {
 }
 
 /// The part that comes out of the pool.
-fn beyond(bytes: usize) -> usize {
-    bytes.saturating_sub(OWN)
-}
-
-fn signed(bytes: usize) -> i64 {
-    bytes.try_into().unwrap_or(i64::MAX)
+fn beyond(bytes: usize) -> i64 {
+    bytes.saturating_sub(OWN) as i64
 }
 
 #[cfg(test)]

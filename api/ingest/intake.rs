@@ -1,18 +1,58 @@
-//! What comes into a stream, and the phase that it has reached: the same for rows that go to the database and for rows
-//! that go to a server.
+//! What comes into a stream, who hears of it, and the phase that it has reached: the same for rows that go to the database
+//! and for rows that go to a server.
 
+use std::future::pending;
+use std::io;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use super::report::{End, Report};
+use super::report::{End, Report, Tally};
+use super::send::Sent;
 use super::stream::{Bad, Incoming, Row};
-use super::tally::Tally;
-use super::watch::{Event, Watch};
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
+
+/// What happens in a stream.
+#[derive(Debug)]
+pub enum Event<'a, B> {
+    /// A row is an item; its outcome follows.
+    Came(&'a Row),
+    /// A row is no item.
+    Bad(Bad<B>),
+    /// The outcomes of a batch.
+    Sent(&'a Sent),
+    /// What is done so far: ten times a second, and at the end.
+    Progress(&'a Report),
+    /// The stream waits for the database, for this reason.
+    Waiting(&'a str),
+}
+
+/// Hears of a stream while it goes on. Its functions must be quick: rows wait for them.
+pub trait Watch<B> {
+    /// Something has happened.
+    fn hear(&mut self, event: Event<'_, B>);
+
+    /// Whether it holds so much that no more rows should come.
+    fn full(&self) -> bool {
+        false
+    }
+
+    /// How much it holds that is not handed on yet, in bytes.
+    fn held(&self) -> usize {
+        0
+    }
+
+    /// Hands on what it holds; stays pending while it holds nothing.
+    ///
+    /// # Errors
+    /// The receiver is gone.
+    fn hand_on(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        pending()
+    }
+}
 
 /// How far a stream is. A stream never goes back to an earlier phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,21 +73,22 @@ pub struct Intake<'a, B, W> {
     /// Hears of the stream.
     pub watch: &'a mut W,
     incoming: Incoming<B>,
-    interrupts: &'a mut mpsc::Receiver<()>,
+    /// The first message ends reading; the second also ends sending.
+    pub interrupts: &'a mut mpsc::Receiver<()>,
     strict: bool,
-    phase: Phase,
+    /// How far the stream is.
+    pub phase: Phase,
     /// Whether every row has been read.
     pub(super) exhausted: bool,
     /// Whether the watch can still hand on what it holds.
     heard: bool,
-    last_read: Instant,
+    /// When rows last came, or were last not wanted.
+    pub(super) last_read: Instant,
     tick: Interval,
 }
 
-impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
+impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
     /// Of a stream that stops at the first bad row if `strict`, and tells `owners` owners apart.
-    ///
-    /// The first message from `interrupts` ends reading; the second also ends sending.
     pub fn new(
         incoming: Incoming<B>,
         interrupts: &'a mut mpsc::Receiver<()>,
@@ -57,31 +98,9 @@ impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
     ) -> Self {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self {
-            tally: Tally::counting(owners),
-            watch,
-            incoming,
-            interrupts,
-            strict,
-            phase: Phase::Reading,
-            exhausted: false,
-            heard: true,
-            last_read: Instant::now(),
-            tick,
-        }
-    }
-
-    /// How far the stream is.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// When rows last came, or were last not wanted.
-    pub(super) fn last_read(&mut self, wanted: bool) -> Instant {
-        if !wanted {
-            self.last_read = Instant::now();
-        }
-        self.last_read
+        let (tally, phase, last_read) = (Tally::counting(owners), Phase::Reading, Instant::now());
+        let (exhausted, heard) = (false, true);
+        Self { tally, watch, incoming, interrupts, strict, phase, exhausted, heard, last_read, tick }
     }
 
     /// Waits for the next rows, where there is `room` for them, or for anything else that happens; returns the items
@@ -99,7 +118,7 @@ impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
                     }
                 }
             }
-            () = interrupted(self.interrupts) => match self.tally.report.end {
+            Some(()) = self.interrupts.recv() => match self.tally.report.end {
                 Some(_) => self.advance(Phase::Finishing),
                 None => self.end(Phase::Sending, End::Interrupted),
             },
@@ -113,7 +132,7 @@ impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
         Vec::new()
     }
 
-    fn count(&mut self, row: Result<Row, B>) -> Option<Row> {
+    fn count(&mut self, row: Result<Row, Bad<B>>) -> Option<Row> {
         match row {
             Ok(row) => {
                 self.tally.came(&row);
@@ -121,7 +140,7 @@ impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
                 Some(row)
             }
             Err(bad) => {
-                self.tally.bad(bad.line(), bad.size());
+                self.tally.bad(bad.line, bad.size);
                 self.watch.hear(Event::Bad(bad));
                 if self.strict {
                     self.tally.report.end = Some(End::BadRow);
@@ -145,22 +164,10 @@ impl<'a, B: Bad, W: Watch<B>> Intake<'a, B, W> {
         self.tally.report.end.get_or_insert(end);
     }
 
-    /// The next signal to stop.
-    pub async fn interrupted(&mut self) {
-        interrupted(self.interrupts).await;
-    }
-
     /// The report at the end, which the watch hears, too.
     pub fn close(self) -> Report {
         let report = self.tally.close();
         self.watch.hear(Event::Progress(&report));
         report
-    }
-}
-
-async fn interrupted(interrupts: &mut mpsc::Receiver<()>) {
-    // A sender that is gone interrupts nothing.
-    if interrupts.recv().await.is_none() {
-        std::future::pending().await
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use super::budget::OWN;
 use super::stream::Row;
 use crate::domain::{OwnerId, PageSize, Seq};
+use crate::store::history::UploadedSoFar;
 
 /// Maximum number of rows of one append, as of one request.
 pub const BATCH: usize = 1_000;
@@ -13,6 +15,8 @@ pub const BATCH: usize = 1_000;
 pub(super) struct Batch {
     pub owner: OwnerId,
     pub rows: Vec<Row>,
+    /// The progress of the owner's keyed upload, if it is remembered.
+    pub so_far: Option<UploadedSoFar>,
 }
 
 /// Up to this number of waiting owners, a batch takes all rows of its owner.
@@ -23,6 +27,13 @@ const OWN_COMMAND: usize = 50;
 
 /// Maximum number of owners whose last page is remembered.
 const MOST_REMEMBERED: usize = 50_000;
+
+/// Maximum number of owners whose progress a keyed upload remembers, and the number when the budget has no room.
+const MOST_KEYED: usize = 10_000;
+const FEW_KEYED: usize = 100;
+
+// What a stream never forgets takes only a small part of its own share.
+const _: () = assert!(8 * FEW_KEYED * size_of::<(OwnerId, UploadedSoFar)>() / 7 < OWN / 4);
 
 /// An entry of a `BTreeMap` from a line to an owner, in bytes: a leaf has 11 places of 16 bytes, of which at least
 /// half are taken, and there are few other nodes.
@@ -50,14 +61,13 @@ pub(super) enum Least {
 pub(super) struct Pending {
     page_size: PageSize,
     owners: HashMap<OwnerId, Queue>,
-    /// Owners with rows waiting and none under way, by the line of their first row: the longest wait comes first.
-    waiting: BTreeMap<u64, OwnerId>,
-    /// Those of them with as many rows as their last page takes, in the same order.
-    filling: BTreeMap<u64, OwnerId>,
-    /// Those of them with a whole batch, in the same order.
-    whole: BTreeMap<u64, OwnerId>,
+    /// Owners with rows waiting and none under way, by the line of their first row: the longest wait comes first. For each
+    /// [`Least`], those with so much: all, those with as many rows as their last page takes, those with a whole batch.
+    waiting: [BTreeMap<u64, OwnerId>; 3],
     /// Number of items on the last page.
     filled: HashMap<OwnerId, u8>,
+    /// The progress of keyed uploads.
+    keyed: HashMap<OwnerId, UploadedSoFar>,
     rows: usize,
     /// Rows that the queues have memory for.
     capacity: usize,
@@ -74,8 +84,8 @@ struct Queue {
 impl Pending {
     /// Nothing yet, of histories with this page size.
     pub fn of(page_size: PageSize) -> Self {
-        let (owners, waiting, filling, whole, filled) = Default::default();
-        Self { page_size, owners, waiting, filling, whole, filled, rows: 0, capacity: 0, heap: 0 }
+        let (owners, waiting, filled, keyed) = Default::default();
+        Self { page_size, owners, waiting, filled, keyed, rows: 0, capacity: 0, heap: 0 }
     }
 
     /// Number of waiting rows.
@@ -85,12 +95,9 @@ impl Pending {
 
     /// Memory of all of it, in bytes.
     pub fn bytes(&self) -> usize {
-        let by_line = self.waiting.len() + self.filling.len() + self.whole.len();
-        self.capacity * size_of::<Row>()
-            + self.heap
-            + by_line * BY_LINE
-            + table(&self.owners)
-            + table(&self.filled)
+        let by_line = self.waiting.iter().map(|owners| owners.len() * BY_LINE).sum::<usize>();
+        let remembered = table(&self.filled) + table(&self.keyed);
+        self.capacity * size_of::<Row>() + self.heap + by_line + table(&self.owners) + remembered
     }
 
     /// The lines that wait, in no order.
@@ -101,7 +108,6 @@ impl Pending {
     /// Adds a row, which comes after all earlier ones.
     pub fn push(&mut self, row: Row) {
         let owner = row.owner.clone();
-        let room = self.room(&owner);
         self.heap += row.heap();
         // Room for one row: with many owners, most have no second one.
         let queue = self.owners.entry(owner.clone()).or_insert_with(|| {
@@ -113,15 +119,18 @@ impl Pending {
         self.capacity += queue.rows.capacity();
         self.rows += 1;
         if !queue.under_way {
-            let (first, rows) = (queue.rows[0].line, queue.rows.len());
-            if rows == 1 {
-                self.waiting.insert(first, owner.clone());
-            }
-            if rows == room {
-                self.filling.insert(first, owner.clone());
-            }
-            if rows == BATCH {
-                self.whole.insert(first, owner);
+            self.wait(&owner, 1);
+        }
+    }
+
+    /// The owner, who has none under way, waits with the rows that it has, of which `new` are new.
+    fn wait(&mut self, owner: &OwnerId, new: usize) {
+        let room = self.room(owner);
+        let Some(Queue { rows, .. }) = self.owners.get(owner) else { return };
+        let before = rows.len() - new;
+        for (waiting, least) in self.waiting.iter_mut().zip([1, room, BATCH]) {
+            if before < least && least <= rows.len() {
+                waiting.insert(rows[0].line, owner.clone());
             }
         }
     }
@@ -129,22 +138,15 @@ impl Pending {
     /// The first of these that waits, and is not less than `least`: a whole batch; rows that fill a page; the rows of the
     /// owner that has waited longest. The owner gives no more before [`Pending::done`].
     pub fn take(&mut self, least: Least) -> Option<Batch> {
-        let few = self.waiting.len() <= FEW;
-        let (&first, owner) = match self.whole.first_key_value() {
-            Some(whole) => whole,
-            None if least == Least::Batch => return None,
-            // Of few owners, the one that has waited longest gives all its rows, even if they fill no page.
-            None if few && least == Least::Row => self.waiting.first_key_value()?,
-            None => match self.filling.first_key_value() {
-                Some(filling) => filling,
-                None if least == Least::Page => return None,
-                None => self.waiting.first_key_value()?,
-            },
-        };
+        let few = self.waiting[0].len() <= FEW;
+        // Of few owners, the one that has waited longest gives all its rows, even if they fill no page.
+        let skips_pages = few && least == Least::Row;
+        let (&first, owner) = [Least::Batch, Least::Page, Least::Row]
+            .into_iter()
+            .filter(|much| *much >= least && !(skips_pages && *much == Least::Page))
+            .find_map(|much| self.waiting[much as usize].first_key_value())?;
         let owner = owner.clone();
-        for waiting in [&mut self.waiting, &mut self.filling, &mut self.whole] {
-            waiting.remove(&first);
-        }
+        self.waiting.iter_mut().for_each(|waiting| drop(waiting.remove(&first)));
         let room = self.room(&owner);
         let queue = self.owners.get_mut(&owner)?;
         queue.under_way = true;
@@ -161,63 +163,63 @@ impl Pending {
         self.capacity += queue.rows.capacity();
         self.rows -= rows.len();
         self.heap -= rows.iter().map(Row::heap).sum::<usize>();
-        Some(Batch { owner, rows })
+        let so_far = self.keyed.remove(&owner);
+        Some(Batch { owner, rows, so_far })
     }
 
     /// The owner's batch has ended. The history now ends with `last`, if that is known.
     pub fn done(&mut self, owner: &OwnerId, last: Option<Seq>) {
-        match last {
-            Some(last) => {
-                let filled = (self.page_size.place_of(last) + 1) % self.page_size.get();
-                self.remember(owner, filled as u8);
-            }
+        match last.map(|last| (self.page_size.place_of(last) + 1) % self.page_size.get()) {
+            Some(filled) => remember(&mut self.filled, owner, filled as u8, MOST_REMEMBERED),
             None => drop(self.filled.remove(owner)),
         }
-        let room = self.room(owner);
         let Some(queue) = self.owners.get_mut(owner) else { return };
         queue.under_way = false;
-        let (first, rows) = (queue.rows.front().map(|row| row.line), queue.rows.len());
-        let Some(first) = first else {
-            self.capacity -= queue.rows.capacity();
-            self.owners.remove(owner);
-            // Shrinking moves the rest, so it waits until the rest is small.
-            if self.owners.capacity() > FEW.max(8 * self.owners.len()) {
-                self.owners.shrink_to(2 * self.owners.len());
-            }
-            return;
-        };
-        self.waiting.insert(first, owner.clone());
-        if rows >= room {
-            self.filling.insert(first, owner.clone());
+        if !queue.rows.is_empty() {
+            let all = queue.rows.len();
+            return self.wait(owner, all);
         }
-        if rows >= BATCH {
-            self.whole.insert(first, owner.clone());
+        self.capacity -= queue.rows.capacity();
+        self.owners.remove(owner);
+        // Shrinking moves the rest, so it waits until the rest is small.
+        if self.owners.capacity() > FEW.max(8 * self.owners.len()) {
+            self.owners.shrink_to(2 * self.owners.len());
         }
     }
 
-    /// Forgets how full last pages are. Batches may then end in worse places.
+    /// Remembers the progress of the owner's keyed upload. Without it a search begins where the upload did, which only
+    /// takes longer.
+    pub fn keep(&mut self, owner: &OwnerId, so_far: UploadedSoFar) {
+        remember(&mut self.keyed, owner, so_far, MOST_KEYED);
+    }
+
+    /// Forgets how full last pages are, and most progress. Batches may then end in worse places, and searches begin earlier.
     pub fn forget(&mut self) {
         self.filled = HashMap::new();
+        let mut kept = 0..FEW_KEYED;
+        self.keyed.retain(|_, _| kept.next().is_some());
+        self.keyed.shrink_to_fit();
     }
 
     /// Room on the owner's last page, in items; a whole page if that is unknown.
     fn room(&self, owner: &OwnerId) -> usize {
         self.page_size.get() - self.filled.get(owner).copied().map_or(0, usize::from)
     }
+}
 
-    fn remember(&mut self, owner: &OwnerId, filled: u8) {
-        if self.filled.len() >= MOST_REMEMBERED
-            && !self.filled.contains_key(owner)
-            && let Some(other) = self.filled.keys().next().cloned()
-        {
-            self.filled.remove(&other);
-        }
-        self.filled.insert(owner.clone(), filled);
+/// Remembers something of an owner. If that makes more than `most` owners, any other is forgotten.
+fn remember<V>(known: &mut HashMap<OwnerId, V>, owner: &OwnerId, value: V, most: usize) {
+    if known.len() >= most
+        && !known.contains_key(owner)
+        && let Some(other) = known.keys().next().cloned()
+    {
+        known.remove(&other);
     }
+    known.insert(owner.clone(), value);
 }
 
 /// Memory of the table of a map, in bytes: it is at most 7/8 full, and has one extra byte for each place.
-pub(super) fn table<K, V>(map: &HashMap<K, V>) -> usize {
+fn table<K, V>(map: &HashMap<K, V>) -> usize {
     map.capacity() * 8 / 7 * (size_of::<(K, V)>() + 1)
 }
 
@@ -266,7 +268,7 @@ mod tests {
         for owner in [5, 7, 9] {
             pending.done(&OwnerId::Integer(owner), None);
         }
-        assert!(pending.owners.is_empty() && pending.waiting.is_empty() && pending.len() == 0);
+        assert!(pending.owners.is_empty() && pending.waiting[0].is_empty() && pending.len() == 0);
     }
 
     #[test]
@@ -322,7 +324,7 @@ mod tests {
         push(&mut pending, 3, OWN_COMMAND as u64);
         assert_eq!(of(pending.take(Least::Page)), Some((3, OWN_COMMAND + 2)));
         // With few left, each gives all it has.
-        while pending.waiting.len() > FEW {
+        while pending.waiting[0].len() > FEW {
             pending.take(Least::Row);
         }
         push(&mut pending, owners, 30);

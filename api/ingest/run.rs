@@ -1,22 +1,19 @@
 //! From rows to the database: batch, store, report.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{Account, Budget, OWN};
-use super::intake::{Intake, Phase};
-use super::pending::{Least, Pending, table};
+use super::budget::{Account, Budget};
+use super::intake::{Event, Intake, Phase, Watch};
+use super::pending::{Least, Pending};
 use super::report::{End, Report};
 use super::send::{Destination, bytes_under_way, send};
-use super::stream::{Bad, Incoming, Options};
-use super::watch::{Event, Watch};
-use crate::domain::OwnerId;
-use crate::store::history::UploadedSoFar;
+use super::stream::{Incoming, Options};
 
 /// Maximum number of concurrent appends, each of another owner.
 const MOST_UNDER_WAY: usize = 512;
@@ -26,13 +23,6 @@ const FEW_UNDER_WAY: usize = 16;
 
 /// Maximum number of rows under way, not counting the last batch: a part of the queues of the committers.
 const MOST_ROWS_UNDER_WAY: usize = 16_000;
-
-/// Maximum number of owners whose progress a keyed upload remembers, and the number when the budget has no room.
-const MOST_KEYED: usize = 10_000;
-const FEW_KEYED: usize = 100;
-
-// What a stream never forgets takes only a small part of its own share.
-const _: () = assert!(8 * FEW_KEYED * size_of::<(OwnerId, UploadedSoFar)>() / 7 < OWN / 4);
 
 /// After this time without a row, as from a pipe, waiting rows are sent.
 const IDLE: Duration = Duration::from_millis(200);
@@ -44,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 ///
 /// The first message from `interrupts` ends reading: what was read is stored. The second also ends sending: only batches
 /// under way are finished. So does a failure of the database that is permanent or lasts longer than the patience.
-pub async fn run<B: Bad>(
+pub async fn run<B>(
     incoming: Incoming<B>,
     to: &Destination,
     options: Options,
@@ -57,24 +47,25 @@ pub async fn run<B: Bad>(
     let mut pending = Pending::of(to.engine.definition().page_size);
     let mut under_way = FuturesUnordered::new();
     let (mut rows_under_way, mut under_way_bytes) = (0, 0);
-    let mut keyed: HashMap<OwnerId, UploadedSoFar> = HashMap::new();
     let (tell, mut told) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
 
     loop {
-        if intake.phase() == Phase::Finishing {
+        if intake.phase == Phase::Finishing {
             stop.cancel();
         }
-        account.hold(held(&pending, under_way_bytes, &keyed, intake.watch));
+        account.hold(pending.bytes() + under_way_bytes + intake.watch.held());
         if !account.has_room() {
             pending.forget();
-            forget_most(&mut keyed);
-            account.hold(held(&pending, under_way_bytes, &keyed, intake.watch));
+            account.hold(pending.bytes() + under_way_bytes + intake.watch.held());
         }
         // Rows that fill no page are sent at once when no batch is under way: waiting would gain nothing.
         let room = has_room(&pending, &options, &account, intake.watch);
-        let idle = intake.last_read(room).elapsed();
-        let of_few_rows = if intake.phase() > Phase::Reading || idle > IDLE {
+        if !room {
+            intake.last_read = Instant::now();
+        }
+        let idle = intake.last_read.elapsed();
+        let of_few_rows = if intake.phase > Phase::Reading || idle > IDLE {
             MOST_UNDER_WAY
         } else if !room {
             MOST_UNDER_WAY / 2
@@ -86,7 +77,7 @@ pub async fn run<B: Bad>(
         while under_way.len() < MOST_UNDER_WAY
             && rows_under_way < MOST_ROWS_UNDER_WAY
             && account.may_send(under_way_bytes)
-            && intake.phase() < Phase::Finishing
+            && intake.phase < Phase::Finishing
         {
             let least = if under_way.len() < of_few_rows {
                 Least::Row
@@ -98,24 +89,17 @@ pub async fn run<B: Bad>(
             let Some(batch) = pending.take(least) else { break };
             rows_under_way += batch.rows.len();
             under_way_bytes += bytes_under_way(&batch.rows, to.key.is_some());
-            account.hold(held(&pending, under_way_bytes, &keyed, intake.watch));
-            let so_far = keyed.remove(&batch.owner);
-            under_way.push(send(to.clone(), batch, so_far, options, stop.clone(), tell.clone()));
+            account.hold(pending.bytes() + under_way_bytes + intake.watch.held());
+            under_way.push(send(to.clone(), batch, options, stop.clone(), tell.clone()));
         }
-        if intake.phase() > Phase::Reading && under_way.is_empty() {
+        if intake.phase > Phase::Reading && under_way.is_empty() {
             break;
         }
         let room = has_room(&pending, &options, &account, intake.watch);
         tokio::select! {
             Some(mut sent) = under_way.next(), if !under_way.is_empty() => {
                 if let Some(so_far) = sent.so_far.take() {
-                    // Without it the search begins where the upload did, which only takes longer.
-                    if keyed.len() >= MOST_KEYED
-                        && let Some(other) = keyed.keys().next().cloned()
-                    {
-                        keyed.remove(&other);
-                    }
-                    keyed.insert(sent.owner.clone(), so_far);
+                    pending.keep(&sent.owner, so_far);
                 }
                 rows_under_way -= sent.rows.len();
                 under_way_bytes -= bytes_under_way(&sent.rows, to.key.is_some());
@@ -137,37 +121,16 @@ pub async fn run<B: Bad>(
             Some(why) = told.recv() => intake.watch.hear(Event::Waiting(why)),
         }
     }
-    let exhausted = intake.exhausted && pending.len() == 0;
-    intake.tally.left(pending.lines());
+    intake.tally.left.extend(pending.lines());
     let report = &mut intake.tally.report;
-    if exhausted && report.left() == 0 && matches!(report.end, Some(End::Interrupted)) {
+    if intake.exhausted && report.left() == 0 && matches!(report.end, Some(End::Interrupted)) {
         // The signal came too late to stop anything.
         report.end = None;
     }
     intake.close()
 }
 
-/// Memory that the stream holds, in bytes.
-fn held<B>(
-    pending: &Pending,
-    under_way: usize,
-    keyed: &HashMap<OwnerId, UploadedSoFar>,
-    watch: &impl Watch<B>,
-) -> usize {
-    pending.bytes() + under_way + table(keyed) + watch.held()
-}
-
 /// Whether more rows may come.
 fn has_room<B>(pending: &Pending, options: &Options, account: &Account, watch: &impl Watch<B>) -> bool {
     pending.len() < options.waiting && !watch.full() && account.has_room()
-}
-
-/// Searches for forgotten owners begin where the upload did, which only takes longer.
-fn forget_most(keyed: &mut HashMap<OwnerId, UploadedSoFar>) {
-    let mut kept = 0;
-    keyed.retain(|_, _| {
-        kept += 1;
-        kept <= FEW_KEYED
-    });
-    keyed.shrink_to_fit();
 }

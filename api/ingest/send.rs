@@ -1,8 +1,8 @@
 //! Sends one batch to the database, again if that fails for a passing reason.
 
-use std::fmt;
 use std::time::Duration;
 
+use derive_more::Display;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -12,9 +12,7 @@ use super::stream::{Options, Row};
 use crate::domain::{IdempotencyKey, OwnerId, Seq};
 use crate::item::Item;
 use crate::store::Error;
-use crate::store::history::{
-    AppendError, Cause, Engine, LineRefusal, Progress, UploadedSoFar, Waiting, weight,
-};
+use crate::store::history::{AppendError, Cause, Engine, LineRefusal, UploadedSoFar, Waiting, weight};
 
 /// The destination of rows.
 #[derive(Debug, Clone)]
@@ -27,43 +25,30 @@ pub struct Destination {
     pub began: crate::domain::Instant,
 }
 
-/// The outcome of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowEnd {
-    /// It is stored at this address.
-    Stored(Seq),
-    /// It is an item, and is not stored.
-    Refused(Refusal),
-}
-
-/// Why an item is not stored, though the next one may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why an item is not stored, though the next one may be: a sentence without a full stop.
+#[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Its owner's history can take no more buckets.
+    #[display("its owner's history can take no more pages")]
     HistoryExhausted,
     /// Its owner has had another request with the same key.
+    #[display("its owner has had another request with the same `Idempotency-Key`")]
     KeyReused,
     /// See [`LineRefusal`].
+    #[display("{}", line_refusal(*_0))]
     Line(LineRefusal),
 }
 
-impl fmt::Display for Refusal {
-    /// A sentence without a full stop.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::HistoryExhausted => "its owner's history can take no more pages",
-            Self::KeyReused => "its owner has had another request with the same `Idempotency-Key`",
-            Self::Line(LineRefusal::Differs) => {
-                "it differs from the line that an earlier upload with the same `Idempotency-Key` has stored"
-            }
-            Self::Line(LineRefusal::OutOfOrder) => {
-                "an earlier upload with the same `Idempotency-Key` has not stored it, but later lines: send it with \
-                 another key, or none"
-            }
-            Self::Line(LineRefusal::BeyondNumbers) => {
-                "only the first 4,294,967,295 lines may have an `Idempotency-Key`"
-            }
-        })
+fn line_refusal(refusal: LineRefusal) -> &'static str {
+    match refusal {
+        LineRefusal::Differs => {
+            "it differs from the line that an earlier upload with the same `Idempotency-Key` has stored"
+        }
+        LineRefusal::OutOfOrder => {
+            "an earlier upload with the same `Idempotency-Key` has not stored it, but later lines: send it with another \
+             key, or none"
+        }
+        LineRefusal::BeyondNumbers => "only the first 4,294,967,295 lines may have an `Idempotency-Key`",
     }
 }
 
@@ -75,8 +60,8 @@ pub struct Sent {
     pub owner: OwnerId,
     /// The rows in their order.
     pub rows: Vec<Row>,
-    /// The outcomes of the first rows.
-    pub ends: Vec<RowEnd>,
+    /// The outcomes of the first rows: where each is stored, or why it is not, though it is an item.
+    pub ends: Vec<Result<Seq, Refusal>>,
     /// Number of the next rows, which may or may not be stored.
     pub unknown: usize,
     /// The last sequence number of the owner's history, if all rows are stored.
@@ -113,8 +98,7 @@ const KEYED: usize = 10 * 1024;
 /// [`Options::patience`] or until `stop`, and tells `waiting` why it waits.
 pub(super) async fn send(
     to: Destination,
-    Batch { owner, rows }: Batch,
-    so_far: Option<UploadedSoFar>,
+    Batch { owner, rows, so_far }: Batch,
     options: Options,
     stop: CancellationToken,
     waiting: UnboundedSender<&'static str>,
@@ -131,8 +115,14 @@ pub(super) async fn send(
         let part = &rest[..part(rest, most)];
         let appended = match &mut sent.so_far {
             // In a box, because it would be most of the memory of a batch without a key.
-            Some(so_far) => Box::pin(to.append_lines(so_far, part, &mut room)).await,
-            None => to.append(&sent.owner, part, &mut room).await,
+            Some(so_far) => {
+                let lines = part.iter().map(|row| (row.line, row.draft.clone()));
+                Box::pin(to.engine.append_lines(so_far, lines, to.began, &mut room)).await
+            }
+            None => {
+                let items = part.iter().map(|row| row.draft.dated(to.began)).collect();
+                to.engine.append_part(sent.owner.clone(), items, &mut room).await
+            }
         };
         let (progress, failed) = match appended {
             Ok(progress) => (progress, None),
@@ -141,7 +131,7 @@ pub(super) async fn send(
         // Time spent waiting for other uploads does not count.
         give_up += std::mem::take(&mut room.waited);
         let before = sent.ends.len();
-        sent.ends.extend(progress.ends().map(RowEnd::of));
+        sent.ends.extend(progress.ends().map(|end| end.map_err(Refusal::Line)));
         if sent.ends.len() > before {
             give_up = Instant::now() + options.patience;
         }
@@ -154,11 +144,12 @@ pub(super) async fn send(
             }
             return sent;
         };
+        let passing = passing(&cause, sent.so_far.is_some());
         if options.many
             && unknown == 0
-            && let Some(refusal) = refusal(&cause)
+            && let Err(Some(refusal)) = passing
         {
-            sent.ends.resize(sent.rows.len(), RowEnd::Refused(refusal));
+            sent.ends.resize(sent.rows.len(), Err(refusal));
             return sent;
         }
         // With a key an unknown outcome is looked up, at least once, even if that takes longer than the patience.
@@ -166,75 +157,30 @@ pub(super) async fn send(
         if unknown > 0 && !std::mem::replace(&mut looked_for, true) {
             give_up = Instant::now() + options.patience;
         }
-        let passing =
-            passing(&cause, sent.so_far.is_some()).filter(|_| known && Instant::now() + pause < give_up);
-        let Some(why) = passing else {
-            sent.unknown = unknown;
-            sent.failed = Some(cause);
-            return sent;
-        };
-        // The receiver is gone once the stream has ended.
-        let _ = waiting.send(why);
-        if timeout(pause, stop.cancelled()).await.is_ok() {
-            sent.unknown = unknown;
-            sent.failed = Some(cause);
-            return sent;
+        if let Some(why) = passing.ok().filter(|_| known && Instant::now() + pause < give_up) {
+            // The receiver is gone once the stream has ended.
+            let _ = waiting.send(why);
+            if timeout(pause, stop.cancelled()).await.is_err() {
+                pause = (pause * 2).min(Duration::from_secs(5));
+                continue;
+            }
         }
-        pause = (pause * 2).min(Duration::from_secs(5));
+        (sent.unknown, sent.failed) = (unknown, Some(cause));
+        return sent;
     }
 }
 
-impl Destination {
-    async fn append(
-        &self,
-        owner: &OwnerId,
-        rows: &[Row],
-        room: &mut Waiting,
-    ) -> Result<Progress, AppendError> {
-        let items = rows.iter().map(|row| row.draft.dated(self.began)).collect();
-        self.engine.append_part(owner.clone(), items, room).await
-    }
-
-    async fn append_lines(
-        &self,
-        so_far: &mut UploadedSoFar,
-        rows: &[Row],
-        room: &mut Waiting,
-    ) -> Result<Progress, AppendError> {
-        let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
-        self.engine.append_lines(so_far, lines, self.began, room).await
-    }
-}
-
-impl RowEnd {
-    fn of(end: Result<Seq, LineRefusal>) -> Self {
-        end.map_or_else(|refusal| Self::Refused(Refusal::Line(refusal)), Self::Stored)
-    }
-}
-
-/// A cause that concerns one owner only.
-fn refusal(cause: &Cause) -> Option<Refusal> {
+/// Why another attempt is worthwhile, if it is; otherwise, if the cause concerns one owner only, what its rows are told. The
+/// cause itself, with the driver's words, is reported when all attempts have failed.
+fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<Refusal>> {
     match cause {
-        Cause::SecondsExhausted(_) => Some(Refusal::HistoryExhausted),
-        Cause::KeyReused => Some(Refusal::KeyReused),
-        Cause::OutcomeUnknown | Cause::Overloaded | Cause::Late | Cause::Contended | Cause::Database(_) => {
-            None
-        }
-    }
-}
-
-/// Why another attempt is worthwhile, if it is. The cause itself, with the driver's words, is reported when all attempts
-/// have failed.
-fn passing(cause: &Cause, keyed: bool) -> Option<&'static str> {
-    match cause {
-        Cause::OutcomeUnknown if keyed => Some("it gave no answer to trust"),
-        Cause::Contended => Some("too many others append to the same history"),
-        Cause::Overloaded | Cause::Late => Some("too many appends are waiting"),
-        Cause::Database(Error::Unavailable(_)) => Some("it does not answer"),
-        Cause::OutcomeUnknown
-        | Cause::SecondsExhausted(_)
-        | Cause::KeyReused
-        | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => None,
+        Cause::OutcomeUnknown if keyed => Ok("it gave no answer to trust"),
+        Cause::Contended => Ok("too many others append to the same history"),
+        Cause::Overloaded | Cause::Late => Ok("too many appends are waiting"),
+        Cause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
+        Cause::SecondsExhausted(_) => Err(Some(Refusal::HistoryExhausted)),
+        Cause::KeyReused => Err(Some(Refusal::KeyReused)),
+        Cause::OutcomeUnknown | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),
     }
 }
 
@@ -245,14 +191,7 @@ mod tests {
     #[test]
     fn a_batch_takes_what_it_is_counted_for() {
         fn sending<F: Future>(
-            _: impl Fn(
-                Destination,
-                Batch,
-                Option<UploadedSoFar>,
-                Options,
-                CancellationToken,
-                UnboundedSender<&'static str>,
-            ) -> F,
+            _: impl Fn(Destination, Batch, Options, CancellationToken, UnboundedSender<&'static str>) -> F,
         ) -> usize {
             size_of::<F>()
         }
@@ -261,8 +200,11 @@ mod tests {
         ) -> usize {
             size_of::<F>()
         }
-        let (unkeyed, keyed) =
-            (sending(send), appending(|to, so_far, rows, room| to.append_lines(so_far, rows, room)));
+        let keyed = appending(|to, so_far, rows, room| {
+            let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
+            to.engine.append_lines(so_far, lines, to.began, room)
+        });
+        let unkeyed = sending(send);
         // What is left is for the request, where it waits for its committer, and for its part of a command.
         assert!(unkeyed + 2048 <= UNKEYED && unkeyed + keyed + 2048 <= KEYED, "{unkeyed}, {keyed}");
     }

@@ -16,19 +16,14 @@ pub struct Line {
     pub size: u64,
     /// Whether it was longer than [`LONGEST_ROW`], so that `bytes` is only its beginning.
     pub cut: bool,
-    /// Whether its line break is CRLF.
-    crlf: bool,
+    /// Its line break: LF or CRLF.
+    pub line_break: &'static [u8],
 }
 
 impl Line {
     /// Whether there is nothing in it but white space.
     pub fn is_blank(&self) -> bool {
         !self.cut && self.bytes.trim_ascii().is_empty()
-    }
-
-    /// Its line break: LF or CRLF.
-    pub fn line_break(&self) -> &'static [u8] {
-        if self.crlf { b"\r\n" } else { b"\n" }
     }
 }
 
@@ -40,11 +35,6 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Number of lines that have ended.
-    pub fn lines(&self) -> u64 {
-        self.read
-    }
-
     /// Takes bytes up to the end of the current line. Returns their number, and the line if it has ended.
     pub fn take(&mut self, bytes: &[u8]) -> (usize, Option<Line>) {
         let end = bytes.iter().position(|&byte| byte == b'\n');
@@ -67,7 +57,8 @@ impl Splitter {
         self.read += 1;
         let mut line = std::mem::take(&mut self.current);
         line.number = self.read;
-        line.crlf = line.bytes.pop_if(|last| *last == b'\r').is_some();
+        let crlf = line.bytes.pop_if(|last| *last == b'\r').is_some();
+        line.line_break = if crlf { b"\r\n" } else { b"\n" };
         if line.number == 1 && line.bytes.starts_with(BYTE_ORDER_MARK) {
             line.bytes.drain(..BYTE_ORDER_MARK.len());
         }
@@ -91,7 +82,7 @@ mod tests {
             }
         }
         lines.extend(splitter.finish());
-        assert_eq!(splitter.lines(), lines.len() as u64);
+        assert_eq!(splitter.read, lines.len() as u64);
         lines
     }
 

@@ -52,15 +52,19 @@ pub struct Options {
 }
 
 /// A row that is no item.
-pub trait Bad {
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct Bad<B> {
     /// The line on which it began, from 1.
-    fn line(&self) -> u64;
+    pub line: u64,
     /// Its size in bytes, with line breaks.
-    fn size(&self) -> u64;
+    pub size: u64,
+    /// All that is wrong with it.
+    pub why: B,
 }
 
 /// Rows in their order, at most about [`BATCH`](super::BATCH).
-pub type Chunk<B> = Vec<Result<Row, B>>;
+pub type Chunk<B> = Vec<Result<Row, Bad<B>>>;
 
 /// The source of rows. An error is the last item: the rest cannot be read.
 pub type Incoming<B> = mpsc::Receiver<io::Result<Chunk<B>>>;

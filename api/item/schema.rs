@@ -172,8 +172,9 @@ impl Schema {
         }
     }
 
-    /// `len`: the bytes of the JSON, a guess at those of the BSON.
-    fn parse_members<'a>(
+    /// Parses the members of one item, which is at `pointer`, and adds all its faults to `faults`. Returns `None` if
+    /// there are any. `len`: the bytes of the JSON, a guess at those of the BSON.
+    pub fn parse_members<'a>(
         &'a self,
         mut members: Vec<Member<'a>>,
         len: usize,

@@ -7,12 +7,12 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
-use crate::cli::signals::Signals;
-use crate::cli::terminal::{Progress, count, per_second, seconds};
+use crate::cli::exit::Signals;
+use crate::cli::terminal::{Progress, count, speed};
 use crate::definition::Definition;
 use crate::domain::{DateRange, Limit, OwnerId, Position};
 use crate::export::Writer;
-use crate::store::history::{Engine, Export};
+use crate::store::history::Engine;
 use crate::store::{COMMAND, Deadline, Error};
 
 /// What to export, and as what.
@@ -54,48 +54,38 @@ pub(super) enum End {
     Interrupted,
 }
 
-/// Exports until all is written, or something ends it.
-pub(super) async fn run(
-    wanted: &Wanted,
-    engine: &Engine,
-    file: File,
-    signals: &mut Signals,
-    progress: &mut Progress,
-) -> Report {
-    let all = matches!(wanted.owners, Owners::After(_));
-    let mut running = Running { wanted, engine, file, progress, report: Report { all, ..Report::default() } };
-    let end = tokio::select! {
-        ended = running.all() => ended.err(),
-        () = signals.next() => Some(End::Interrupted),
-    };
-    running.report.end = end;
-    running.report
-}
-
-struct Running<'a> {
-    wanted: &'a Wanted,
-    engine: &'a Engine,
-    file: File,
-    progress: &'a mut Progress,
-    report: Report,
+/// An export under way.
+pub(super) struct Running<'a> {
+    pub(super) wanted: &'a Wanted,
+    pub(super) engine: &'a Engine,
+    pub(super) file: File,
+    pub(super) progress: &'a mut Progress,
+    pub(super) report: Report,
 }
 
 impl Running<'_> {
+    /// Exports until all is written, or something ends it.
+    pub(super) async fn run(mut self, signals: &mut Signals) -> Report {
+        self.report.all = matches!(self.wanted.owners, Owners::After(_));
+        self.report.end = tokio::select! {
+            ended = self.all() => ended.err(),
+            () = signals.next() => Some(End::Interrupted),
+        };
+        self.report
+    }
+
     async fn all(&mut self) -> Result<(), End> {
+        let engine = self.engine;
         self.file.write_all(self.wanted.writer.header().as_bytes()).await.map_err(End::Unwritable)?;
         match &self.wanted.owners {
             Owners::One(owner, after) => self.one(owner, *after).await?,
             Owners::After(after) => {
                 let mut after = after.clone();
                 loop {
-                    let mut patience = Patience::default();
-                    let some = loop {
-                        let deadline = Deadline::within(COMMAND);
-                        match self.engine.owners(after.clone(), Limit::MOST, deadline).await {
-                            Ok(some) => break some,
-                            Err(error) => patience.after(error, self.progress).await?,
-                        }
-                    };
+                    let some = patiently(self.progress, async || {
+                        engine.owners(after.clone(), Limit::MOST, Deadline::within(COMMAND)).await
+                    });
+                    let some = some.await?;
                     for (owner, _) in some.found {
                         self.one(&owner, Position::BEGINNING).await?;
                         after = Some(owner);
@@ -112,27 +102,16 @@ impl Running<'_> {
 
     async fn one(&mut self, owner: &OwnerId, after: Position) -> Result<(), End> {
         self.report.at = Some((owner.clone(), after));
-        let mut patience = Patience::default();
-        let mut export: Export = loop {
-            let deadline = Deadline::within(COMMAND);
-            match self.engine.export(owner.clone(), after, self.wanted.dates, deadline).await {
-                Ok(export) => break export,
-                Err(error) => patience.after(error, self.progress).await?,
-            }
-        };
+        let (engine, dates) = (self.engine, self.wanted.dates);
+        let export = patiently(self.progress, async || {
+            engine.export(owner.clone(), after, dates, Deadline::within(COMMAND)).await
+        });
+        let mut export = export.await?;
         if !self.report.all && self.wanted.dates.is_none() {
             self.progress.set_length(export.totals().items().saturating_sub(after.get()));
         }
         let mut rows = Vec::new();
-        loop {
-            let mut patience = Patience::default();
-            let batch = loop {
-                match export.next().await {
-                    Ok(batch) => break batch,
-                    Err(error) => patience.after(error, self.progress).await?,
-                }
-            };
-            let Some(batch) = batch else { break };
+        while let Some(batch) = patiently(self.progress, async || export.next().await).await? {
             rows.clear();
             let (mut items, mut last) = (0, None);
             for item in batch.items() {
@@ -152,20 +131,21 @@ impl Running<'_> {
     }
 }
 
-/// Patience with one question to the database.
-#[derive(Default)]
-struct Patience(Option<Instant>);
-
-impl Patience {
-    /// Waits before another attempt, if one is worthwhile.
-    async fn after(&mut self, error: Error, progress: &mut Progress) -> Result<(), End> {
-        let since = *self.0.get_or_insert_with(Instant::now);
-        match error {
-            Error::Unavailable(_) if since.elapsed() < PATIENCE => progress.waiting("it does not answer"),
-            error => return Err(End::Database(error)),
+/// Asks the database until it answers, for [`PATIENCE`] after the first failure.
+async fn patiently<T>(
+    progress: &mut Progress,
+    mut ask: impl AsyncFnMut() -> Result<T, Error>,
+) -> Result<T, End> {
+    let mut since = None;
+    loop {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(Error::Unavailable(_)) if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {
+                progress.waiting("it does not answer");
+            }
+            Err(error) => return Err(End::Database(error)),
         }
         tokio::time::sleep(BETWEEN_ATTEMPTS).await;
-        Ok(())
     }
 }
 
@@ -173,11 +153,10 @@ impl Report {
     /// Some lines, the last without its line break.
     pub(super) fn text(&self, definition: &Definition, took: Duration) -> String {
         let mut lines = vec![format!(
-            "exported {} of {} in {} ({}/s)",
+            "exported {} of {} in {}",
             count(self.items, definition.item.noun().one()),
             count(self.owners + u64::from(self.at.is_some()), &definition.owner.noun()),
-            seconds(took),
-            indicatif::HumanCount(per_second(self.items, took)),
+            speed(self.items, took),
         )];
         let Some(end) = &self.end else { return lines.remove(0) };
         lines.push(match end {

@@ -11,26 +11,29 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use reqwest::{Client, Response};
-use serde_json::Value;
+use futures_util::future::OptionFuture;
+use reqwest::{Client, Response, Url};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::progress::Progress;
 use crate::definition::Definition;
-use crate::domain::{OwnerId, Seq};
+use crate::domain::{IdempotencyKey, OwnerId, Seq};
 use crate::http::ProblemKind;
-use crate::import::BadRow;
-use crate::ingest::{End, Event, Incoming, Intake, Owners, Phase, Report, Row, Splitter, Watch};
+use crate::ingest::{Bad, End, Event, Incoming, Intake, Phase, Report, Row, Splitter, Watch};
 use crate::item::write_members;
-use server::{Broken, begin, cause, client, kind, words};
-pub(super) use server::{Server, Uploads};
+pub(super) use server::address;
+use server::{Broken, begin, cause, client, kind, uploads, words};
 
 /// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
 
 /// Maximum number of waiting rows: then reading stops.
 pub(super) const MOST_WAITING: usize = 100_000;
+
+/// Maximum number of owners that an import tells apart.
+pub(super) const MOST_OWNERS: usize = 1_000_000;
 
 /// Maximum number of attempts in a row without a single outcome.
 const MOST_TRIES: u32 = 8;
@@ -42,44 +45,35 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Everything that is sent, by one upload after the other where connections are lost.
 struct Sending<'a> {
     client: Client,
-    to: Uploads<'a>,
-    intake: Intake<'a, BadRow, Progress>,
+    url: Url,
+    definition: &'a Definition,
+    /// The key under which the rows may be sent again.
+    key: Option<&'a IdempotencyKey>,
+    intake: Intake<'a, String, Progress>,
     /// Rows in their order that have no outcome yet.
     waiting: VecDeque<Row>,
-    /// Number of them, from the first, that were written as lines of this upload.
-    written: usize,
-    /// Number of those that were handed on: they may be stored.
+    /// Number of them, from the first, that were handed on as lines of this upload: they may be stored.
     handed_on: usize,
     /// Rows that this upload did not store, or (true) may have stored: they come before those that wait.
     again: Vec<(Row, bool)>,
-    /// Lines that are still to be handed on.
-    text: Vec<u8>,
     /// The number of the next line.
     next: u64,
     /// Rows without an outcome up to this line may be stored, by an earlier upload.
     in_doubt: u64,
-    /// Number of rows with a final outcome.
-    dealt_with: u64,
+    /// Number of attempts in a row without a final outcome.
+    tries: u32,
     /// Whether anything at the server's address has ever answered.
     answered: bool,
-}
-
-/// The body of an upload.
-enum Lines {
-    /// Lines are sent.
-    Open(mpsc::Sender<Bytes>),
-    /// It has ended: every row was sent.
-    Ended,
-    /// The server reads no more, and its answer says why.
-    Refused,
 }
 
 /// Sends all the rows, and reports their outcomes. With a key, an upload that was cut off is followed by another
 /// with the rows that have no outcome yet, until too many in a row have failed. The first message from
 /// `interrupts` ends reading; the second also ends sending.
 pub(super) async fn run(
-    rows: Incoming<BadRow>,
-    to: Uploads<'_>,
+    rows: Incoming<String>,
+    server: &Url,
+    definition: &Definition,
+    key: Option<&IdempotencyKey>,
     strict: bool,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut Progress,
@@ -90,36 +84,35 @@ pub(super) async fn run(
     };
     let mut sending = Sending {
         client,
-        to,
-        intake: Intake::new(rows, interrupts, watch, strict, Owners::MOST),
+        url: uploads(server, &definition.name),
+        definition,
+        key,
+        intake: Intake::new(rows, interrupts, watch, strict, MOST_OWNERS),
         waiting: VecDeque::new(),
-        written: 0,
         handed_on: 0,
         again: Vec::new(),
-        text: Vec::new(),
         next: 1,
         in_doubt: 0,
-        dealt_with: 0,
+        tries: 0,
         answered: false,
     };
-    let (mut tries, mut pause) = (0, FIRST_PAUSE);
     loop {
-        let before = sending.dealt_with;
         let Err(broken) = sending.upload().await else {
             return sending.close(true, None);
         };
-        if sending.dealt_with > before {
-            (tries, pause) = (0, FIRST_PAUSE);
-        }
-        if !sending.may_continue(&broken) || tries == MOST_TRIES {
+        let interrupted = sending.intake.phase == Phase::Finishing
+            || matches!(sending.intake.tally.report.end, Some(End::Interrupted));
+        // Without a key another upload might store rows twice; if nothing has ever answered, the address is wrong.
+        let may_continue = key.is_some() && sending.answered && broken.passing && !interrupted;
+        if !may_continue || sending.tries == MOST_TRIES {
             return sending.close(broken.known, Some(End::Server(broken.words)));
         }
-        tries += 1;
-        sending.intake.watch.trying_again(&broken.words);
-        if timeout(pause, sending.intake.interrupted()).await.is_ok() {
+        sending.intake.watch.shown.line(format_args!("{}; trying again", broken.words));
+        let pause = (FIRST_PAUSE * 2_u32.pow(sending.tries)).min(LONGEST_PAUSE);
+        if timeout(pause, sending.intake.interrupts.recv()).await.is_ok() {
             return sending.close(broken.known, Some(End::Interrupted));
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        sending.tries += 1;
         sending.begin_again(broken.known);
     }
 }
@@ -132,23 +125,25 @@ impl Sending<'_> {
     async fn upload(&mut self) -> Result<(), Broken> {
         let (send, receive) = mpsc::channel::<Bytes>(1);
         let client = self.client.clone();
-        let mut answer = std::pin::pin!(begin(&client, self.to, receive));
+        let mut answer = std::pin::pin!(begin(&client, self.url.clone(), self.key, receive));
         let mut outcomes: Option<Response> = None;
-        let mut lines = Lines::Open(send);
+        // `None` when every row was sent.
+        let mut lines = Some(send);
         let mut splitter = Splitter::default();
         loop {
-            if self.intake.phase() == Phase::Finishing {
-                self.give_up_unsent();
+            if self.intake.phase == Phase::Finishing {
+                // Rows that were not handed on are not sent any more.
+                let unsent = self.waiting.split_off(self.handed_on);
+                self.give_up(unsent.into_iter().map(|row| (row, false)));
             }
-            if !matches!(lines, Lines::Refused) {
-                self.write();
+            let reading = self.intake.phase == Phase::Reading;
+            let all_sent = self.handed_on == self.waiting.len();
+            if !reading && all_sent {
+                lines = None;
             }
-            let reading = self.intake.phase() == Phase::Reading;
-            let all_written = self.written == self.waiting.len();
-            if !reading && all_written && self.text.is_empty() && matches!(lines, Lines::Open(_)) {
-                lines = Lines::Ended;
-            }
-            let room = !matches!(lines, Lines::Refused) && all_written && self.waiting.len() < MOST_WAITING;
+            // The server may read no more; its answer then says why.
+            let refused = lines.as_ref().is_some_and(mpsc::Sender::is_closed);
+            let room = !refused && all_sent && self.waiting.len() < MOST_WAITING;
             // A new upload begins when there is something to send: a server has a timeout for the next line.
             let begins = !self.answered || !reading || !self.waiting.is_empty();
             tokio::select! {
@@ -156,7 +151,7 @@ impl Sending<'_> {
                     self.answered |= begun.as_ref().err().is_none_or(|broken| broken.answered);
                     outcomes = Some(begun?);
                 }
-                piece = next_piece(&mut outcomes) => {
+                Some(piece) = OptionFuture::from(outcomes.as_mut().map(Response::chunk)) => {
                     let piece = piece.map_err(|error| {
                         Broken::off(format!("the connection to the server broke: {}", cause(&error)))
                     })?;
@@ -171,52 +166,35 @@ impl Sending<'_> {
                     while !bytes.is_empty() {
                         let (taken, line) = splitter.take(bytes);
                         bytes = &bytes[taken..];
-                        if let Some(line) = line {
-                            self.outcome(&line.bytes)?;
-                        }
+                        line.map_or(Ok(()), |line| self.outcome(&line.bytes))?;
                     }
                 }
-                taken = hand_on(&lines, &mut self.text), if !self.text.is_empty() => match taken {
-                    true => self.handed_on = self.written,
-                    false => {
-                        lines = Lines::Refused;
-                        self.take_back();
-                    }
-                },
+                Some(Ok(place)) = OptionFuture::from(lines.as_ref().map(mpsc::Sender::reserve)), if !all_sent => {
+                    place.send(self.piece().into());
+                }
                 rows = self.intake.next(room) => self.waiting.extend(rows),
             }
         }
     }
 
-    /// Rows that were not handed on are not sent any more.
-    fn give_up_unsent(&mut self) {
-        self.take_back();
-        let unsent = self.waiting.split_off(self.handed_on);
-        self.give_up(unsent.into_iter().map(|row| (row, false)).collect());
-    }
-
-    /// Lines that were written and not handed on are not part of this upload.
-    fn take_back(&mut self) {
-        self.text.clear();
-        self.written = self.handed_on;
-    }
-
-    /// Writes rows as lines until the piece is full.
-    fn write(&mut self) {
-        while self.text.len() < PIECE {
-            let Some(row) = self.waiting.get(self.written) else { return };
+    /// Rows as lines until the piece is full: they are handed on.
+    fn piece(&mut self) -> Vec<u8> {
+        let mut text = Vec::new();
+        while text.len() < PIECE
+            && let Some(row) = self.waiting.get(self.handed_on)
+        {
             // Blank lines keep the numbers right: the server skips them, and counts them.
-            let room = (PIECE - self.text.len()) as u64;
+            let room = (PIECE - text.len()) as u64;
             let blank = row.line.saturating_sub(self.next).min(room);
-            self.text.resize(self.text.len() + blank as usize, b'\n');
+            text.resize(text.len() + blank as usize, b'\n');
             self.next += blank;
-            if self.next < row.line {
-                return;
+            if self.next >= row.line {
+                write_line(row, self.definition, &mut text);
+                self.next = row.line + 1;
+                self.handed_on += 1;
             }
-            write_line(row, self.to.definition, &mut self.text);
-            self.next = row.line + 1;
-            self.written += 1;
         }
+        text
     }
 
     /// A line of the answer.
@@ -230,27 +208,26 @@ impl Sending<'_> {
         let Some(number) = outcome.get("line").and_then(Value::as_u64) else {
             return Err(Broken::ended(problem.unwrap_or(&outcome)));
         };
-        if self.handed_on == 0 || self.waiting.front().is_none_or(|row| row.line != number) {
+        let handed_on = self.handed_on > 0;
+        let Some(row) = self.waiting.pop_front_if(|row| handed_on && row.line == number) else {
             return Err(Broken::off(format!("the server sends the outcome of line {number} out of order")));
-        }
-        let Some(row) = self.waiting.pop_front() else { return Ok(()) };
+        };
         self.handed_on -= 1;
-        self.written -= 1;
         let seq = outcome.get("seq").and_then(Value::as_u64).and_then(|seq| Seq::new(seq).ok());
         match (seq, problem) {
             (Some(seq), _) => {
                 self.intake.tally.report.last = Some((row.owner.clone(), seq));
                 self.intake.tally.stored(&row, seq);
-                self.dealt_with += 1;
+                self.tries = 0;
             }
             (None, Some(problem)) => match kind(problem) {
                 Some(ProblemKind::OutcomeUnknown) => self.again.push((row, true)),
                 Some(ProblemKind::NotStored) => self.again.push((row, false)),
                 _ => {
                     self.intake.tally.refused(&row);
-                    let bad = BadRow { line: row.line, size: row.size, reason: words(problem) };
+                    let bad = Bad { line: row.line, size: row.size, why: words(problem) };
                     self.intake.watch.hear(Event::Bad(bad));
-                    self.dealt_with += 1;
+                    self.tries = 0;
                 }
             },
             (None, None) => return Err(Broken::off("an outcome of the server is empty".to_owned())),
@@ -258,50 +235,43 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Whether another upload may continue. Without a key it might store rows twice; if nothing has ever answered, the
-    /// address is wrong.
-    fn may_continue(&self, broken: &Broken) -> bool {
-        let interrupted = self.intake.phase() == Phase::Finishing
-            || matches!(self.intake.tally.report.end, Some(End::Interrupted));
-        self.to.key.is_some() && self.answered && broken.passing && !interrupted
+    /// Takes all rows without an outcome, in order; true: this upload may have stored them. `known`: those that were
+    /// handed on are certainly not stored.
+    fn rest(&mut self, known: bool) -> Vec<(Row, bool)> {
+        let (mut rest, handed_on) = (std::mem::take(&mut self.again), self.handed_on);
+        let waiting = self.waiting.drain(..).enumerate();
+        rest.extend(waiting.map(|(index, row)| (row, !known && index < handed_on)));
+        rest
     }
 
-    /// Prepares to send all rows without an outcome again, in order, under their numbers. `known`: those that were handed
-    /// on are certainly not stored.
+    /// Prepares to send all rows without an outcome again, in order, under their numbers.
     fn begin_again(&mut self, known: bool) {
-        let handed_on = self.handed_on.checked_sub(1).filter(|_| !known);
-        let sent = handed_on.and_then(|last| self.waiting.get(last)).map(|row| row.line);
-        let told = self.again.iter().rev().find(|(_, may_be_stored)| *may_be_stored).map(|(row, _)| row.line);
-        self.in_doubt = self.in_doubt.max(sent.max(told).unwrap_or(0));
-        for (row, _) in self.again.drain(..).rev() {
-            self.waiting.push_front(row);
-        }
-        self.text.clear();
-        (self.written, self.handed_on, self.next) = (0, 0, 1);
+        let rest = self.rest(known);
+        let doubtful = rest.iter().rev().find(|(_, may_be_stored)| *may_be_stored);
+        self.in_doubt = self.in_doubt.max(doubtful.map_or(0, |(row, _)| row.line));
+        self.waiting = rest.into_iter().map(|(row, _)| row).collect();
+        (self.handed_on, self.next) = (0, 1);
     }
 
     /// Records rows that will have no outcome; true: this upload may have stored them.
-    fn give_up(&mut self, rows: Vec<(Row, bool)>) {
+    fn give_up(&mut self, rows: impl IntoIterator<Item = (Row, bool)>) {
         let mut unknown: BTreeMap<OwnerId, Vec<u64>> = BTreeMap::new();
         for (row, may_be_stored) in rows {
             if may_be_stored || row.line <= self.in_doubt {
                 unknown.entry(row.owner).or_default().push(row.line);
             } else {
-                self.intake.tally.left(std::iter::once(row.line));
+                self.intake.tally.left.insert(row.line);
             }
         }
         for (owner, lines) in unknown {
-            self.intake.tally.unknown(&owner, lines.into_iter());
+            self.intake.tally.unknown(&owner, lines);
         }
     }
 
     /// The report. `known`: rows that were handed on and have no outcome are certainly not stored. `end` says why they have
     /// none.
     fn close(mut self, known: bool, end: Option<End>) -> Report {
-        let unsent = self.waiting.split_off(self.handed_on);
-        let mut rest = std::mem::take(&mut self.again);
-        rest.extend(self.waiting.drain(..).map(|row| (row, !known)));
-        rest.extend(unsent.into_iter().map(|row| (row, false)));
+        let rest = self.rest(known);
         self.give_up(rest);
         if end.is_some() {
             self.intake.tally.report.end = end;
@@ -312,25 +282,9 @@ impl Sending<'_> {
 
 /// Appends a row as a line: its owner, then its item.
 fn write_line(row: &Row, definition: &Definition, text: &mut Vec<u8>) {
-    text.extend_from_slice(format!("{{\"{}\":", definition.owner.field).as_bytes());
-    serde_json::to_writer(&mut *text, &row.owner)
-        .expect("a vector takes all bytes, and an id can be written");
+    let (field, owner) = (&definition.owner.field, json!(row.owner));
+    text.extend_from_slice(format!("{{\"{field}\":{owner}").as_bytes());
     write_members(row.draft.document(), definition.key_field(), &definition.date.name, text)
         .expect("the schema has accepted the item, and an import has seen its date");
     text.extend_from_slice(b"}\n");
-}
-
-async fn next_piece(body: &mut Option<Response>) -> reqwest::Result<Option<Bytes>> {
-    match body {
-        Some(body) => body.chunk().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Sends what there is, unless the body has ended; false when the server takes no more.
-async fn hand_on(lines: &Lines, text: &mut Vec<u8>) -> bool {
-    let Lines::Open(send) = lines else { return false };
-    let Ok(place) = send.reserve().await else { return false };
-    place.send(std::mem::take(text).into());
-    true
 }

@@ -2,12 +2,11 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::body::Bytes;
 use futures_util::{StreamExt, stream};
-use http_body_util::StreamBody;
+use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
@@ -16,7 +15,6 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::definition::Definition;
 use crate::domain::IdempotencyKey;
 use crate::http::{PROBLEM_JSON, ProblemKind};
 
@@ -25,41 +23,24 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 /// Longest answer of a server that takes no upload that is read, in bytes.
 const LONGEST_REFUSAL: usize = 1024 * 1024;
 
-/// A server, by its address.
-#[derive(Debug, Clone)]
-pub(in crate::cli::import) struct Server(Url);
-
-impl Server {
-    /// The address of the uploads of a history.
-    fn uploads(&self, history: &str) -> Url {
-        let mut url = self.0.clone();
-        url.set_path(&format!("{}/v1/{history}", url.path().trim_end_matches('/')));
-        url
-    }
-}
-
-impl FromStr for Server {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "must be an address such as https://example.org or http://127.0.0.1:8080".to_owned();
-        let url: Url = text.parse().map_err(|_| wrong())?;
+/// The address of a server, as the value of a flag.
+///
+/// # Errors
+/// A sentence for the user.
+pub(in crate::cli::import) fn address(text: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(text).ok().filter(|url| {
         let extra = url.query().is_some() || url.fragment().is_some();
         let user = !url.username().is_empty() || url.password().is_some();
-        if !matches!(url.scheme(), "http" | "https") || extra || user {
-            return Err(wrong());
-        }
-        Ok(Self(url))
-    }
+        matches!(url.scheme(), "http" | "https") && !extra && !user
+    });
+    url.ok_or("must be an address such as https://example.org or http://127.0.0.1:8080")
 }
 
-/// Where rows are sent.
-#[derive(Clone, Copy)]
-pub(in crate::cli::import) struct Uploads<'a> {
-    pub(in crate::cli::import) server: &'a Server,
-    pub(in crate::cli::import) definition: &'a Definition,
-    /// The key under which the rows may be sent again.
-    pub(in crate::cli::import) key: Option<&'a IdempotencyKey>,
+/// The address of the uploads of a history.
+pub(super) fn uploads(server: &Url, history: &str) -> Url {
+    let mut url = server.clone();
+    url.set_path(&format!("{}/v1/{history}", url.path().trim_end_matches('/')));
+    url
 }
 
 /// Why there are no more outcomes.
@@ -97,7 +78,13 @@ impl Broken {
     /// come from a proxy after rows went through it, and says nothing about them.
     async fn refused(answer: Response) -> Self {
         let status = answer.status();
-        let problem = if is(answer.headers(), PROBLEM_JSON) { read(answer).await } else { Value::Null };
+        let mut problem = Value::Null;
+        if is(answer.headers(), PROBLEM_JSON) {
+            // Nothing of a body that is too long, cut or not JSON.
+            let body = Limited::new(Body::from(answer), LONGEST_REFUSAL).collect().await;
+            problem =
+                body.ok().and_then(|body| serde_json::from_slice(&body.to_bytes()).ok()).unwrap_or_default();
+        }
         let kind = kind(&problem).filter(|kind| kind.spec().status == status);
         let words = match kind {
             Some(_) => format!("the server answers {status}: {}", words(&problem)),
@@ -106,17 +93,6 @@ impl Broken {
         let known = kind.is_some_and(|kind| kind.spec().nothing_stored);
         Self { words, known, passing: passing(status), answered: true }
     }
-}
-
-/// `null` for a body that is too long, cut or not JSON.
-async fn read(mut answer: Response) -> Value {
-    let mut body = Vec::new();
-    while body.len() <= LONGEST_REFUSAL
-        && let Ok(Some(bytes)) = answer.chunk().await
-    {
-        body.extend_from_slice(&bytes);
-    }
-    serde_json::from_slice(&body).unwrap_or_default()
 }
 
 /// The kind of a problem, if it is one of a pagebucket server.
@@ -164,24 +140,23 @@ pub(super) fn cause(mut error: &dyn Error) -> String {
     error.to_string()
 }
 
-/// Begins an upload, and waits for the head of its answer.
+/// Begins an upload to this address, and waits for the head of its answer.
 pub(super) async fn begin(
     client: &Client,
-    Uploads { server, definition, key }: Uploads<'_>,
+    url: Url,
+    key: Option<&IdempotencyKey>,
     mut lines: mpsc::Receiver<Bytes>,
 ) -> Result<Response, Broken> {
+    let server = url.origin().ascii_serialization();
     let lines = stream::poll_fn(move |context| lines.poll_recv(context));
     let body = StreamBody::new(lines.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes))));
-    let mut request = client
-        .post(server.uploads(&definition.name))
-        .header(CONTENT_TYPE, MEDIA_TYPE)
-        .header(ACCEPT, MEDIA_TYPE)
-        .body(Body::wrap(body));
+    let mut request =
+        client.post(url).header(CONTENT_TYPE, MEDIA_TYPE).header(ACCEPT, MEDIA_TYPE).body(Body::wrap(body));
     if let Some(key) = key {
         request = request.header("idempotency-key", key.as_str());
     }
     let answer = request.send().await.map_err(|error| Broken {
-        words: format!("{} does not answer: {}", server.0.origin().ascii_serialization(), cause(&error)),
+        words: format!("{server} does not answer: {}", cause(&error)),
         known: error.is_connect() || error.is_builder(),
         passing: true,
         answered: false,
@@ -195,11 +170,8 @@ pub(super) async fn begin(
 /// What a problem says, in one sentence.
 pub(super) fn words(problem: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().trim_end_matches('.').to_owned();
-    let errors = problem["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let errors: Vec<_> = errors
-        .iter()
-        .map(|error| format!("{} {}", text(&error["pointer"]), text(&error["detail"])))
-        .collect();
+    let error = |error: &Value| format!("{} {}", text(&error["pointer"]), text(&error["detail"]));
+    let errors: Vec<_> = problem["errors"].as_array().into_iter().flatten().map(error).collect();
     if errors.is_empty() { text(&problem["detail"]) } else { errors.join("; ") }
 }
 
@@ -213,7 +185,7 @@ mod tests {
             ("http://[::1]:8080/behind/", "http://[::1]:8080/behind/v1/trades"),
             ("https://example.org", "https://example.org/v1/trades"),
         ] {
-            assert_eq!(text.parse::<Server>().unwrap().uploads("trades").as_str(), uploads);
+            assert_eq!(super::uploads(&address(text).unwrap(), "trades").as_str(), uploads);
         }
         for text in [
             "example.org:8080",
@@ -224,7 +196,7 @@ mod tests {
             "http://",
             "",
         ] {
-            let sentence = text.parse::<Server>().unwrap_err();
+            let sentence = address(text).unwrap_err();
             assert!(sentence.contains("such as"), "{text}: {sentence}");
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn of(
     summary: Summary,
     owner: Option<&OwnerId>,
 ) -> Result<View, Problem> {
-    let Report { stored, refused, ranges, owners, end, unknown_lines, left_lines, .. } = report;
+    let Report { stored, refused, ranges, owners, more_owners, end, unknown_lines, left_lines, .. } = report;
     let mut problems = summary.problems;
     problems.sort_by_key(|problem| problem.line);
     let problems_omitted = Some(summary.omitted).filter(|&omitted| omitted > 0);
@@ -40,11 +40,11 @@ pub(super) fn of(
     let view = match owner {
         Some(owner) => View::One(UploadedView {
             owner: OwnerMember::new(definition, owner),
-            ranges: ranges.kept().iter().map(RangeView::new).collect(),
-            ranges_omitted: Some(ranges.omitted()).filter(|&omitted| omitted > 0),
+            ranges: ranges.kept.iter().map(RangeView::new).collect(),
+            ranges_omitted: Some(ranges.omitted).filter(|&omitted| omitted > 0),
             counts,
         }),
-        None => View::Many(ManyUploadedView { owners: owners.count(), more_owners: owners.more(), counts }),
+        None => View::Many(ManyUploadedView { owners: owners.len(), more_owners, counts }),
     };
     let Some(end) = end else { return Ok(view) };
     let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();

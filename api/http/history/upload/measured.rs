@@ -5,7 +5,7 @@ use std::io;
 use ::metrics::{Counter, Gauge};
 
 use super::read::BadLine;
-use crate::ingest::{End, Event, Report, RowEnd, Watch};
+use crate::ingest::{End, Event, Report, Watch};
 use crate::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
 
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
@@ -57,7 +57,7 @@ impl<W: Watch<BadLine> + Send> Watch<BadLine> for Measured<'_, W> {
                 self.refused.increment(1);
             }
             Event::Sent(sent) => {
-                let stored = sent.ends.iter().filter(|end| matches!(end, RowEnd::Stored(_))).count();
+                let stored = sent.ends.iter().filter(|end| end.is_ok()).count();
                 self.stored.increment(stored as u64);
                 self.refused.increment((sent.ends.len() - stored) as u64);
             }

@@ -15,7 +15,7 @@ use crate::definition::Definition;
 use crate::domain::{OwnerId, Seq};
 use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{Kind, Problem};
-use crate::ingest::{Bad, Event, Refusal, Row, RowEnd, Sent, Watch};
+use crate::ingest::{Bad, Event, Refusal, Row, Sent, Watch};
 use crate::store::history::LineRefusal;
 
 /// Sent after the last outcome. Without it the answer is cut off, so that no client takes it for complete.
@@ -192,8 +192,7 @@ impl Outcomes {
         self.lines.push_back(Waiting { number: row.line, owner, outcome: None });
     }
 
-    fn bad(&mut self, bad: BadLine) {
-        let line = bad.line();
+    fn bad(&mut self, Bad { line, why: bad, .. }: Bad<BadLine>) {
         self.lines.push_back(Waiting { number: line, owner: None, outcome: None });
         let problem = if bad.json {
             Problem::invalid_line(&bad.faults, bad.omitted)
@@ -210,8 +209,8 @@ impl Outcomes {
         for end in &sent.ends {
             let Some(row) = rows.next() else { break };
             match end {
-                RowEnd::Stored(seq) => self.store(row.line, *seq),
-                RowEnd::Refused(refusal) => {
+                Ok(seq) => self.store(row.line, *seq),
+                Err(refusal) => {
                     let problem = Problem::new(kind(*refusal), format!("Not stored: {refusal}."));
                     self.refuse(row.line, &problem);
                 }

@@ -28,8 +28,6 @@ const LEAST: usize = 1024;
 /// A line that is no item.
 #[derive(Debug)]
 pub(super) struct BadLine {
-    line: u64,
-    size: u64,
     /// Its first faults.
     pub(super) faults: Vec<Fault>,
     /// The number of further faults.
@@ -43,16 +41,6 @@ impl BadLine {
     fn bytes(&self) -> usize {
         let texts = |fault: &Fault| fault.pointer.capacity() + fault.detail.capacity();
         self.faults.capacity() * size_of::<Fault>() + self.faults.iter().map(texts).sum::<usize>()
-    }
-}
-
-impl Bad for BadLine {
-    fn line(&self) -> u64 {
-        self.line
-    }
-
-    fn size(&self) -> u64 {
-        self.size
     }
 }
 
@@ -191,13 +179,13 @@ impl Reader {
         }
         self.pace.kept();
         let parsed = self.parse(line);
-        self.bytes += size_of_val(&parsed) + parsed.as_ref().map_or_else(BadLine::bytes, Row::heap);
+        self.bytes += size_of_val(&parsed) + parsed.as_ref().map_or_else(|bad| bad.why.bytes(), Row::heap);
         self.chunk.push(parsed);
     }
 
-    fn parse(&self, line: Line) -> Result<Row, BadLine> {
+    fn parse(&self, line: Line) -> Result<Row, Bad<BadLine>> {
         let Line { number, bytes, size, cut, .. } = line;
-        let bad = |faults, omitted, json| BadLine { line: number, size, faults, omitted, json };
+        let bad = |faults, omitted, json| Bad { line: number, size, why: BadLine { faults, omitted, json } };
         let whole = |detail: String| vec![Fault { pointer: String::new(), line: None, detail }];
         if cut {
             return Err(bad(whole(format!("is longer than {LONGEST_ROW} bytes")), 0, true));

@@ -2,7 +2,7 @@
 
 use super::read::BadLine;
 use super::views::{FaultView, LineProblemView};
-use crate::ingest::{Bad, Event, RowEnd, Sent, Watch};
+use crate::ingest::{Bad, Event, Sent, Watch};
 
 /// Most lines whose faults are listed; the others are only counted.
 const MOST: usize = 100;
@@ -42,9 +42,9 @@ impl Watch<BadLine> for Summary {
 }
 
 impl Summary {
-    fn bad(&mut self, bad: BadLine) {
+    fn bad(&mut self, Bad { line, why: bad, .. }: Bad<BadLine>) {
         self.tell(|| LineProblemView {
-            line: bad.line(),
+            line,
             errors: bad.faults.into_iter().map(FaultView::from).collect(),
             errors_omitted: Some(bad.omitted).filter(|&omitted| omitted > 0),
         });
@@ -52,7 +52,7 @@ impl Summary {
 
     fn sent(&mut self, sent: &Sent) {
         for (row, end) in sent.rows.iter().zip(&sent.ends) {
-            if let RowEnd::Refused(refusal) = end {
+            if let Err(refusal) = end {
                 self.tell(|| LineProblemView {
                     line: row.line,
                     errors: vec![FaultView { pointer: String::new(), detail: refusal.to_string() }],
