@@ -4,33 +4,27 @@
 //! restricted are private, and only constructors that check can set them.
 
 mod clock;
-mod dates;
 mod fault;
 mod instant;
 mod json;
 mod key;
-mod minute;
 mod number;
 mod owner;
 mod page;
 mod page_path;
 mod page_view;
 mod resolution;
-mod shape;
 mod window;
 
 pub use clock::Clock;
-pub use dates::DateRange;
-pub use fault::{Fault, Faults, Invalid};
-pub use instant::Instant;
+pub use fault::{DraftError, Fault, Faults, Invalid};
+pub use instant::{DateRange, Instant};
 pub use json::{Json, Member, NotJson};
 pub use key::IdempotencyKey;
-pub use minute::Minute;
 pub use number::MAX_SAFE_INTEGER;
 pub use owner::{OwnerId, OwnerType};
 pub use page::{PageNumber, PageSize, Seq, SeqRange, Totals};
 pub use page_path::PagePath;
 pub use page_view::{PageView, Preallocation, parse_preallocation, parse_views, parse_views_by_line};
-pub use resolution::{Resolution, SeriesSpan, SpanError};
-pub use shape::DraftError;
+pub use resolution::{Minute, Resolution, SeriesSpan, SpanError};
 pub use window::{Cursor, Limit, Order, Position, Span, Window};

@@ -44,7 +44,7 @@ use middleware::admission::{self, Admission, Policy};
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
-    let (stop, uploads) = (api.stop.clone(), api.uploads.places().clone());
+    let (stop, uploads) = (api.stop.clone(), api.uploads.places.clone());
     let admission = Admission { stop, requests: requests.clone(), uploads, policy: Policy::Json };
     let (probes, _) = routes::probes().split_for_parts();
     let site = site::router(api.store.definitions());

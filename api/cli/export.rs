@@ -46,7 +46,7 @@ pub(super) struct ExportArgs {
     to: Option<Instant>,
 
     /// Only items after this sequence number, to continue the export of an owner.
-    #[arg(long, value_name = "SEQ", requires = "owner")]
+    #[arg(long, value_name = "SEQ", requires = "owner", value_parser = Position::parse)]
     after: Option<Position>,
 
     /// Only owners with an id greater than this, to continue the export of all.

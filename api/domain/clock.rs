@@ -1,11 +1,11 @@
-use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Instant;
 
 /// The source of the current time. Tests replace it.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Clock")]
 pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
 
 impl Clock {
@@ -27,11 +27,5 @@ impl Clock {
     /// The current time, in whole milliseconds.
     pub fn now(&self) -> Instant {
         (self.0)()
-    }
-}
-
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
     }
 }

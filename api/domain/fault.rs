@@ -1,3 +1,5 @@
+use super::NotJson;
+
 /// One fault of an input, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -32,6 +34,20 @@ impl Faults {
         }
     }
 
+    /// One fault, of the whole document.
+    pub fn of_whole(detail: impl Into<String>) -> Self {
+        let mut faults = Self::default();
+        faults.push(String::new, detail);
+        faults
+    }
+
+    /// Keeps only the first `most` in full.
+    pub fn truncate(&mut self, most: usize) {
+        self.omitted += self.kept.len().saturating_sub(most);
+        self.kept.truncate(most);
+        self.kept.shrink_to_fit();
+    }
+
     /// Sets the line, counted from 1, of the faults that are added from now on.
     pub fn in_line(&mut self, line: u64) {
         self.line = Some(line);
@@ -56,6 +72,17 @@ impl Faults {
     pub fn omitted(&self) -> usize {
         self.omitted
     }
+}
+
+/// Why a text cannot be parsed as the expected objects.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DraftError {
+    /// The text is not JSON.
+    #[error(transparent)]
+    NotJson(#[from] NotJson),
+    /// The text is JSON, but does not have the expected form.
+    #[error("not of its form")]
+    Invalid(Faults),
 }
 
 /// Why a value is not accepted, as a sentence without a full stop. It names the rule and never repeats the

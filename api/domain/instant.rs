@@ -1,7 +1,7 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use jiff::civil::{Date, DateTime, date};
+use jiff::civil::{DateTime, date};
 use serde::{Serialize, Serializer};
 
 use super::Invalid;
@@ -58,39 +58,30 @@ impl Instant {
                 "must be an RFC 3339 date-time with at most 3 fraction digits and an offset, such as \"2004-01-09T00:00:00.000Z\"",
             )
         };
-        let bytes = text.as_bytes();
-        if !text.is_ascii() || bytes.len() < 20 || bytes[10] != separator {
+        let ascii = Some(text.as_bytes()).filter(|bytes| bytes.is_ascii());
+        let (seconds, rest) = ascii.and_then(|bytes| bytes.split_at_checked(19)).ok_or_else(notation)?;
+        let (day, time) = seconds.split_at(10);
+        if !has_form(day, DAY) || time[0] != separator || !has_form(&time[1..], b"00:00:00") {
             return Err(notation());
         }
-        let day = parse_day(&text[..10]).ok_or_else(notation)?;
-        let time = &text[11..];
-        let [hour, minute, second] = clock_fields(&time[..8]).ok_or_else(notation)?;
-        let (fraction, offset) = match time[8..].strip_prefix('.') {
-            Some(rest) => {
-                let len = rest.bytes().take_while(u8::is_ascii_digit).count();
-                if len > 3 {
-                    return Err(Invalid::new(
-                        "must not be finer than milliseconds: at most 3 fraction digits",
-                    ));
+        let fraction = match rest.strip_prefix(b".") {
+            None => 0,
+            Some(rest) => match rest.iter().take_while(|byte| byte.is_ascii_digit()).count() {
+                0 => return Err(notation()),
+                digits @ 1..=3 => 1 + digits,
+                _ => {
+                    let rule = "must not be finer than milliseconds: at most 3 fraction digits";
+                    return Err(Invalid::new(rule));
                 }
-                (Some(&rest[..len]).filter(|digits| !digits.is_empty()).ok_or_else(notation)?, &rest[len..])
-            }
-            None => ("", &time[8..]),
+            },
         };
-        let offset_minutes = parse_offset(offset).ok_or_else(notation)?;
-        if second == 60 {
+        let (civil, offset) = text.split_at(seconds.len() + fraction);
+        let minutes_east = minutes_east(offset.as_bytes()).ok_or_else(notation)?;
+        if seconds.ends_with(b":60") {
             return Err(Invalid::new("must not be a leap second: seconds go from 00 to 59"));
         }
-        let no_such = || Invalid::new("must be a day and a time that exist");
-        if hour > 23 || minute > 59 || second > 59 {
-            return Err(no_such());
-        }
-        let day = day.ok_or_else(no_such)?;
-        let seconds =
-            i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second) - offset_minutes * 60;
-        let millis: i64 =
-            if fraction.is_empty() { 0 } else { format!("{fraction:0<3}").parse().unwrap_or(0) };
-        Self::from_millis(midnight(day) + seconds * 1000 + millis)
+        let civil = civil.parse().map_err(|_| Invalid::new("must be a day and a time that exist"))?;
+        Self::from_millis(millis(civil) - minutes_east * 60_000)
     }
 
     /// Parses a day, `2004-01-09`, as its first moment in UTC.
@@ -98,54 +89,35 @@ impl Instant {
     /// # Errors
     /// The notation is different, or the day does not exist.
     pub fn parse_date(text: &str) -> Result<Self, Invalid> {
-        let day =
-            parse_day(text).flatten().ok_or_else(|| Invalid::new("must be a day, such as \"2004-01-09\""))?;
-        Self::from_millis(midnight(day))
+        let day = has_form(text.as_bytes(), DAY).then(|| text.parse().ok()).flatten();
+        let day = day.ok_or_else(|| Invalid::new("must be a day, such as \"2004-01-09\""))?;
+        Self::from_millis(millis(day))
     }
 }
 
-/// `None`: the text is not of the form `YYYY-MM-DD`. `Some(None)`: the day does not exist.
-fn parse_day(text: &str) -> Option<Option<Date>> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
-        return None;
-    }
-    let (year, month, day) = (digits(&text[..4])?, digits(&text[5..7])?, digits(&text[8..])?);
-    Some(Date::new(year as i16, month as i8, day as i8).ok())
-}
+const DAY: &[u8] = b"0000-00-00";
 
-/// The fields of `HH:MM:SS`. Their ranges are not checked.
-fn clock_fields(text: &str) -> Option<[u16; 3]> {
-    let bytes = text.as_bytes();
-    if bytes[2] != b':' || bytes[5] != b':' {
-        return None;
-    }
-    Some([digits(&text[..2])?, digits(&text[3..5])?, digits(&text[6..])?])
+/// Whether the text has this form, in which `0` stands for any digit.
+fn has_form(text: &[u8], form: &[u8]) -> bool {
+    let fits = |(byte, form): (&u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    text.len() == form.len() && text.iter().zip(form).all(fits)
 }
 
 /// The offset `Z` or `+HH:MM`, in minutes east of UTC.
-fn parse_offset(text: &str) -> Option<i64> {
-    if text == "Z" {
-        return Some(0);
-    }
-    let sign = match text.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
+fn minutes_east(offset: &[u8]) -> Option<i64> {
+    let (sign, digits) = match offset {
+        b"Z" => return Some(0),
+        [b'+', digits @ ..] => (1, digits),
+        [b'-', digits @ ..] => (-1, digits),
         _ => return None,
     };
-    if text.len() != 6 || text.as_bytes()[3] != b':' {
-        return None;
-    }
-    let (hours, minutes) = (digits(&text[1..3])?, digits(&text[4..])?);
-    (hours <= 23 && minutes <= 59).then_some(sign * (i64::from(hours) * 60 + i64::from(minutes)))
+    let two = |at: usize| 10 * i64::from(digits[at] - b'0') + i64::from(digits[at + 1] - b'0');
+    let (hours, minutes) = has_form(digits, b"00:00").then(|| (two(0), two(3)))?;
+    (hours <= 23 && minutes <= 59).then_some(sign * (60 * hours + minutes))
 }
 
-fn digits(text: &str) -> Option<u16> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-fn midnight(day: Date) -> i64 {
-    day.at(0, 0, 0, 0).duration_since(EPOCH).as_millis() as i64
+fn millis(civil: DateTime) -> i64 {
+    civil.duration_since(EPOCH).as_millis() as i64
 }
 
 impl Serialize for Instant {
@@ -159,18 +131,40 @@ impl fmt::Display for Instant {
     /// RFC 3339 in UTC with exactly three fraction digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Cannot saturate: MIN and MAX are within jiff's civil range.
-        let civil = EPOCH.saturating_add(SignedDuration::from_millis(self.0));
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-            civil.year(),
-            civil.month(),
-            civil.day(),
-            civil.hour(),
-            civil.minute(),
-            civil.second(),
-            civil.millisecond()
-        )
+        write!(f, "{:.3}Z", EPOCH.saturating_add(SignedDuration::from_millis(self.0)))
+    }
+}
+
+/// A half-open span of time: at or after one moment, and before another. Either end may be open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DateRange {
+    from: Option<Instant>,
+    to: Option<Instant>,
+}
+
+impl DateRange {
+    /// # Errors
+    /// `to` is before `from`. If they are equal, the span is empty.
+    pub fn new(from: Option<Instant>, to: Option<Instant>) -> Result<Self, Invalid> {
+        match (from, to) {
+            (Some(from), Some(to)) if to < from => Err(Invalid::new("must not be before `from`")),
+            _ => Ok(Self { from, to }),
+        }
+    }
+
+    /// The first moment in the span, unless it is open.
+    pub fn from(self) -> Option<Instant> {
+        self.from
+    }
+
+    /// The first moment after the span, unless it is open.
+    pub fn to(self) -> Option<Instant> {
+        self.to
+    }
+
+    /// Whether this moment is in the span.
+    pub fn contains(self, date: Instant) -> bool {
+        self.from.is_none_or(|from| from <= date) && self.to.is_none_or(|to| date < to)
     }
 }
 
@@ -228,5 +222,25 @@ mod tests {
             let detail = Instant::parse_rfc3339(text).unwrap_err().to_string();
             assert!(detail.contains(part), "{text}: {detail}");
         }
+    }
+
+    fn at(millis: i64) -> Instant {
+        Instant::from_millis(millis).unwrap()
+    }
+
+    #[test]
+    fn begins_with_from_and_ends_before_to() {
+        let range = DateRange::new(Some(at(5)), Some(at(7))).unwrap();
+        assert_eq!([4, 5, 6, 7].map(|millis| range.contains(at(millis))), [false, true, true, false]);
+        let since = DateRange::new(Some(at(5)), None).unwrap();
+        assert_eq!([4, 5, 9].map(|millis| since.contains(at(millis))), [false, true, true]);
+        let until = DateRange::new(None, Some(at(5))).unwrap();
+        assert_eq!([-9, 4, 5].map(|millis| until.contains(at(millis))), [true, true, false]);
+    }
+
+    #[test]
+    fn may_be_empty_but_not_reversed() {
+        assert!(!DateRange::new(Some(at(5)), Some(at(5))).unwrap().contains(at(5)));
+        assert!(DateRange::new(Some(at(6)), Some(at(5))).is_err());
     }
 }

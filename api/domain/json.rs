@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// One level of a JSON text, without loss: numbers as they were written (also 1e400 and 419.0), and repeated
@@ -54,7 +54,7 @@ impl<'a> Json<'a> {
             b'"' => Self::String(unicode(raw)),
             b'[' => Self::Array(serde_json::from_str(text).unwrap_or_default()),
             b'{' => Self::Object(
-                serde_json::from_str(text).map_or_else(|_| Vec::new(), |Members(members)| members),
+                serde_json::Deserializer::from_str(text).deserialize_map(Members).unwrap_or_default(),
             ),
             _ => Self::Number(text),
         }
@@ -79,27 +79,22 @@ fn unicode(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|Text(text)| text)
 }
 
-struct Members<'a>(Vec<Member<'a>>);
+/// Collects the members of an object.
+struct Members;
 
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<Member<'de>>;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-                    members.push(Member { name: unicode(name), value });
-                }
-                Ok(Members(members))
-            }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            members.push(Member { name: unicode(name), value });
         }
-        deserializer.deserialize_map(Collect)
+        Ok(members)
     }
 }
 

@@ -1,14 +1,14 @@
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::Invalid;
-use super::number::{MAX_SAFE_INTEGER, parse_digits};
+use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 
 /// Whose history it is: the id of its owner, in one spelling. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
+#[serde(untagged)]
 pub enum OwnerId {
     /// A whole number from 1 to 2^53 - 1.
     Integer(u64),
@@ -43,14 +43,7 @@ impl OwnerType {
     /// The text is not an id of this type.
     pub fn parse(self, text: &str) -> Result<OwnerId, Invalid> {
         match self {
-            Self::Integer => parse_digits(text)
-                .filter(|id| (1..=MAX_SAFE_INTEGER).contains(id))
-                .map(OwnerId::Integer)
-                .ok_or_else(|| {
-                    Invalid::new(format!(
-                        "must be a whole number from 1 to {MAX_SAFE_INTEGER}, in decimal digits without a sign or a leading zero"
-                    ))
-                }),
+            Self::Integer => whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(OwnerId::Integer),
             Self::String => {
                 let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
                 if !(1..=Self::MAX_LEN).contains(&text.len()) || !text.bytes().all(allowed) {
@@ -71,25 +64,6 @@ impl OwnerId {
             // Fibonacci hashing (Knuth, TAOCP 6.4): numbers may have a common stride.
             Self::Integer(id) => id.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32),
             Self::Text(id) => KEYS.hash_one(id),
-        }
-    }
-}
-
-impl fmt::Display for OwnerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(id) => id.fmt(f),
-            Self::Text(id) => f.write_str(id),
-        }
-    }
-}
-
-impl Serialize for OwnerId {
-    /// A number or a string, as in JSON answers.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Integer(id) => serializer.serialize_u64(*id),
-            Self::Text(id) => serializer.serialize_str(id),
         }
     }
 }

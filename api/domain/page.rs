@@ -1,5 +1,3 @@
-use std::str::FromStr;
-
 use serde::Serialize;
 
 use super::Invalid;
@@ -35,7 +33,7 @@ impl PageSize {
 
     /// The page of an item.
     pub fn page_of(self, seq: Seq) -> PageNumber {
-        PageNumber::after(self.full_pages(seq.get() - 1))
+        PageNumber(self.full_pages(seq.get() - 1) + 1)
     }
 
     /// The place of an item on its page, counted from 0.
@@ -47,7 +45,7 @@ impl PageSize {
     /// there.
     pub fn first_seq(self, page: PageNumber) -> Seq {
         let before = (page.get() - 1).saturating_mul(self.0.into());
-        Seq::after(before.min(MAX_SAFE_INTEGER - 1))
+        Seq(before.min(MAX_SAFE_INTEGER - 1) + 1)
     }
 
     /// The sequence number of the last item of a page that is full.
@@ -76,6 +74,12 @@ impl PageNumber {
         whole(Some(number), 1..=MAX_SAFE_INTEGER).map(Self)
     }
 
+    /// # Errors
+    /// The text is not such a number in decimal digits.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(Self)
+    }
+
     /// The number itself.
     pub fn get(self) -> u64 {
         self.0
@@ -96,11 +100,6 @@ impl PageNumber {
     pub fn previous(self) -> Option<Self> {
         (self.0 > 1).then(|| Self(self.0 - 1))
     }
-
-    /// The page after `before` others.
-    fn after(before: u64) -> Self {
-        Self(before + 1)
-    }
 }
 
 /// The permanent address of an item in its history, from 1, without gaps (invariant 5). [`PageSize`] relates it to
@@ -119,14 +118,15 @@ impl Seq {
         whole(Some(seq), 1..=MAX_SAFE_INTEGER).map(Self)
     }
 
+    /// # Errors
+    /// The text is not such a number in decimal digits.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(Self)
+    }
+
     /// The number itself.
     pub fn get(self) -> u64 {
         self.0
-    }
-
-    /// The item after `before` others.
-    fn after(before: u64) -> Self {
-        Self(before + 1)
     }
 
     /// The address of the item that is `count` places later.
@@ -213,22 +213,6 @@ impl Totals {
     }
 }
 
-impl FromStr for PageNumber {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(Self)
-    }
-}
-
-impl FromStr for Seq {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        whole(parse_digits(text), 1..=MAX_SAFE_INTEGER).map(Self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +242,6 @@ mod tests {
     fn the_greatest_page_number_does_not_overflow() {
         let last = PageNumber::new(MAX_SAFE_INTEGER).unwrap();
         assert_eq!(PageSize::new(200).unwrap().first_seq(last).get(), MAX_SAFE_INTEGER);
-        assert!("9007199254740992".parse::<PageNumber>().is_err());
+        assert!(PageNumber::parse("9007199254740992").is_err());
     }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::shape::{DraftError, Shape, number, text};
-use super::{Faults, Instant, Invalid, Json, Minute, PagePath, Resolution};
+use super::{DraftError, Faults, Instant, Invalid, Json, Minute, PagePath, Resolution};
 
 /// Views of one page at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +56,104 @@ const PAGE_VIEW: Shape = Shape { noun: "page view", fields: &["path", "at", "vie
 
 const PREALLOCATION: Shape = Shape { noun: "preallocation", fields: &["path", "hour"], required: 2 };
 
+/// A kind of object.
+struct Shape {
+    /// The name of the kind.
+    noun: &'static str,
+    /// The names of the fields, the required ones first.
+    fields: &'static [&'static str],
+    /// How many fields are required.
+    required: usize,
+}
+
+/// The longest unknown name, in bytes, that is repeated to the client.
+const LONGEST_NAME_REPEATED: usize = 64;
+
+impl Shape {
+    /// Reads the object at `pointer`. Passes each field with its value to `field`, which checks it. Adds all faults to
+    /// `faults`; any other value than an object is one. Returns `None` if there are any.
+    fn read(
+        &self,
+        raw: &RawValue,
+        pointer: &str,
+        faults: &mut Faults,
+        mut field: impl FnMut(&str, Json<'_>) -> Result<(), Invalid>,
+    ) -> Option<()> {
+        let members = match Json::read(raw) {
+            Json::Object(members) => members,
+            other => {
+                let detail = format!("must be a {}, which is an object, not {}", self.noun, other.kind());
+                faults.push(|| pointer.to_owned(), detail);
+                return None;
+            }
+        };
+        let before = faults.count();
+        let mut seen = Vec::new();
+        for member in &members {
+            let Some(name) = member.name.as_deref() else {
+                faults.push(|| pointer.to_owned(), "has a field whose name is not Unicode text");
+                continue;
+            };
+            let at = || format!("{pointer}/{name}");
+            if seen.contains(&name) {
+                faults.push(at, "must not be given more than once");
+            } else if self.fields.contains(&name) {
+                seen.push(name);
+                if let Err(Invalid(detail)) = field(name, Json::read(member.value)) {
+                    faults.push(at, detail);
+                }
+            } else if name.len() > LONGEST_NAME_REPEATED {
+                let detail = format!("has an unknown field, with a name of {} bytes", name.len());
+                faults.push(|| pointer.to_owned(), detail);
+            } else {
+                // RFC 6901, section 3: "~" before "/", or the escape would be escaped.
+                let escaped = name.replace('~', "~0").replace('/', "~1");
+                faults.push(|| format!("{pointer}/{escaped}"), format!("is not a field of a {}", self.noun));
+            }
+        }
+        for field in self.fields[..self.required].iter().filter(|field| !seen.contains(field)) {
+            faults.push(|| format!("{pointer}/{field}"), "is required");
+        }
+        (faults.count() == before).then_some(())
+    }
+}
+
+/// The text of a JSON string, which must be Unicode.
+fn text(value: Json<'_>) -> Result<String, Invalid> {
+    match value {
+        Json::String(Some(text)) => Ok(text.into_owned()),
+        Json::String(None) => Err(Invalid::new("must be Unicode text, without a lone surrogate")),
+        other => Err(Invalid::new(format!("must be a string, not {}", other.kind()))),
+    }
+}
+
 /// Parses a JSON text that is one page view or an array of 1 to `max` page views, and finds all its faults. A
 /// page view without a moment gets `now`.
 ///
 /// # Errors
 /// See [`DraftError`].
 pub fn parse_views(bytes: &[u8], max: usize, now: Instant) -> Result<Vec<PageView>, DraftError> {
-    PAGE_VIEW.one_or_many(bytes, max, |raw, pointer, faults| parse_view(raw, pointer, now, faults))
+    let raw = Json::check(bytes)?;
+    let mut faults = Faults::default();
+    let mut views = Vec::new();
+    match Json::read(raw) {
+        Json::Array(items) => {
+            if items.is_empty() {
+                faults.push(String::new, "must have at least one page view");
+            } else if items.len() > max {
+                faults.push(String::new, format!("must have at most {max} page views"));
+            }
+            for (index, item) in items.into_iter().enumerate() {
+                views.extend(parse_view(item, &format!("/{index}"), now, &mut faults));
+            }
+        }
+        Json::Object(_) => views.extend(parse_view(raw, "", now, &mut faults)),
+        other => {
+            let rule = format!("must be a page view or an array of page views, not {}", other.kind());
+            faults.push(String::new, rule);
+        }
+    }
+    if faults.is_empty() { Ok(views) } else { Err(DraftError::Invalid(faults)) }
 }
 
 /// Parses a text with one page view in each line, at least one, and finds all its faults. Blank lines are
@@ -72,12 +162,11 @@ pub fn parse_views(bytes: &[u8], max: usize, now: Instant) -> Result<Vec<PageVie
 /// # Errors
 /// All faults, including lines that are not JSON.
 pub fn parse_views_by_line(bytes: &[u8], now: Instant) -> Result<Vec<PageView>, Faults> {
-    let (mut views, mut faults, mut empty) = (Vec::new(), Faults::default(), true);
+    let (mut views, mut faults) = (Vec::new(), Faults::default());
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        empty = false;
         faults.in_line(index as u64 + 1);
         match Json::check(line) {
             Ok(raw) => views.extend(parse_view(raw, "", now, &mut faults)),
@@ -88,7 +177,7 @@ pub fn parse_views_by_line(bytes: &[u8], now: Instant) -> Result<Vec<PageView>, 
             }
         }
     }
-    if empty {
+    if views.is_empty() && faults.is_empty() {
         faults.push(String::new, "must have at least one page view");
     }
     if faults.is_empty() { Ok(views) } else { Err(faults) }
@@ -102,42 +191,39 @@ pub fn parse_preallocation(bytes: &[u8], now: Instant) -> Result<Preallocation, 
     let raw = Json::check(bytes)?;
     let mut faults = Faults::default();
     let (mut path, mut hour) = (None, None);
-    let members = PREALLOCATION.members(raw, "", &mut faults);
-    members.and_then(|members| {
-        PREALLOCATION.read(&members, "", &mut faults, |name, value| {
-            match name {
-                "path" => path = Some(PagePath::parse(&text(value)?)?),
-                _ => hour = Some(Preallocation::hour(Instant::parse_rfc3339(&text(value)?)?, now)?),
-            }
-            Ok(())
-        })
+    PREALLOCATION.read(raw, "", &mut faults, |name, value| {
+        match name {
+            "path" => path = Some(PagePath::parse(&text(value)?)?),
+            _ => hour = Some(Preallocation::hour(Instant::parse_rfc3339(&text(value)?)?, now)?),
+        }
+        Ok(())
     });
     let parsed = path.zip(hour).map(|(path, hour)| Preallocation { path, hour });
     parsed.filter(|_| faults.is_empty()).ok_or(DraftError::Invalid(faults))
 }
 
 fn parse_view(raw: &RawValue, pointer: &str, now: Instant, faults: &mut Faults) -> Option<PageView> {
-    let members = PAGE_VIEW.members(raw, pointer, faults)?;
     let (mut path, mut at, mut views) = (None, now, 1);
-    PAGE_VIEW.read(&members, pointer, faults, |name, value| {
+    PAGE_VIEW.read(raw, pointer, faults, |name, value| {
         match name {
             "path" => path = Some(PagePath::parse(&text(value)?)?),
-            "at" => at = not_far_ahead(Instant::parse_rfc3339(&text(value)?)?, now)?,
-            _ => views = parse_count(number(&value)?)?,
+            "at" => {
+                at = Instant::parse_rfc3339(&text(value)?)?;
+                if at.millis() - now.millis() > PageView::MOST_AHEAD {
+                    return Err(Invalid::new("must be at most 24 hours ahead of the server's clock"));
+                }
+            }
+            _ => views = parse_count(&value)?,
         }
         Ok(())
     })?;
     Some(PageView { path: path?, at, views })
 }
 
-fn not_far_ahead(at: Instant, now: Instant) -> Result<Instant, Invalid> {
-    match at.millis() - now.millis() <= PageView::MOST_AHEAD {
-        true => Ok(at),
-        false => Err(Invalid::new("must be at most 24 hours ahead of the server's clock")),
-    }
-}
-
-fn parse_count(text: &str) -> Result<u32, Invalid> {
+fn parse_count(value: &Json<'_>) -> Result<u32, Invalid> {
+    let Json::Number(text) = value else {
+        return Err(Invalid::new(format!("must be a number, not {}", value.kind())));
+    };
     let number = super::number::parse_digits(text).and_then(|number| u32::try_from(number).ok());
     number.filter(|number| (1..=PageView::MOST_VIEWS).contains(number)).ok_or_else(|| {
         let most = PageView::MOST_VIEWS;

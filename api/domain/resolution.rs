@@ -1,25 +1,23 @@
-//! The resolution of a series of page views, and the spans of time of such a series.
-
-use std::str::FromStr;
+//! The resolution of a series of page views, the spans of time of such a series, and the minutes that are stored.
 
 use serde::Serialize;
 
 use super::{Instant, Invalid};
 
 /// The time that one point of a series covers. Hours and days are those of UTC. All days have the same number
-/// of seconds, as all hours have, because an [`Instant`] has no leap seconds.
+/// of seconds, as all hours have, because an [`Instant`] has no leap seconds. The numbers are milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, derive_more::Display)]
 #[display("{}", self.name())]
 #[serde(rename_all = "lowercase")]
 pub enum Resolution {
     /// A second.
-    Second,
+    Second = 1_000,
     /// A minute.
-    Minute,
+    Minute = 60 * 1_000,
     /// An hour.
-    Hour,
+    Hour = 3_600 * 1_000,
     /// A day.
-    Day,
+    Day = 86_400 * 1_000,
 }
 
 impl Resolution {
@@ -36,14 +34,16 @@ impl Resolution {
         }
     }
 
+    /// # Errors
+    /// The text is not the name of a resolution.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let named = Self::ALL.into_iter().find(|resolution| resolution.name() == text);
+        named.ok_or_else(|| Invalid::new("must be \"second\", \"minute\", \"hour\" or \"day\""))
+    }
+
     /// The length of the unit, in milliseconds.
     pub const fn millis(self) -> i64 {
-        match self {
-            Self::Second => 1_000,
-            Self::Minute => 60 * 1_000,
-            Self::Hour => 3_600 * 1_000,
-            Self::Day => 86_400 * 1_000,
-        }
+        self as i64
     }
 
     /// The half-open span from `from` to `to`, rounded outward to whole units. `from` must not be later than
@@ -57,21 +57,10 @@ impl Resolution {
         let first = Instant::from_millis(from.millis().div_euclid(unit) * unit)?;
         let up = -(-to.millis()).div_euclid(unit) * unit;
         let end = Instant::from_millis(up).map_err(|_| {
-            Invalid::new(format!(
-                "must not be in the last {} of the year 9999, where rounding it up leads out of it",
-                self.name()
-            ))
+            let last = format!("must not be in the last {self} of the year 9999");
+            Invalid::new(format!("{last}, where rounding it up leads out of it"))
         })?;
         Ok((first, end))
-    }
-}
-
-impl FromStr for Resolution {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let named = Self::ALL.into_iter().find(|resolution| resolution.name() == text);
-        named.ok_or_else(|| Invalid::new("must be \"second\", \"minute\", \"hour\" or \"day\""))
     }
 }
 
@@ -137,8 +126,7 @@ impl SeriesSpan {
     /// Whether the span has more minutes than a series of minutes may have points. The database reads one
     /// document for each minute with views, whatever the resolution, so a long span may take long.
     pub fn is_long(self) -> bool {
-        (self.to.millis() - self.from.millis()) as u64
-            > Self::MOST_POINTS * Resolution::Minute.millis() as u64
+        self.to.millis() - self.from.millis() > Self::MOST_POINTS as i64 * Resolution::Minute.millis()
     }
 
     /// The number of points.
@@ -173,6 +161,52 @@ pub enum SpanError {
         /// The finest resolution at which the points are not too many, if there is one.
         fits: Option<Resolution>,
     },
+}
+
+/// A minute of UTC in the years 0000 to 9999: whole minutes since 1970, negative before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Minute(i64);
+
+impl Minute {
+    /// The length of a minute, in milliseconds.
+    const MILLIS: i64 = Resolution::Minute.millis();
+
+    /// The minute that contains this moment.
+    pub fn of(instant: Instant) -> Self {
+        Self(instant.millis().div_euclid(Self::MILLIS))
+    }
+
+    /// The minute that begins at this moment.
+    ///
+    /// # Errors
+    /// The moment is not the beginning of a minute.
+    pub fn beginning_at(instant: Instant) -> Result<Self, Invalid> {
+        let minute = Self::of(instant);
+        match minute.start() == instant {
+            true => Ok(minute),
+            false => Err(Invalid::new("must be on a whole minute")),
+        }
+    }
+
+    /// The first moment of the minute.
+    pub fn start(self) -> Instant {
+        // Always in range: the years 0000 to 9999 begin and end with whole minutes.
+        Instant::from_millis(self.0 * Self::MILLIS).unwrap_or(Instant::MIN)
+    }
+
+    /// The minute that is `minutes` later.
+    ///
+    /// # Errors
+    /// That minute is after the year 9999.
+    pub fn plus(self, minutes: u32) -> Result<Self, Invalid> {
+        let later = Self(self.0 + i64::from(minutes));
+        Instant::from_millis(later.0 * Self::MILLIS).map(|_| later)
+    }
+
+    /// The second of the minute that contains a moment, 0 to 59.
+    pub fn second_of(instant: Instant) -> u8 {
+        instant.seconds().rem_euclid(60) as u8
+    }
 }
 
 #[cfg(test)]
@@ -299,5 +333,37 @@ mod tests {
             SeriesSpan::covering(Some(Instant::MAX), Instant::MIN, Resolution::Day),
             Err(SpanError::Reversed)
         );
+    }
+
+    #[test]
+    fn a_moment_is_in_one_minute() {
+        for (moment, minute, second) in [
+            ("1970-01-01T00:00:00Z", 0, 0),
+            ("1970-01-01T00:00:59.999Z", 0, 59),
+            ("1970-01-01T00:01:00Z", 1, 0),
+            ("1969-12-31T23:59:59.999Z", -1, 59),
+            ("1969-12-31T23:59:00Z", -1, 0),
+            ("1969-12-31T23:58:59.999Z", -2, 59),
+        ] {
+            assert_eq!(
+                (Minute::of(at(moment)).0, Minute::second_of(at(moment))),
+                (minute, second),
+                "{moment}"
+            );
+        }
+        for edge in [Instant::MIN, Instant::MAX] {
+            let start = Minute::of(edge).start();
+            assert!(start <= edge && edge.millis() - start.millis() < 60_000, "{edge}");
+        }
+        assert!(Minute::of(Instant::MAX).plus(1).is_err());
+        assert_eq!(Minute::of(at("1969-12-31T23:59:59Z")).plus(1).unwrap().0, 0);
+    }
+
+    #[test]
+    fn only_whole_minutes_begin_a_minute() {
+        assert!(Minute::beginning_at(at("1969-12-31T23:59:00Z")).is_ok());
+        for moment in ["1969-12-31T23:59:00.001Z", "2014-01-01T10:01:01Z"] {
+            assert!(Minute::beginning_at(at(moment)).is_err(), "{moment}");
+        }
     }
 }

@@ -1,16 +1,20 @@
 //! Windows: the items nearest to a cursor, on whatever pages they are.
 
-use std::str::FromStr;
+use serde::Serialize;
 
 use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 use super::{Invalid, PageSize, Seq, SeqRange, Totals};
 
 /// The order in which a history is paged through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, derive_more::Display)]
 pub enum Order {
     /// Oldest first: ascending sequence numbers and pages.
+    #[display("asc")]
+    #[serde(rename = "asc")]
     Ascending,
     /// Newest first: descending sequence numbers and pages.
+    #[display("desc")]
+    #[serde(rename = "desc")]
     Descending,
 }
 
@@ -22,6 +26,14 @@ pub struct Position(u64);
 impl Position {
     /// Before the first item.
     pub const BEGINNING: Self = Self(0);
+
+    /// Parses the sequence number of the item before the position, 0 to 2^53 - 1.
+    ///
+    /// # Errors
+    /// The text is not such a number in decimal digits.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(parse_digits(text), 0..=MAX_SAFE_INTEGER).map(Self)
+    }
 
     /// Right after this item.
     pub fn behind(seq: Seq) -> Self {
@@ -61,15 +73,6 @@ impl Seq {
     }
 }
 
-impl FromStr for Position {
-    type Err = Invalid;
-
-    /// Parses the sequence number of the item before the position, 0 to 2^53 - 1.
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        whole(parse_digits(text), 0..=MAX_SAFE_INTEGER).map(Self)
-    }
-}
-
 /// The most items that a window or a list shows: 1 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit(u8);
@@ -84,6 +87,12 @@ impl Limit {
     /// How many owners are listed if the client gives no limit.
     pub const OWNERS: Self = Self(25);
 
+    /// # Errors
+    /// The text is not a number from 1 to 100 in decimal digits.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(parse_digits(text), 1..=u64::from(Self::MAX)).map(|number| Self(number as u8))
+    }
+
     /// As many items as a full page has, but at most [`Limit::MAX`].
     pub fn of_page(size: PageSize) -> Self {
         Self(size.get().min(Self::MAX.into()) as u8)
@@ -95,14 +104,6 @@ impl Limit {
     /// The number itself.
     pub fn get(self) -> usize {
         usize::from(self.0)
-    }
-}
-
-impl FromStr for Limit {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        whole(parse_digits(text), 1..=u64::from(Self::MAX)).map(|number| Self(number as u8))
     }
 }
 
@@ -310,15 +311,15 @@ mod tests {
 
     #[test]
     fn numbers_have_one_form() {
-        assert_eq!("0".parse::<Position>(), Ok(Position::BEGINNING));
-        assert_eq!("9007199254740991".parse::<Position>(), Ok(Position(MAX_SAFE_INTEGER)));
-        assert_eq!(["1", "100"].map(|text| text.parse::<Limit>().unwrap().get()), [1, 100]);
+        assert_eq!(Position::parse("0"), Ok(Position::BEGINNING));
+        assert_eq!(Position::parse("9007199254740991"), Ok(Position(MAX_SAFE_INTEGER)));
+        assert_eq!(["1", "100"].map(|text| Limit::parse(text).unwrap().get()), [1, 100]);
         for text in ["", "-1", "+1", "01", "1.5", "1e3", "9007199254740992", "99999999999999999999", "x"] {
-            assert!(text.parse::<Position>().is_err(), "{text:?}");
-            assert!(text.parse::<Limit>().is_err(), "{text:?}");
+            assert!(Position::parse(text).is_err(), "{text:?}");
+            assert!(Limit::parse(text).is_err(), "{text:?}");
         }
         for text in ["0", "101", "256", "257"] {
-            assert!(text.parse::<Limit>().is_err(), "{text:?}");
+            assert!(Limit::parse(text).is_err(), "{text:?}");
         }
     }
 }

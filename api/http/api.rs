@@ -1,16 +1,21 @@
 //! What the routes share: the database, the page cache, limits and settings.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
 use super::cache::control::KeptBy;
 use super::cache::pages::Pages;
+use super::cache::reading::Reading;
 use super::history::upload::quota::Uploads;
 use super::middleware::hosts::Hosts;
 use super::places::Places;
+use super::problem::Problem;
 use crate::domain::Clock;
-use crate::store::Store;
+use crate::store::{Deadline, Store};
 
 /// The state of the routes.
 pub struct Api {
@@ -38,6 +43,17 @@ pub struct Api {
     pub stop: CancellationToken,
     /// Renders all that this process has measured, in Prometheus' text format, for every `GET /metrics`.
     pub metrics: fn() -> String,
+}
+
+impl FromRequestParts<Arc<Api>> for Reading {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let deadline: Option<&Deadline> = parts.extensions.get();
+        let deadline = *deadline.expect("admission gives every request under /v1 its deadline");
+        let epoch = api.store.epoch(deadline).await?;
+        Ok(Self::new(&parts.headers, deadline, epoch, api.kept_by))
+    }
 }
 
 /// Limits of requests.

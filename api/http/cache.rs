@@ -4,4 +4,3 @@ pub mod control;
 pub mod etag;
 pub mod pages;
 pub mod reading;
-pub mod timing;

@@ -2,7 +2,6 @@
 
 pub mod append;
 pub mod export;
-pub mod item;
 pub mod item_schemas;
 pub mod item_view;
 pub mod list;

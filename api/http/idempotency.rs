@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
 use axum::http::request::Parts;
 
-use crate::domain::IdempotencyKey;
+use crate::domain::{IdempotencyKey, Invalid};
 use crate::http::problem::{ParameterFault, Problem};
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
@@ -19,17 +19,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let fault = |detail: String| {
-            Problem::invalid_parameters(vec![ParameterFault { parameter: "Idempotency-Key".into(), detail }])
-        };
         let mut given = parts.headers.get_all(KEY).iter();
-        let Some(key) = given.next() else { return Ok(Self(None)) };
-        if given.next().is_some() {
-            return Err(fault("must not be given more than once".to_owned()));
-        }
-        match IdempotencyKey::parse(key.as_bytes()) {
-            Ok(key) => Ok(Self(Some(key))),
-            Err(invalid) => Err(fault(invalid.to_string())),
-        }
+        let key = match (given.next(), given.next()) {
+            (None, _) => return Ok(Self(None)),
+            (Some(key), None) => IdempotencyKey::parse(key.as_bytes()),
+            (Some(_), Some(_)) => Err(Invalid::new("must not be given more than once")),
+        };
+        key.map(|key| Self(Some(key))).map_err(|Invalid(detail)| {
+            Problem::invalid_parameters(vec![ParameterFault { parameter: "Idempotency-Key".into(), detail }])
+        })
     }
 }

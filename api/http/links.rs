@@ -1,6 +1,6 @@
 //! Links of a listing: in the body, and in an RFC 8288 `Link` header.
 
-use axum::http::{HeaderValue, Uri};
+use axum::http::{HeaderName, HeaderValue, Uri, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -54,11 +54,7 @@ pub struct Addresses<'a> {
 
 impl Addresses<'_> {
     fn with(&self, query: &str) -> String {
-        let order = match self.order {
-            None => "",
-            Some(Order::Ascending) => "&order=asc",
-            Some(Order::Descending) => "&order=desc",
-        };
+        let order = self.order.map(|order| format!("&order={order}")).unwrap_or_default();
         let date = |name: &str, date: Option<Instant>| {
             date.map(|date| format!("&{name}={date}")).unwrap_or_default()
         };
@@ -67,21 +63,15 @@ impl Addresses<'_> {
         format!("/v1/{owners}/{owner}/{items}?{query}{order}{}", dates.unwrap_or_default())
     }
 
-    fn page(&self, page: PageNumber) -> String {
-        self.with(&format!("page={page}"))
-    }
-
     /// `as_of` is the last item of a moment of the history.
     fn window(&self, cursor: Cursor, limit: Limit, as_of: Option<Seq>) -> String {
-        let limit = limit.get();
+        let cursor = match cursor {
+            Cursor::After(position) => format!("after={}&", position.get()),
+            Cursor::Before(position) => format!("before={}&", position.get() + 1),
+            Cursor::End => String::new(),
+        };
         let as_of = as_of.map(|last| format!("&asOf={last}")).unwrap_or_default();
-        match cursor {
-            Cursor::After(position) => self.with(&format!("after={}&limit={limit}{as_of}", position.get())),
-            Cursor::Before(position) => {
-                self.with(&format!("before={}&limit={limit}{as_of}", position.get() + 1))
-            }
-            Cursor::End => self.with(&format!("limit={limit}")),
-        }
+        self.with(&format!("{cursor}limit={}{as_of}", limit.get()))
     }
 
     /// The links of page `page` of a history with these totals.
@@ -90,8 +80,8 @@ impl Addresses<'_> {
         let oldest = newest.map(|_| PageNumber::FIRST);
         let up = Some(page.next()).filter(|page| newest.is_some_and(|newest| *page <= newest));
         let down = page.previous();
-        let ends = self.arranged([oldest, down, up, newest]);
-        let [first, prev, next, last] = ends.map(|page| page.map(|page| self.page(page)));
+        let to = |page| self.with(&format!("page={page}"));
+        let [first, prev, next, last] = self.arranged([oldest, down, up, newest]).map(|page| page.map(to));
         Links { own: requested(self.own), first, prev, next, last, newer: None }
     }
 
@@ -135,15 +125,15 @@ impl Links {
         Self { own: requested(own), first: None, prev: None, next, last: None, newer: None }
     }
 
-    /// The value of the `Link` header. It does not have `newer`, which is not a registered relation.
-    pub fn header(&self) -> Option<HeaderValue> {
-        let named =
-            [("first", &self.first), ("prev", &self.prev), ("next", &self.next), ("last", &self.last)];
-        let own = std::iter::once(("self", self.own.as_str()));
-        let others = named.into_iter().filter_map(|(relation, target)| Some((relation, target.as_deref()?)));
-        let links: Vec<_> =
-            own.chain(others).map(|(relation, target)| format!("<{target}>; rel=\"{relation}\"")).collect();
-        HeaderValue::from_str(&links.join(", ")).ok()
+    /// The `Link` header. It does not have `newer`, which is not a registered relation.
+    pub fn header(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
+        let Self { own, first, prev, next, last, newer: _ } = self;
+        let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];
+        let mut links = format!("<{own}>; rel=\"self\"");
+        for (relation, target) in others {
+            links.extend(target.iter().map(|target| format!(", <{target}>; rel=\"{relation}\"")));
+        }
+        Some([(header::LINK, HeaderValue::try_from(links).ok()?)])
     }
 }
 
@@ -195,13 +185,13 @@ mod tests {
 
     /// Queries of first, prev, next, last and newer.
     fn around(cursor: &str, limit: &str, items: u64, order: Option<Order>) -> [Option<String>; 5] {
-        let position = || cursor[1..].parse().unwrap();
+        let position = || Position::parse(&cursor[1..]).unwrap();
         let cursor = match &cursor[..1] {
             ">" => Cursor::After(position()),
             "<" => Cursor::Before(position()),
             _ => Cursor::End,
         };
-        let limit = limit.parse().unwrap();
+        let limit = Limit::parse(limit).unwrap();
         let span = Window { cursor, limit }.span(totals(items));
         let links = with(order, |to| to.around_window(span, limit, totals(items)));
         [links.first, links.prev, links.next, links.last, links.newer]
@@ -232,7 +222,7 @@ mod tests {
 
     #[test]
     fn are_a_header() {
-        let header = links(1, 11, None).header().unwrap();
+        let [(_, header)] = links(1, 11, None).header().unwrap();
         assert_eq!(
             header.to_str().unwrap(),
             "</v1/customers/7/trades>; rel=\"self\", </v1/customers/7/trades?page=1>; rel=\"first\", \

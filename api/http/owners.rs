@@ -1,72 +1,48 @@
 //! Owners: a list of all of them, and a summary of the histories of each.
 
-mod views;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{FromRequestParts, State};
-use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, Uri, header};
+use axum::extract::State;
+use axum::http::Uri;
 use axum::response::Response;
+use axum::{Extension, Json};
 use futures_util::future::try_join_all;
-use utoipa::IntoParams;
-use utoipa::openapi::path::{Parameter, ParameterIn};
+use serde::Serialize;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::api::Api;
 use super::cache::control::Caching;
 use super::cache::reading::Reading;
-use super::history::item_view::OwnerMember;
+use super::history::item_schemas::Item;
+use super::history::item_view::{ItemView, OwnerMember};
 use super::links::Links;
-use super::params::{Reader, given, in_query, owner_parameter};
+use super::params::{Address, Params, Reader, in_query};
 use super::problem::{Problem, ReadProblems};
 use super::schemas::{owner_id, whole};
-use crate::definition::Owner;
-use crate::domain::{Limit, OwnerId, Seq, SeqRange};
+use crate::domain::{Limit, OwnerId, Seq, SeqRange, Totals};
 use crate::store::history::Engine;
-use views::{OwnerView, OwnersView, SummaryView, TotalsView};
 
 /// The engines of the histories that belong to the owners of a route.
-#[derive(Clone)]
-pub struct HistoriesOf(pub Arc<[Engine]>);
-
-impl HistoriesOf {
-    fn given(extensions: &Extensions) -> Arc<[Engine]> {
-        let Self(engines) =
-            extensions.get().cloned().expect("each route of owners is mounted with its engines");
-        engines
-    }
-}
-
-/// What their definitions agree on.
-fn owner_of(engines: &[Engine]) -> &Owner {
-    &engines[0].definition().owner
-}
+pub type Histories = Extension<Arc<[Engine]>>;
 
 /// `/{owners}?…`
 pub struct OwnersParams {
-    engines: Arc<[Engine]>,
     after: Option<OwnerId>,
     limit: Limit,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for OwnersParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let engines = HistoriesOf::given(&parts.extensions);
-        let kind = owner_of(&engines).kind;
-        let mut reader = Reader::of(parts);
-        let after = reader.query("after", |text| kind.parse(text));
-        let limit = reader.query("limit", str::parse);
-        reader.finish()?;
-        Ok(Self { engines, after, limit: limit.unwrap_or(Limit::OWNERS) })
+impl Params for OwnersParams {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        let after = reader.query("after", |text| engine.definition().owner.kind.parse(text));
+        let limit = reader.query("limit", Limit::parse).unwrap_or(Limit::OWNERS);
+        Some(Self { after, limit })
     }
-}
 
-impl IntoParams for OwnersParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+    fn documented() -> Vec<Parameter> {
         let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::OWNERS.get().into()));
         vec![
             in_query(
@@ -79,28 +55,100 @@ impl IntoParams for OwnersParams {
     }
 }
 
-/// `/{owners}/{ownerId}`
-pub struct OwnerParams {
-    engines: Arc<[Engine]>,
-    owner: OwnerId,
+/// An owner and the summaries of its histories, by their names.
+#[derive(Debug, Serialize)]
+pub struct OwnerView<T> {
+    #[serde(flatten)]
+    pub owner: OwnerMember,
+    #[serde(flatten)]
+    pub histories: BTreeMap<Arc<str>, T>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for OwnerParams {
-    type Rejection = Problem;
+/// The documentation of an owner with the summary of each history.
+pub struct Owner;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let engines = HistoriesOf::given(&parts.extensions);
-        let mut reader = Reader::of(parts);
-        let owner = reader.owner(owner_of(&engines));
-        reader.finish()?;
-        Ok(Self { engines, owner: given(owner) })
+impl ToSchema for Owner {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((SummaryView::name().into(), SummaryView::schema()));
+        SummaryView::schemas(schemas);
     }
 }
 
-impl IntoParams for OwnerParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![owner_parameter()]
+impl PartialSchema for Owner {
+    fn schema() -> RefOr<Schema> {
+        let description = "{AnOwner}: the summary of each history.";
+        with_history(description, &SummaryView::name()).required("{items}").into()
     }
+}
+
+/// The documentation of an owner with the length of each history that it has.
+pub struct OwnerTotals;
+
+impl ToSchema for OwnerTotals {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((TotalsView::name().into(), TotalsView::schema()));
+    }
+}
+
+impl PartialSchema for OwnerTotals {
+    fn schema() -> RefOr<Schema> {
+        let description = "{AnOwner} and the length of each history that the {owner} has.";
+        with_history(description, &TotalsView::name()).into()
+    }
+}
+
+/// An owner and the member for one history. The document unites those of all histories.
+fn with_history(description: &str, schema: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .description(Some(description))
+        .property("{ownerField}", owner_id())
+        .required("{ownerField}")
+        .property("{items}", Ref::from_schema_name(schema))
+}
+
+/// The length of a history.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HistoryTotals)]
+pub struct TotalsView {
+    /// Number of items in the history.
+    #[schema(minimum = 0)]
+    total_items: u64,
+    /// Number of pages of the history.
+    #[schema(minimum = 0)]
+    total_pages: u64,
+}
+
+impl TotalsView {
+    /// Of a history of this length.
+    pub fn new(totals: Totals) -> Self {
+        Self { total_items: totals.items(), total_pages: totals.pages() }
+    }
+}
+
+/// Summary of a history.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ItemSummary)]
+pub struct SummaryView {
+    #[serde(flatten)]
+    #[schema(inline)]
+    pub totals: TotalsView,
+    /// The {item} with the lowest sequence number.
+    #[schema(value_type = Option<Item>)]
+    pub first: Option<ItemView>,
+    /// The {item} with the highest sequence number.
+    #[schema(value_type = Option<Item>)]
+    pub last: Option<ItemView>,
+}
+
+/// {ManyOwners} in ascending order of their ids.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OwnerListing)]
+pub struct OwnersView {
+    /// At most `limit` {manyOwners}.
+    #[schema(value_type = Vec<OwnerTotals>, max_items = 100)]
+    pub items: Vec<OwnerView<TotalsView>>,
+    pub links: Links,
 }
 
 /// List {manyOwners}
@@ -112,7 +160,7 @@ impl IntoParams for OwnerParams {
     path = "/v1/{owners}",
     operation_id = "list{Owners}",
     tag = "{Owners}",
-    params(OwnersParams),
+    params(Address<OwnersParams>),
     responses(
         (
             status = 200, description = "The {manyOwners}.", body = OwnersView,
@@ -130,7 +178,8 @@ impl IntoParams for OwnerParams {
 )]
 pub async fn list(
     uri: Uri,
-    OwnersParams { engines, after, limit }: OwnersParams,
+    Extension(engines): Histories,
+    Address { engine: first, params: OwnersParams { after, limit } }: Address<OwnersParams>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let deadline = reading.deadline;
@@ -146,18 +195,11 @@ pub async fn list(
         }
     }
     more |= owners.len() > limit.get();
-    let definition = engines[0].definition();
-    let mut last = None;
-    let view = |(id, histories)| {
-        let owner = OwnerMember::new(definition, &id);
-        last = Some(id);
-        OwnerView { owner, histories }
-    };
-    let items: Vec<_> = owners.into_iter().take(limit.get()).map(view).collect();
-    let links = Links::to_owners(&uri, last.as_ref().filter(|_| more), limit);
-    let mut headers = HeaderMap::new();
-    headers.extend(links.header().map(|links| (header::LINK, links)));
-    Ok(reading.untagged((headers, Json(OwnersView { items, links }))))
+    let last = owners.keys().take(limit.get()).next_back().filter(|_| more);
+    let links = Links::to_owners(&uri, last, limit);
+    let view = |(id, histories)| OwnerView { owner: OwnerMember::new(first.definition(), &id), histories };
+    let items = owners.into_iter().take(limit.get()).map(view).collect();
+    Ok(reading.untagged((links.header(), Json(OwnersView { items, links }))))
 }
 
 /// Summarise histories
@@ -168,10 +210,10 @@ pub async fn list(
     path = "/v1/{owners}/{ownerId}",
     operation_id = "get{Owner}",
     tag = "{Owners}",
-    params(OwnerParams),
+    params(Address<OwnerId>),
     responses(
         (
-            status = 200, description = "The summary of the histories.", body = views::Owner,
+            status = 200, description = "The summary of the histories.", body = Owner,
             headers(("ETag" = String, description = "Changes when a history grows.")),
             example = json!({
                 "{ownerField}": "{ownerExample}",
@@ -184,7 +226,8 @@ pub async fn list(
 )]
 pub async fn summary(
     State(api): State<Arc<Api>>,
-    OwnerParams { engines, owner }: OwnerParams,
+    Extension(engines): Histories,
+    Address { engine: first, params: owner }: Address<OwnerId>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let deadline = reading.deadline;
@@ -198,16 +241,15 @@ pub async fn summary(
     let mut summaries = BTreeMap::new();
     for history in &histories {
         let totals = history.totals();
-        let mut ends = [None, None];
-        for (end, seq) in ends.iter_mut().zip([totals.last_seq().map(|_| Seq::FIRST), totals.last_seq()]) {
-            let range = seq.map(|seq| SeqRange { first: seq, last: seq });
-            let found = api.pages.items(history, range, reading.epoch, deadline).await?;
-            *end = reading.looked_up(found).pop();
+        let mut ends = Vec::new();
+        for seq in totals.last_seq().into_iter().flat_map(|last| [Seq::FIRST, last]) {
+            let range = SeqRange { first: seq, last: seq };
+            ends.extend(api.pages.items(history, Some(range), &mut reading).await?);
         }
-        let [first, last] = ends;
+        let (last, first) = (ends.pop(), ends.pop());
         let summary = SummaryView { totals: TotalsView::new(totals), first, last };
         summaries.insert(Arc::clone(&history.definition().name), summary);
     }
-    let view = OwnerView { owner: OwnerMember::new(engines[0].definition(), &owner), histories: summaries };
+    let view = OwnerView { owner: OwnerMember::new(first.definition(), &owner), histories: summaries };
     Ok(reading.answer(&caching, Json(view)))
 }

@@ -2,53 +2,29 @@
 //! is parsed. This file has what routes share.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
-use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, MatchedPath, Query};
-use axum::http::Extensions;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::problem::{ParameterFault, Problem};
 use super::schemas::{ordinal, owner_id};
-use crate::definition::Owner;
-use crate::domain::{DateRange, Instant, Invalid, OwnerId};
+use crate::domain::{DateRange, Instant, Invalid, OwnerId, PageNumber, Seq};
 use crate::store::history::Engine;
 
-/// The engine of the history that the route serves.
-#[derive(Clone)]
-pub struct HistoryOf(pub Engine);
-
-impl HistoryOf {
-    /// The engine of the history that a request is for.
-    pub fn given(extensions: &Extensions) -> Self {
-        extensions.get().cloned().expect("each route of a history is mounted with its engine")
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for HistoryOf {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::given(&parts.extensions))
-    }
-}
-
-/// The parameters of an address under `/{owners}/{ownerId}/{items}`: a history, and what `P` reads.
-pub struct InHistory<P> {
+/// What the address of a request names: a history, or for owners the first of theirs; and what `P` reads.
+pub struct Address<P> {
     /// The engine of the history.
     pub engine: Engine,
-    /// Whose history it is.
-    pub owner: OwnerId,
-    /// The parameters besides the owner.
+    /// What the path and the query say.
     pub params: P,
 }
 
-/// What an address has besides its owner.
+/// The parameters of an address, or some of them.
 pub trait Params: Sized {
     /// Reads the parameters of one address. `None` only if one of them has a fault.
     fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self>;
@@ -57,32 +33,66 @@ pub trait Params: Sized {
     fn documented() -> Vec<Parameter>;
 }
 
-impl Params for () {
-    fn read(_: &mut Reader<'_>, _: &Engine) -> Option<Self> {
-        Some(())
-    }
-
-    fn documented() -> Vec<Parameter> {
-        Vec::new()
-    }
-}
-
-impl<P: Params, S: Send + Sync> FromRequestParts<S> for InHistory<P> {
+impl<P: Params, S: Send + Sync> FromRequestParts<S> for Address<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let HistoryOf(engine) = HistoryOf::given(&parts.extensions);
+        let engine: Option<Engine> = parts.extensions.get().cloned();
+        let engine = engine.expect("each route of a history is mounted with its engine");
         let mut reader = Reader::of(parts);
-        let owner = reader.owner(&engine.definition().owner);
         let params = P::read(&mut reader, &engine);
         reader.finish()?;
-        Ok(Self { owner: given(owner), params: given(params), engine })
+        Ok(Self { engine, params: given(params) })
     }
 }
 
-impl<P: Params> IntoParams for InHistory<P> {
+impl<P: Params> IntoParams for Address<P> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        std::iter::once(owner_parameter()).chain(P::documented()).collect()
+        P::documented()
+    }
+}
+
+impl<P: Params, Q: Params> Params for (P, Q) {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        // Both are read, so that all faults are found.
+        let (first, second) = (P::read(reader, engine), Q::read(reader, engine));
+        first.zip(second)
+    }
+
+    fn documented() -> Vec<Parameter> {
+        [P::documented(), Q::documented()].concat()
+    }
+}
+
+impl Params for OwnerId {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        let owner = &engine.definition().owner;
+        reader.path(&owner.field, |text| owner.kind.parse(text))
+    }
+
+    fn documented() -> Vec<Parameter> {
+        let id = "The {owner}'s id{ownerIdRule}.";
+        vec![in_path("{ownerField}", id, owner_id(), "{ownerExample}".into())]
+    }
+}
+
+impl Params for PageNumber {
+    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+        reader.path("page", Self::parse)
+    }
+
+    fn documented() -> Vec<Parameter> {
+        vec![in_path("page", "Permanent number of the page, from 1.", ordinal(), 1.into())]
+    }
+}
+
+impl Params for Seq {
+    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+        reader.path("seq", Self::parse)
+    }
+
+    fn documented() -> Vec<Parameter> {
+        vec![in_path("seq", "Sequence number of the {item}, from 1.", ordinal(), 1.into())]
     }
 }
 
@@ -112,21 +122,12 @@ impl<'a> Reader<'a> {
         Self { path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
     }
 
-    /// Reads the id of an owner in the path. `None` if it has a fault.
-    pub fn owner(&mut self, owner: &Owner) -> Option<OwnerId> {
-        self.path_as(&owner.field, |text| owner.kind.parse(text))
-    }
-
     /// Reads a parameter of the path. `None` if it has a fault.
-    pub fn path<T: FromStr<Err = Invalid>>(&mut self, name: &str) -> Option<T> {
-        self.path_as(name, str::parse)
-    }
-
-    fn path_as<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
-        let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
-        let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
+    fn path<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let segment = format!("{{{name}}}");
+        let (_, value) = self.path.iter().find(|(part, _)| *part == segment)?;
         let value = percent_decode_str(value).decode_utf8();
-        let invalid = |_| Invalid("must be UTF-8 after percent-decoding".to_owned());
+        let invalid = |_| Invalid::new("must be UTF-8 after percent-decoding");
         self.keep(name, value.map_err(invalid).and_then(|value| parse(&value)))
     }
 
@@ -135,38 +136,40 @@ impl<'a> Reader<'a> {
         self.query.iter().any(|(given, _)| given == name)
     }
 
+    /// Refuses a parameter if one of these others is given, too. Returns whether it does.
+    pub fn excludes(&mut self, name: &'static str, others: &[&str]) -> bool {
+        let other = others.iter().find(|other| self.gives(name) && self.gives(other));
+        if let Some(other) = other {
+            self.refuse(name, format!("must not be given together with `{other}`"));
+        }
+        other.is_some()
+    }
+
     /// Adds a fault of a parameter, or of its combination with others.
-    pub fn refuse(&mut self, name: &'static str, detail: impl Into<String>) {
+    pub fn refuse(&mut self, name: impl Into<Cow<'static, str>>, detail: impl Into<String>) {
         self.faults.push(ParameterFault { parameter: name.into(), detail: detail.into() });
     }
 
     /// Reads a parameter that the query has at most once.
-    pub fn query<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+    pub fn query<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let mut values: Vec<_> =
             self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect();
         if values.len() > 1 {
-            return self.keep(name, Err(Invalid("must not be given more than once".to_owned())));
+            return self.keep(name, Err(Invalid::new("must not be given more than once")));
         }
         self.keep(name, parse(&values.pop()?))
     }
 
     /// Reads a parameter that the query must have exactly once.
-    pub fn required<T>(
-        &mut self,
-        name: &'static str,
-        parse: impl Fn(&str) -> Result<T, Invalid>,
-    ) -> Option<T> {
+    pub fn required<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         if !self.gives(name) {
-            return self.keep(name, Err(Invalid("is required".to_owned())));
+            return self.keep(name, Err(Invalid::new("is required")));
         }
         self.query(name, parse)
     }
 
     fn keep<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
-        let refuse = |Invalid(detail)| {
-            self.faults.push(ParameterFault { parameter: name.to_owned().into(), detail });
-        };
-        result.map_err(refuse).ok()
+        result.map_err(|Invalid(detail)| self.refuse(name.to_owned(), detail)).ok()
     }
 
     /// Ends the reading. Parameters of the query that were not read are unknown.
@@ -174,10 +177,9 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// At least one parameter has a fault.
     pub fn finish(mut self) -> Result<(), Problem> {
-        for (name, _) in self.query {
-            let parameter = Cow::Owned(name.chars().take(LONGEST_NAME_REPEATED).collect());
-            self.faults
-                .push(ParameterFault { parameter, detail: "is not a parameter of this address".to_owned() });
+        for (name, _) in std::mem::take(&mut self.query) {
+            let name: String = name.chars().take(LONGEST_NAME_REPEATED).collect();
+            self.refuse(name, "is not a parameter of this address");
         }
         if self.faults.is_empty() { Ok(()) } else { Err(Problem::invalid_parameters(self.faults)) }
     }
@@ -201,15 +203,12 @@ pub fn instant(text: &str) -> Result<Instant, Invalid> {
     }
 }
 
-/// The documentation of an ordinal in a path.
-pub fn in_path(name: &str, description: &str, example: u64) -> Parameter {
-    ParameterBuilder::new()
-        .name(name)
+/// The documentation of a parameter of a path.
+fn in_path(name: &str, description: &str, schema: RefOr<Schema>, example: Value) -> Parameter {
+    ParameterBuilder::from(in_query(name, description, schema))
         .parameter_in(ParameterIn::Path)
         .required(Required::True)
-        .description(Some(description))
-        .schema(Some(ordinal()))
-        .example(Some(example.into()))
+        .example(Some(example))
         .build()
 }
 
@@ -220,17 +219,5 @@ pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>)
         .parameter_in(ParameterIn::Query)
         .description(Some(description))
         .schema(Some(schema))
-        .build()
-}
-
-/// The documentation of the owner in a path.
-pub fn owner_parameter() -> Parameter {
-    ParameterBuilder::new()
-        .name("{ownerField}")
-        .parameter_in(ParameterIn::Path)
-        .required(Required::True)
-        .description(Some("The {owner}'s id{ownerIdRule}."))
-        .schema(Some(owner_id()))
-        .example(Some("{ownerExample}".into()))
         .build()
 }

@@ -84,6 +84,6 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem
 )]
 pub async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
-    ::metrics::gauge!(UPLOAD_BYTES).set(api.uploads.held() as f64);
+    ::metrics::gauge!(UPLOAD_BYTES).set(api.uploads.budget.held() as f64);
     ([(header::CONTENT_TYPE, TEXT)], (api.metrics)())
 }

@@ -8,12 +8,10 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::api::Api;
-use super::history::{append, export, item, list, page, upload};
+use super::history::{append, export, list, page, upload};
 use super::middleware::admission::{Admission, Policy};
 use super::names::Names;
-use super::owners::HistoriesOf;
 use super::page_views::{reads, writes};
-use super::params::HistoryOf;
 use super::{owners, probes};
 use crate::store::Store;
 use crate::store::history::Engine;
@@ -28,7 +26,7 @@ pub fn of_history() -> Vec<(Routes, Policy)> {
         (routes!(upload::append_many), Policy::JsonOrUpload),
         (routes!(export::export), Policy::Rows),
         (routes!(page::page), Policy::Json),
-        (routes!(item::one), Policy::Json),
+        (routes!(page::item), Policy::Json),
     ]
 }
 
@@ -68,7 +66,7 @@ pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
     for engine in store.histories() {
         let names = Names::of(engine.definition());
         let history = mounted(of_history(), &|path| names.fill(path));
-        router = router.merge(history.layer(Extension(HistoryOf(engine.clone()))));
+        router = router.merge(history.layer(Extension(engine.clone())));
         let collection = |engine: &Engine| engine.definition().owner.collection.clone();
         match of_owner.iter_mut().find(|known| collection(&known[0]) == collection(engine)) {
             Some(known) => known.push(engine.clone()),
@@ -76,8 +74,9 @@ pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
         }
     }
     of_owner.into_iter().fold(router, |router, engines| {
-        let names = Names::of(engines[0].definition());
+        let first = engines[0].clone();
+        let names = Names::of(first.definition());
         let owners = mounted(of_owners(), &|path| names.fill(path));
-        router.merge(owners.layer(Extension(HistoriesOf(engines.into()))))
+        router.merge(owners.layer((Extension(first), Extension::<Arc<[_]>>(engines.into()))))
     })
 }

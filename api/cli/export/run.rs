@@ -189,7 +189,7 @@ mod tests {
         let whole = Report { items: 9_367, owners: 1, ..Report::default() };
         assert_eq!(text(&whole), "exported 9,367 trades of 1 customer in 0.500 s (18,734/s)");
         let [seven, nine] = [7, 9].map(OwnerId::Integer);
-        let at: Position = "4000".parse().unwrap();
+        let at = Position::parse("4000").unwrap();
         let end = Some(End::Interrupted);
         let cut =
             Report { items: 4_000, at: Some((nine, at)), complete: Some(seven), end, ..Report::default() };

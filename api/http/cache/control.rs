@@ -17,11 +17,6 @@ use crate::store::Epoch;
 /// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
 const FORMAT: u32 = 3;
 
-/// A year: RFC 2616 allows no more, and caches still go by it.
-const FINAL_PRIVATE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
-const FINAL_PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-const CHANGING: HeaderValue = HeaderValue::from_static("no-cache");
-
 /// Which caches may keep what never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptBy {
@@ -43,14 +38,12 @@ pub struct Caching {
 impl Caching {
     /// For a full page, or an item on it.
     pub fn of_full(epoch: Epoch, definition: &Definition, owner: &OwnerId, page: PageNumber) -> Self {
-        let state = format_args!("{}.p{page}", definition.name);
-        Self { tag: tag(epoch, owner, state), changing: false }
+        Self::new(epoch, owner, format_args!("{}.p{page}", definition.name), false)
     }
 
     /// For a window of full pages, with the totals of the history when it ended with `last`.
     pub fn of_snapshot(epoch: Epoch, definition: &Definition, owner: &OwnerId, last: Seq) -> Self {
-        let state = format_args!("{}.a{last}", definition.name);
-        Self { tag: tag(epoch, owner, state), changing: false }
+        Self::new(epoch, owner, format_args!("{}.a{last}", definition.name), false)
     }
 
     /// For everything that changes when the history grows.
@@ -67,7 +60,11 @@ impl Caching {
         let state =
             |(definition, totals): (&Definition, Totals)| format!("{}.s{}", definition.name, totals.items());
         let states: Vec<_> = histories.into_iter().map(state).collect();
-        Self { tag: tag(epoch, owner, format_args!("{}", states.join("."))), changing: true }
+        Self::new(epoch, owner, format_args!("{}", states.join(".")), true)
+    }
+
+    fn new(epoch: Epoch, owner: &OwnerId, state: fmt::Arguments<'_>, changing: bool) -> Self {
+        Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{owner}.{state}")), changing }
     }
 
     /// The headers of an answer, or of a 304 in its place, with this tag.
@@ -75,15 +72,12 @@ impl Caching {
     /// `Vary` does not name `Accept`: the only answer that depends on it is a 406, which is not cached.
     pub fn headers(&self, tag: HeaderValue, kept_by: KeptBy) -> [(HeaderName, HeaderValue); 3] {
         let control = match (self.changing, kept_by) {
-            (true, _) => CHANGING,
-            (false, KeptBy::Client) => FINAL_PRIVATE,
-            (false, KeptBy::Anybody) => FINAL_PUBLIC,
+            (true, _) => "no-cache",
+            // A year: RFC 2616 allows no more, and caches still go by it.
+            (false, KeptBy::Client) => "private, max-age=31536000, immutable",
+            (false, KeptBy::Anybody) => "public, max-age=31536000, immutable",
         };
-        let vary = HeaderValue::from_static("accept-encoding");
+        let [control, vary] = [control, "accept-encoding"].map(HeaderValue::from_static);
         [(header::CACHE_CONTROL, control), (header::ETAG, tag), (header::VARY, vary)]
     }
-}
-
-fn tag(epoch: Epoch, owner: &OwnerId, state: fmt::Arguments<'_>) -> EntityTag {
-    EntityTag::new(format_args!("{epoch}.{FORMAT}.{owner}.{state}"))
 }

@@ -18,11 +18,6 @@ impl EntityTag {
     pub fn header(&self) -> HeaderValue {
         self.0.clone()
     }
-
-    /// Size on the heap, in bytes.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// The tags that the client already has.
@@ -32,15 +27,8 @@ pub enum IfNoneMatch {
     Nothing,
     /// `*`: any tag of this address.
     Anything,
-    /// These tags, with their quotes.
-    Tags(Vec<Known>),
-}
-
-/// One tag from a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
-    weak: bool,
-    quoted: Vec<u8>,
+    /// These tags, as the client wrote them.
+    Tags(Vec<Vec<u8>>),
 }
 
 impl IfNoneMatch {
@@ -59,9 +47,7 @@ impl IfNoneMatch {
     /// client then has a compressed copy.
     pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
         let Self::Tags(tags) = self else { return None };
-        let mut same = tags.iter().filter(|known| known.quoted == tag.0.as_bytes()).peekable();
-        same.peek()?;
-        Some(if same.any(|known| known.weak) { weak(&tag.0) } else { tag.header() })
+        [weak(&tag.0), tag.header()].into_iter().find(|tag| tags.iter().any(|known| known == tag.as_bytes()))
     }
 
     /// Like [`IfNoneMatch::known`], but `*` matches too: for an address that has content.
@@ -71,32 +57,24 @@ impl IfNoneMatch {
 }
 
 /// Parses `#entity-tag`; `None` if it is malformed. A tag may contain a comma.
-fn tags(mut rest: &[u8]) -> Option<Vec<Known>> {
+fn tags(mut rest: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut tags = Vec::new();
     loop {
-        rest = rest.trim_ascii_start();
-        match rest {
-            [] => return Some(tags).filter(|tags| !tags.is_empty()),
-            [b',', after @ ..] => {
-                rest = after;
-                continue;
-            }
-            _ => {}
+        let between = |byte: &u8| *byte == b',' || byte.is_ascii_whitespace();
+        rest = &rest[rest.iter().take_while(|byte| between(byte)).count()..];
+        if rest.is_empty() {
+            return Some(tags).filter(|tags| !tags.is_empty());
         }
-        let weak = rest.starts_with(b"W/");
-        let quoted = if weak { &rest[2..] } else { rest };
-        let inside = quoted.strip_prefix(b"\"")?;
-        let len = inside.iter().position(|&byte| byte == b'"')?;
+        let quoted = rest.strip_prefix(b"W/").unwrap_or(rest);
         // etagc: no controls, no space, no quote.
-        if !inside[..len].iter().all(|&byte| byte > b' ' && byte != 0x7f) {
-            return None;
-        }
-        let (quoted, after) = quoted.split_at(len + 2);
-        tags.push(Known { weak, quoted: quoted.to_vec() });
-        rest = after.trim_ascii_start();
+        let ends = |&byte: &u8| byte <= b' ' || byte == 0x7f || byte == b'"';
+        let len = quoted.strip_prefix(b"\"")?.iter().position(ends)? + 1;
+        let (tag, after) = rest.split_at(rest.len() - quoted.len() + len);
+        rest = after.strip_prefix(b"\"")?.trim_ascii_start();
         if !rest.is_empty() && !rest.starts_with(b",") {
             return None;
         }
+        tags.push([tag, b"\""].concat());
     }
 }
 

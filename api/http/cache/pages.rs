@@ -4,19 +4,20 @@
 //! of others. When many requests miss a page at once, one reads the database and the others wait for it. They use its
 //! result only if it is a full page: any other page may have grown since before they asked, by an append of their own.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use ::metrics::Counter;
 use moka::future::Cache;
 
-use super::control::Caching;
-use super::timing::Timing;
+use super::reading::Reading;
 use crate::definition::Definition;
 use crate::domain::{OwnerId, PageNumber, SeqRange};
-use crate::http::history::item_view::{ItemView, PageJson};
+use crate::http::history::item_view::{ItemView, Page};
 use crate::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
+use crate::store::Error;
 use crate::store::history::{Bucket, Engine, FullPages, History};
-use crate::store::{Deadline, Epoch, Error};
 
 /// Bytes that a page takes besides its JSON and tag: keys and links of the table, reference counts, and
 /// overhead of allocators.
@@ -34,71 +35,34 @@ pub struct Pages {
     hits: Counter,
     misses: Counter,
     /// `None` if the cache is disabled.
-    kept: Option<Cache<Key, Arc<FullPage>>>,
+    kept: Option<Cache<Key, Arc<Page>>>,
 }
 
 /// The name of a history, its owner, and the number of a page.
 type Key = (Arc<str>, OwnerId, PageNumber);
 
-/// A full page.
-#[derive(Debug)]
-pub struct FullPage {
-    page: PageNumber,
-    /// Its JSON.
-    pub json: PageJson,
-    /// How its JSON may be cached.
-    pub caching: Caching,
+fn key(definition: &Definition, owner: &OwnerId, page: PageNumber) -> Key {
+    (Arc::clone(&definition.name), owner.clone(), page)
 }
 
-impl FullPage {
-    fn new(epoch: Epoch, definition: &Arc<Definition>, owner: &OwnerId, bucket: &Bucket) -> Arc<Self> {
-        let (page, json) = (bucket.page(), PageJson::new(definition, owner, bucket));
-        let caching = Caching::of_full(epoch, definition, owner, page);
-        Arc::new(Self { page, json, caching })
-    }
-
-    /// Size in memory, in bytes.
-    fn weight(&self) -> u32 {
-        let bytes = OVERHEAD + self.json.size() + self.caching.tag.len();
-        u32::try_from(bytes).expect("a page has at most 4 MiB of BSON, and its JSON less than 4 GiB")
-    }
-}
-
-/// The result of looking up a page number.
-pub enum Found {
-    /// A full page.
-    Full(Arc<FullPage>),
-    /// The last page, as it is now.
-    Tail(Bucket),
-    /// No such page yet.
-    Nothing,
-}
-
-impl Found {
-    fn new(epoch: Epoch, definition: &Arc<Definition>, owner: &OwnerId, bucket: Option<Bucket>) -> Self {
-        match bucket {
-            Some(bucket) if bucket.full() => Self::Full(FullPage::new(epoch, definition, owner, &bucket)),
-            Some(bucket) => Self::Tail(bucket),
-            None => Self::Nothing,
-        }
-    }
+/// Size of a page in memory, in bytes.
+fn weight(page: &Page) -> u32 {
+    let bytes = u32::try_from(OVERHEAD + page.size());
+    bytes.expect("a page has at most 4 MiB of BSON, and its JSON less than 4 GiB")
 }
 
 impl Pages {
     /// Keeps at most `bytes` bytes; 0 keeps nothing.
     pub fn new(bytes: u64) -> Self {
-        let kept = (bytes > 0).then(|| {
-            Cache::builder()
-                .name("pages")
-                .max_capacity(bytes)
-                .weigher(|_, page: &Arc<FullPage>| page.weight())
-                .build()
-        });
+        let cache = || {
+            let cache = Cache::builder().name("pages").max_capacity(bytes);
+            cache.weigher(|_, page: &Arc<Page>| weight(page)).build()
+        };
         let lookups = |result| metrics::counter!(PAGE_LOOKUPS, "result" => result);
-        Self { bytes, hits: lookups("hit"), misses: lookups("miss"), kept }
+        Self { bytes, hits: lookups("hit"), misses: lookups("miss"), kept: (bytes > 0).then(cache) }
     }
 
-    /// A page by its number.
+    /// A page by its number, if there is one yet: full, or the last page as it is now.
     ///
     /// # Errors
     /// The database is not available in time, or a bucket is corrupt.
@@ -107,11 +71,11 @@ impl Pages {
         engine: &Engine,
         owner: &OwnerId,
         page: PageNumber,
-        epoch: Epoch,
-        deadline: Deadline,
-    ) -> Result<(Found, Timing), Error> {
+        reading: &mut Reading,
+    ) -> Result<Option<Arc<Page>>, Error> {
+        let deadline = reading.deadline;
         let fetch = || engine.page(owner, page, deadline);
-        self.find(engine.definition(), owner, page, epoch, fetch).await
+        self.find(engine.definition(), owner, page, reading, fetch).await
     }
 
     /// The items in `range`, which the history must have, in order of `seq`; none without a range.
@@ -122,17 +86,16 @@ impl Pages {
         &self,
         history: &History,
         range: Option<SeqRange>,
-        epoch: Epoch,
-        deadline: Deadline,
-    ) -> Result<(Vec<ItemView>, Timing), Error> {
-        let (mut items, timing) = self.settled(&history.full(), range, epoch, deadline).await?;
+        reading: &mut Reading,
+    ) -> Result<Vec<ItemView>, Error> {
+        let mut items = self.settled(&history.full(), range, reading).await?;
         if let Some((range, tail)) = range.zip(history.last())
             && tail.first_seq() <= range.last
         {
             let shown = tail.items().filter(|item| range.contains(item.seq));
             items.extend(shown.map(|item| ItemView::new(&item)));
         }
-        Ok((items, timing))
+        Ok(items)
     }
 
     /// Like [`Pages::items`], but only the items that are on full pages.
@@ -143,80 +106,47 @@ impl Pages {
         &self,
         full: &FullPages,
         range: Option<SeqRange>,
-        epoch: Epoch,
-        deadline: Deadline,
-    ) -> Result<(Vec<ItemView>, Timing), Error> {
-        let Some(range) = range else { return Ok(Default::default()) };
-        let mut items = Vec::with_capacity(range.count() as usize);
-        let size = full.definition().page_size;
-        let (first, last) = (size.page_of(range.first), size.page_of(range.last));
-        let (pages, timing) = self.full(full, first, last, epoch, deadline).await?;
-        for page in pages {
-            items.extend(page.json.items().filter(|item| range.contains(item.seq())));
+        reading: &mut Reading,
+    ) -> Result<Vec<ItemView>, Error> {
+        let (Some(range), Some(end)) = (range, full.last()) else { return Ok(Vec::new()) };
+        let (definition, owner, deadline) = (full.definition(), full.owner(), reading.deadline);
+        let size = definition.page_size;
+        let (first, last) = (size.page_of(range.first), size.page_of(range.last).min(end));
+        if first > last {
+            return Ok(Vec::new());
         }
-        Ok((items, timing))
-    }
-
-    /// The full pages from `first` to `last`.
-    async fn full(
-        &self,
-        full: &FullPages,
-        first: PageNumber,
-        last: PageNumber,
-        epoch: Epoch,
-        deadline: Deadline,
-    ) -> Result<(Vec<Arc<FullPage>>, Timing), Error> {
-        let Some(last) = full.last().map(|end| end.min(last)).filter(|last| first <= *last) else {
-            return Ok(Default::default());
-        };
-        let (definition, owner) = (full.definition(), full.owner());
-        if first == last
-            && (self.remembers(definition, owner, first) || self.turning(full, first, last).is_none())
-        {
+        if first == last && self.turning(full, first, last).is_none() {
             let fetch = || async { Ok(full.read(first, last, deadline).await?.pop()) };
-            let (found, timing) = self.find(definition, owner, first, epoch, fetch).await?;
-            let pages = match found {
-                Found::Full(page) => vec![page],
-                Found::Tail(_) | Found::Nothing => {
-                    unreachable!("invariant 2: `FullPages::read` gives full pages")
-                }
-            };
-            return Ok((pages, timing));
+            let found = self.find(definition, owner, first, reading, fetch).await?;
+            let page = found.expect("invariant 1: `FullPages::read` leaves no gap");
+            return Ok(page.items(range).collect());
         }
-        let mut timing = Timing::default();
-        let mut pages = Vec::new();
-        let mut missing: Option<(PageNumber, PageNumber)> = None;
+        let mut pages = BTreeMap::new();
         for page in first.up_to(last) {
-            let found = self.remembered(definition, owner, page, &mut timing).await;
-            if found.is_none() {
-                missing = Some((missing.map_or(page, |(first, _)| first), page));
-            }
-            pages.push(found);
+            let found = self.remembered(definition, owner, page, reading).await;
+            pages.extend(found.map(|found| (page, found)));
         }
-        if let Some((from, to)) = missing {
+        let mut missing = first.up_to(last).filter(|page| !pages.contains_key(page));
+        if let Some(from) = missing.next() {
+            let to = missing.last().unwrap_or(from);
             // Cached pages in between are read again, so that one command suffices.
             let turning = self.turning(full, from, to);
             let (low, high) = turning.unwrap_or((from, to));
-            let mut read = timing.database(full.read(low, high, deadline)).await;
+            let mut read = reading.database(full.read(low, high, deadline)).await;
             if turning.is_some() && matches!(read, Err(Error::Corrupt(_))) {
                 // The corrupt page may be one that was only read ahead.
-                read = timing.database(full.read(from, to, deadline)).await;
+                read = reading.database(full.read(from, to, deadline)).await;
             }
             for bucket in read? {
-                let place = bucket.page().get().checked_sub(first.get());
-                let place = place.and_then(|place| pages.get_mut(place as usize));
-                if place.as_ref().is_some_and(|place| place.is_some()) {
-                    continue;
-                }
-                let page = FullPage::new(epoch, definition, owner, &bucket);
-                self.remember(definition, owner, &page).await;
-                if let Some(place) = place {
-                    *place = Some(page);
+                let Entry::Vacant(place) = pages.entry(bucket.page()) else { continue };
+                let page = place.insert(Arc::new(Page::new(reading.epoch, definition, owner, &bucket)));
+                if let Some(kept) = self.kept.as_ref().filter(|_| self.is_kept(page)) {
+                    kept.insert(key(definition, owner, bucket.page()), Arc::clone(page)).await;
                 }
             }
         }
-        let there = |page: Option<_>| page.expect("invariant 1: `FullPages::read` leaves no gap");
-        Ok((pages.into_iter().map(there).collect(), timing))
+        // Without those that were only read ahead.
+        Ok(pages.range(first..=last).flat_map(|(_, page)| page.items(range)).collect())
     }
 
     /// If a client turns one page after the other, the range of pages to read at once: the missing ones, and a few that
@@ -227,7 +157,9 @@ impl Pages {
         from: PageNumber,
         to: PageNumber,
     ) -> Option<(PageNumber, PageNumber)> {
-        let remembered = |page| self.remembers(full.definition(), full.owner(), page);
+        let kept = self.kept.as_ref()?;
+        // Does not count as a use.
+        let remembered = |page| kept.contains_key(&key(full.definition(), full.owner(), page));
         if from.previous().is_some_and(remembered) {
             let ahead = PageNumber::new(to.get() + READ_AHEAD).ok()?.min(full.last()?);
             return Some((from, ahead)).filter(|_| ahead > to);
@@ -239,32 +171,27 @@ impl Pages {
         None
     }
 
-    /// Whether the page is cached. Does not count as a use.
-    fn remembers(&self, definition: &Definition, owner: &OwnerId, page: PageNumber) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.contains_key(&key(definition, owner, page)))
-    }
-
     async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
         &self,
         definition: &Arc<Definition>,
         owner: &OwnerId,
         page: PageNumber,
-        epoch: Epoch,
+        reading: &mut Reading,
         fetch: impl Fn() -> F,
-    ) -> Result<(Found, Timing), Error> {
-        let mut timing = Timing::default();
-        let found = |bucket| Found::new(epoch, definition, owner, bucket);
-        let Some(kept) = &self.kept else {
-            let bucket = timing.database(fetch()).await?;
-            return Ok((found(bucket), timing));
+    ) -> Result<Option<Arc<Page>>, Error> {
+        let epoch = reading.epoch;
+        let fetch = || async {
+            let bucket = fetch().await?;
+            Ok::<_, Error>(bucket.map(|bucket| Arc::new(Page::new(epoch, definition, owner, &bucket))))
         };
-        if let Some(page) = self.remembered(definition, owner, page, &mut timing).await {
-            return Ok((Found::Full(page), timing));
+        let Some(kept) = &self.kept else { return reading.database(fetch()).await };
+        if let Some(page) = self.remembered(definition, owner, page, reading).await {
+            return Ok(Some(page));
         }
         let mut asked = None;
         let ask = async {
-            match fetch().await.map(found) {
-                Ok(Found::Full(page)) if u64::from(page.weight()) <= self.bytes => Some(page),
+            match fetch().await {
+                Ok(Some(page)) if page.full && self.is_kept(&page) => Some(page),
                 other => {
                     asked = Some(other);
                     None
@@ -272,15 +199,14 @@ impl Pages {
             }
         };
         let asked_for = key(definition, owner, page);
-        let found = match timing.database(kept.optionally_get_with(asked_for, ask)).await {
-            Some(page) => Found::Full(page),
+        match reading.database(kept.optionally_get_with(asked_for, ask)).await {
+            Some(page) => Ok(Some(page)),
             None => match asked {
-                Some(own) => own?,
+                Some(own) => own,
                 // Another request read the page, perhaps before this one began.
-                None => found(timing.database(fetch()).await?),
+                None => reading.database(fetch()).await,
             },
-        };
-        Ok((found, timing))
+        }
     }
 
     /// Looks up the page in the cache alone.
@@ -289,18 +215,17 @@ impl Pages {
         definition: &Definition,
         owner: &OwnerId,
         page: PageNumber,
-        timing: &mut Timing,
-    ) -> Option<Arc<FullPage>> {
+        reading: &mut Reading,
+    ) -> Option<Arc<Page>> {
         let found = self.kept.as_ref()?.get(&key(definition, owner, page)).await;
-        timing.cached(found.is_some());
+        reading.cached(found.is_some());
         if found.is_some() { &self.hits } else { &self.misses }.increment(1);
         found
     }
 
-    async fn remember(&self, definition: &Definition, owner: &OwnerId, page: &Arc<FullPage>) {
-        if let Some(kept) = self.kept.as_ref().filter(|_| u64::from(page.weight()) <= self.bytes) {
-            kept.insert(key(definition, owner, page.page), Arc::clone(page)).await;
-        }
+    /// Whether the cache may keep a full page.
+    fn is_kept(&self, page: &Page) -> bool {
+        u64::from(weight(page)) <= self.bytes
     }
 
     /// Updates the gauges.
@@ -311,8 +236,4 @@ impl Pages {
             metrics::gauge!(PAGES_CACHED).set(kept.entry_count() as f64);
         }
     }
-}
-
-fn key(definition: &Definition, owner: &OwnerId, page: PageNumber) -> Key {
-    (Arc::clone(&definition.name), owner.clone(), page)
 }

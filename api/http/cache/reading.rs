@@ -1,18 +1,12 @@
 //! The state of a read request: its deadline, the tags that the client has, and the time spent in the database.
 
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::control::{Caching, KeptBy};
 use super::etag::IfNoneMatch;
-use super::timing::Timing;
-use crate::http::api::Api;
-use crate::http::deadline::RequestDeadline;
-use crate::http::problem::Problem;
 use crate::store::{Deadline, Epoch};
 
 /// Server Timing, W3C.
@@ -26,34 +20,30 @@ pub struct Reading {
     pub epoch: Epoch,
     known: IfNoneMatch,
     kept_by: KeptBy,
-    timing: Timing,
-}
-
-impl FromRequestParts<Arc<Api>> for Reading {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let RequestDeadline(deadline) = RequestDeadline::of(&parts.extensions);
-        Ok(Self {
-            deadline,
-            epoch: api.store.epoch(deadline).await?,
-            known: IfNoneMatch::of(&parts.headers),
-            kept_by: api.kept_by,
-            timing: Timing::default(),
-        })
-    }
+    /// How long it has waited for the database.
+    waited: Duration,
+    /// Whether it found its pages in the page cache; `None` if no page was looked up.
+    hit: Option<bool>,
 }
 
 impl Reading {
-    /// Waits for the database.
-    pub async fn database<T>(&mut self, work: impl Future<Output = T>) -> T {
-        self.timing.database(work).await
+    /// A read with these headers. `kept_by` says which caches may keep its answer if that never changes.
+    pub fn new(headers: &HeaderMap, deadline: Deadline, epoch: Epoch, kept_by: KeptBy) -> Self {
+        let known = IfNoneMatch::of(headers);
+        Self { deadline, epoch, known, kept_by, waited: Duration::ZERO, hit: None }
     }
 
-    /// Takes what the page cache found, and adds its time to this read's.
-    pub fn looked_up<T>(&mut self, (found, timing): (T, Timing)) -> T {
-        self.timing.add(timing);
-        found
+    /// Waits for the database.
+    pub async fn database<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let started = Instant::now();
+        let result = work.await;
+        self.waited += started.elapsed();
+        result
+    }
+
+    /// Notes whether a page was in the page cache.
+    pub fn cached(&mut self, hit: bool) {
+        self.hit = Some(hit && self.hit.unwrap_or(true));
     }
 
     /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer.
@@ -62,35 +52,46 @@ impl Reading {
             return None;
         }
         let caching = caching(self.epoch);
-        self.known.known(&caching.tag).map(|tag| self.not_modified(&caching, tag))
+        self.known.known(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, &caching, tag))
     }
 
     /// 304 if the client's copy is current.
     pub fn unchanged(&self, caching: &Caching) -> Option<Response> {
-        self.known.met_by(&caching.tag).map(|tag| self.not_modified(caching, tag))
-    }
-
-    fn not_modified(&self, caching: &Caching, tag: HeaderValue) -> Response {
-        self.headed(StatusCode::NOT_MODIFIED.into_response(), caching, tag)
+        self.known.met_by(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, caching, tag))
     }
 
     /// The answer, or 304 if the client's copy is current.
     pub fn answer(self, caching: &Caching, body: impl IntoResponse) -> Response {
         let unchanged = self.unchanged(caching);
-        unchanged.unwrap_or_else(|| self.headed(body.into_response(), caching, caching.tag.header()))
+        unchanged.unwrap_or_else(|| self.headed(body, caching, caching.tag.header()))
     }
 
     /// An answer without a tag, because it depends on more than one history.
     pub fn untagged(self, body: impl IntoResponse) -> Response {
-        ([(SERVER_TIMING, self.timing.header())], body).into_response()
+        ([(SERVER_TIMING, self.timing())], body).into_response()
     }
 
-    fn headed(&self, mut response: Response, caching: &Caching, tag: HeaderValue) -> Response {
+    fn headed(&self, body: impl IntoResponse, caching: &Caching, tag: HeaderValue) -> Response {
+        let mut response = body.into_response();
         let headers = response.headers_mut();
         // Includes room for the headers of the layers, so that the map does not grow repeatedly.
         headers.reserve(12);
         headers.extend(caching.headers(tag, self.kept_by));
-        headers.insert(SERVER_TIMING, self.timing.header());
+        headers.insert(SERVER_TIMING, self.timing());
         response
+    }
+
+    /// The value of `Server-Timing`.
+    fn timing(&self) -> HeaderValue {
+        if self.waited.is_zero() && self.hit == Some(true) {
+            return HeaderValue::from_static("db;dur=0.000, cache;desc=hit");
+        }
+        let cache = match self.hit {
+            None => "",
+            Some(true) => ", cache;desc=hit",
+            Some(false) => ", cache;desc=miss",
+        };
+        let millis = self.waited.as_secs_f64() * 1000.0;
+        HeaderValue::try_from(format!("db;dur={millis:.3}{cache}")).expect("a number and words")
     }
 }

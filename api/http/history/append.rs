@@ -1,50 +1,48 @@
 //! Appending items.
 
-pub mod view;
-
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::item_schemas::{MOST_ITEMS, NewItem, NewItems};
-use super::item_view::OwnerMember;
-use super::upload::{OutcomeView, Upload, UploadedView};
+use super::item_view::{OwnerMember, owner_member};
+use super::upload::{OutcomeView, RangeView, Upload, UploadedView};
+use crate::domain::{Instant, OwnerId};
 use crate::http::api::Api;
 use crate::http::body::{JSON, NDJSON, expect, read};
-use crate::http::deadline::RequestDeadline;
 use crate::http::idempotency::{self, Key};
-use crate::http::params::{HistoryOf, InHistory};
-use crate::http::places::LongPlace;
+use crate::http::params::Address;
 use crate::http::problem::{AppendProblems, Kind, Problem};
-use crate::item::{Draft, canonical};
-use view::AppendedView;
+use crate::http::schemas::instant;
+use crate::item::canonical;
+use crate::store::Deadline;
 
-/// The body of an append.
-pub enum ItemsBody {
-    /// One item, or an array of 1 to 1,000, and the JSON itself.
-    Whole(Vec<Draft>, Bytes),
-    /// One item a line, not read yet.
-    Lines(Body),
-}
-
-impl FromRequest<Arc<Api>> for ItemsBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        if expect(request.headers(), &[JSON, NDJSON])? == NDJSON {
-            return Ok(Self::Lines(request.into_body()));
-        }
-        let HistoryOf(engine) = HistoryOf::given(request.extensions());
-        let bytes = read(request.into_body(), api.limits).await?;
-        match engine.definition().item.parse_drafts(&bytes, MOST_ITEMS) {
-            Ok(drafts) => Ok(Self::Whole(drafts, bytes)),
-            Err(error) => Err(Problem::of_draft(Kind::InvalidItem, error)),
-        }
-    }
+/// Where the {manyItems} of a request are stored.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AppendedItems)]
+pub struct AppendedView {
+    #[serde(flatten)]
+    #[schema(schema_with = owner_member)]
+    owner: OwnerMember,
+    /// Sequence numbers of the {manyItems}, in the order of the request: one range, unless another writer appended between
+    /// two of its pages.
+    #[schema(min_items = 1)]
+    ranges: Vec<RangeView>,
+    /// Number of {manyItems} in the history right after the append.
+    #[schema(minimum = 1)]
+    total_items: u64,
+    /// Number of pages of the history right after the append.
+    #[schema(minimum = 1)]
+    total_pages: u64,
+    /// The date that was given to {manyItems} without one.
+    #[schema(schema_with = instant)]
+    date: Instant,
 }
 
 /// Append {manyItems}
@@ -68,7 +66,7 @@ impl FromRequest<Arc<Api>> for ItemsBody {
     operation_id = "append{Items}",
     tag = "{Items}",
     params(
-        InHistory<()>,
+        Address<OwnerId>,
         ("Idempotency-Key" = Option<String>, Header, description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
     ),
     request_body(
@@ -109,46 +107,41 @@ impl FromRequest<Arc<Api>> for ItemsBody {
 )]
 pub async fn append(
     State(api): State<Arc<Api>>,
-    InHistory { engine, owner, params: () }: InHistory<()>,
-    RequestDeadline(deadline): RequestDeadline,
-    place: Option<Extension<LongPlace>>,
+    Address { engine, params: owner }: Address<OwnerId>,
+    Extension(deadline): Extension<Deadline>,
     Key(key): Key,
-    headers: HeaderMap,
-    body: ItemsBody,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let (drafts, bytes) = match body {
-        ItemsBody::Whole(drafts, bytes) => (drafts, bytes),
-        ItemsBody::Lines(body) => {
-            return Ok(Upload { api, engine, owner: Some(owner), key, headers, place, body }.answer().await);
-        }
-    };
+    if expect(request.headers(), &[JSON, NDJSON])? == NDJSON {
+        return Ok(Upload { api, engine, owner: Some(owner), key, request }.answer().await);
+    }
+    let bytes = read(request.into_body(), api.limits).await?;
+    let definition = engine.definition();
+    let drafts = definition.item.parse_drafts(&bytes, MOST_ITEMS);
+    let drafts = drafts.map_err(|error| Problem::of_draft(Kind::InvalidItem, error))?;
     let (count, now) = (drafts.len(), api.clock.now());
     let keyed = key.is_some();
     let stored = match key {
-        Some(key) => {
-            let canonical = canonical(&bytes);
-            engine.append_once(owner.clone(), key, drafts, &canonical, now, deadline).await
-        }
+        Some(key) => engine.append_once(owner.clone(), key, drafts, &canonical(&bytes), now, deadline).await,
         None => {
             let items = drafts.iter().map(|draft| draft.dated(now)).collect();
             let appended = engine.append(owner.clone(), items, deadline).await;
             appended.map(|progress| (progress, now))
         }
     };
-    let definition = engine.definition();
     let (progress, date) =
         stored.map_err(|error| Problem::of_append(definition, &owner, error, count, keyed))?;
-    let mut headers = HeaderMap::new();
-    if let Some(range) = progress.ranges().first() {
-        let (owners, items) = (&definition.owner.collection, &definition.name);
-        let location = format!("/v1/{owners}/{owner}/{items}/{}", range.first);
-        let location = HeaderValue::try_from(location).expect("a path of ASCII");
-        headers.insert(header::LOCATION, location);
-    }
-    if progress.is_replayed() {
-        headers.insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
-    }
+    let first = progress.ranges().first().expect("a request has at least one item").first;
+    let (owners, items) = (&definition.owner.collection, &definition.name);
+    let location = [(header::LOCATION, format!("/v1/{owners}/{owner}/{items}/{first}"))];
+    let replayed = progress.is_replayed().then_some([(idempotency::REPLAYED, "true")]);
     let totals = engine.totals(progress.last_seq());
-    let view = AppendedView::new(OwnerMember::new(definition, &owner), &progress, totals, date);
-    Ok((StatusCode::CREATED, headers, Json(view)).into_response())
+    let view = AppendedView {
+        owner: OwnerMember::new(definition, &owner),
+        ranges: progress.ranges().iter().map(RangeView::new).collect(),
+        total_items: totals.items(),
+        total_pages: totals.pages(),
+        date,
+    };
+    Ok((StatusCode::CREATED, location, replayed, Json(view)).into_response())
 }

@@ -6,32 +6,79 @@
 //! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
 //! such a body is incomplete, because clients of HTTP/1.0 are refused ([`accept`]).
 
-mod params;
-
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
 use super::item_schemas::ExportedItem;
-use crate::domain::OwnerId;
+use crate::domain::{DateRange, Invalid, MAX_SAFE_INTEGER, OwnerId, Position};
 use crate::export::{Format, Writer};
 use crate::http::api::Api;
 use crate::http::body::NDJSON;
-use crate::http::deadline::RequestDeadline;
 use crate::http::middleware::accept;
-use crate::http::params::InHistory;
+use crate::http::params::{Address, Params, Reader, dates, in_query};
 use crate::http::places::Place;
 use crate::http::problem::{ExportProblems, Kind, Problem};
+use crate::http::schemas::{date_time, whole};
 use crate::metric::{EXPORTED_ITEMS, EXPORTS};
-use crate::store::Error;
-use crate::store::history::Export;
-use params::ExportParams;
+use crate::store::history::{Engine, Export};
+use crate::store::{Deadline, Error};
 
 const CSV: &str = "text/csv";
+
+/// What an export has, and how.
+pub struct ExportParams {
+    /// Takes precedence over `Accept`.
+    format: Option<Format>,
+    after: Position,
+    dates: Option<DateRange>,
+}
+
+impl Params for ExportParams {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        let tabular = Writer::new(engine.definition(), Format::Csv).is_some();
+        let format = reader.query("format", |text| match text {
+            "ndjson" => Ok(Format::Ndjson),
+            "csv" if tabular => Ok(Format::Csv),
+            _ if !tabular => Err(Invalid::new("must be \"ndjson\": the items are no rows of a table")),
+            _ => Err(Invalid::new("must be \"ndjson\" or \"csv\"")),
+        });
+        let after = reader.query("after", Position::parse).unwrap_or(Position::BEGINNING);
+        Some(Self { format, after, dates: dates(reader) })
+    }
+
+    fn documented() -> Vec<Parameter> {
+        let format = ObjectBuilder::new()
+            .schema_type(SchemaType::new(Type::String))
+            .enum_values(Some(["ndjson", "csv"]));
+        vec![
+            in_query("format", "The format of the answer. It overrides `Accept`.", format),
+            in_query(
+                "after",
+                "Only {manyItems} after this sequence number; 0 is the beginning. To continue an export that failed, give the \
+                 `seq` of its last complete row.",
+                whole(0, MAX_SAFE_INTEGER),
+            ),
+            in_query(
+                "from",
+                "Only {manyItems} dated at this moment or later: RFC 3339 with an offset.",
+                date_time(),
+            ),
+            in_query(
+                "to",
+                "Only {manyItems} dated before this moment, which must not be before `from`.",
+                date_time(),
+            ),
+        ]
+    }
+}
 
 /// Export a history
 ///
@@ -44,7 +91,7 @@ const CSV: &str = "text/csv";
     path = "/v1/{owners}/{ownerId}/{items}/export",
     operation_id = "export{Items}",
     tag = "{Items}",
-    params(InHistory<ExportParams>),
+    params(Address<(OwnerId, ExportParams)>),
     responses(
         (
             status = 200, description = "The rows.",
@@ -58,36 +105,31 @@ const CSV: &str = "text/csv";
 )]
 pub async fn export(
     State(api): State<Arc<Api>>,
-    InHistory { engine, owner, params }: InHistory<ExportParams>,
-    RequestDeadline(deadline): RequestDeadline,
+    Address { engine, params: (owner, params) }: Address<(OwnerId, ExportParams)>,
+    Extension(deadline): Extension<Deadline>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let ExportParams { format, after, dates } = params;
     let definition = engine.definition();
     let tabular = Writer::new(definition, Format::Csv).is_some();
-    let format = format.or_else(|| preferred(&headers, tabular)).ok_or_else(|| {
-        let types = if tabular { "`application/x-ndjson` or `text/csv`" } else { "`application/x-ndjson`" };
-        let detail = format!("The answer is {types}. `Accept` excludes that, and there is no `format`.");
+    let offered: &[_] = if tabular { &[NDJSON, CSV] } else { &[NDJSON] };
+    let by_media_type = |media_type| if media_type == CSV { Format::Csv } else { Format::Ndjson };
+    let preferred = || accept::preferred(&headers, offered).map(by_media_type);
+    let format = format.or_else(preferred).ok_or_else(|| {
+        let types = offered.join("` or `");
+        let detail = format!("The answer is `{types}`. `Accept` excludes that, and there is no `format`.");
         Problem::new(Kind::NotAcceptable, detail)
     })?;
     let writer = Writer::new(definition, format).expect("CSV is chosen only where it can be");
     let place = api.exports.take()?;
     let export = engine.export(owner.clone(), after, dates, deadline).await?;
-    let head = [
-        (
-            header::CONTENT_TYPE,
-            if format == Format::Csv { "text/csv; charset=utf-8; header=present" } else { NDJSON },
-        ),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::VARY, "accept"),
-    ];
-    let rows = Rows { owner, writer, export, begun: false, outcome: Outcome("abandoned"), _place: place };
+    let csv = "text/csv; charset=utf-8; header=present";
+    let media_type = if format == Format::Csv { csv } else { NDJSON };
+    let head =
+        [(header::CONTENT_TYPE, media_type), (header::CACHE_CONTROL, "no-store"), (header::VARY, "accept")];
+    let ready = writer.header().into_bytes();
+    let rows = Rows { owner, writer, export, ready, result: "abandoned", _place: place };
     Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
-}
-
-fn preferred(headers: &HeaderMap, tabular: bool) -> Option<Format> {
-    accept::preferred(headers, if tabular { &[NDJSON, CSV] } else { &[NDJSON] })
-        .map(|media| if media == CSV { Format::Csv } else { Format::Ndjson })
 }
 
 /// The rows that are not sent yet.
@@ -95,45 +137,36 @@ struct Rows {
     owner: OwnerId,
     writer: Writer,
     export: Export,
-    /// Whether the header has been sent.
-    begun: bool,
-    outcome: Outcome,
+    /// At first the header.
+    ready: Vec<u8>,
+    result: &'static str,
     _place: Place,
 }
 
-/// Ends a body early. Only the connection sees it.
-#[derive(Debug, thiserror::Error)]
-#[error("the export failed")]
-struct BrokenOff;
-
 impl Rows {
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>, BrokenOff> {
-        let mut rows = Vec::new();
-        if !self.begun {
-            self.begun = true;
-            rows.extend_from_slice(self.writer.header().as_bytes());
-        }
-        match self.batch(&mut rows).await {
-            Ok(()) if rows.is_empty() => {
-                self.outcome.0 = "finished";
+    /// An error ends the body early. Only the connection sees it.
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, &'static str> {
+        match self.batch().await {
+            Ok(()) if self.ready.is_empty() => {
+                self.result = "finished";
                 Ok(None)
             }
-            Ok(()) => Ok(Some((rows.into(), self))),
+            Ok(()) => Ok(Some((std::mem::take(&mut self.ready).into(), self))),
             Err(error) => {
                 let (owner, after) = (&self.owner, self.export.position().get());
                 tracing::error!(%owner, after, %error, "an export failed");
-                self.outcome.0 = "failed";
-                Err(BrokenOff)
+                self.result = "failed";
+                Err("the export failed")
             }
         }
     }
 
     /// Adds the rows of the next batch; none at the end.
-    async fn batch(&mut self, rows: &mut Vec<u8>) -> Result<(), Error> {
+    async fn batch(&mut self) -> Result<(), Error> {
         let Some(batch) = self.export.next().await? else { return Ok(()) };
         let mut count = 0;
         for item in batch.items() {
-            self.writer.write(&self.owner, &item, rows)?;
+            self.writer.write(&self.owner, &item, &mut self.ready)?;
             count += 1;
         }
         let collection = Arc::clone(&self.writer.definition().name);
@@ -142,11 +175,9 @@ impl Rows {
     }
 }
 
-/// Counts an export when it is dropped, because a client may disconnect at any time.
-struct Outcome(&'static str);
-
-impl Drop for Outcome {
+/// An export is counted when it is dropped, because a client may disconnect at any time.
+impl Drop for Rows {
     fn drop(&mut self) {
-        metrics::counter!(EXPORTS, "result" => self.0).increment(1);
+        metrics::counter!(EXPORTS, "result" => self.result).increment(1);
     }
 }

@@ -2,48 +2,36 @@
 
 use utoipa::openapi::Ref;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema};
+use utoipa::openapi::schema::{ArrayBuilder, OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Most items in one request, uploads aside.
 pub const MOST_ITEMS: usize = 1000;
 
-macro_rules! of_definition {
-    ($($(#[$meta:meta])* $name:ident;)*) => {$(
-        $(#[$meta])*
-        pub struct $name;
+/// An item as a client sends it.
+#[derive(ToSchema)]
+pub struct NewItem;
 
-        impl ToSchema for $name {}
+/// An item as a client sends it, and its owner.
+#[derive(ToSchema)]
+pub struct NewItemLine;
 
-        impl PartialSchema for $name {
-            fn schema() -> RefOr<Schema> {
-                ObjectBuilder::new().into()
-            }
-        }
-    )*};
-}
+/// A stored item.
+#[derive(ToSchema)]
+pub struct Item;
 
-of_definition! {
-    /// An item as a client sends it.
-    NewItem;
-    /// An item as a client sends it, and its owner.
-    NewItemLine;
-    /// A stored item.
-    Item;
-    /// A stored item and the number of its page.
-    PlacedItem;
-    /// A stored item and its owner.
-    ExportedItem;
-}
+/// A stored item and the number of its page.
+#[derive(ToSchema)]
+pub struct PlacedItem;
+
+/// A stored item and its owner.
+#[derive(ToSchema)]
+pub struct ExportedItem;
 
 /// One item, or an array of 1 to 1,000.
 pub struct NewItems;
 
-impl ToSchema for NewItems {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((NewItem::name().into(), NewItem::schema()));
-    }
-}
+impl ToSchema for NewItems {}
 
 impl PartialSchema for NewItems {
     fn schema() -> RefOr<Schema> {

@@ -1,13 +1,10 @@
 //! The JSON of stored items, alone and on their page, and its documentation.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::ops::Range;
-use std::sync::Arc;
 
 use axum::body::Bytes;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
@@ -15,21 +12,20 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 use super::item_schemas::Item;
 use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, Seq};
+use crate::domain::{OwnerId, PageNumber, Seq, SeqRange};
+use crate::http::cache::control::Caching;
 use crate::http::schemas::{ordinal, owner_id};
+use crate::store::Epoch;
 use crate::store::history::{Bucket, Stored};
 
 /// The member of an answer that says whose history it is. The definition names it.
-#[derive(Debug)]
-pub struct OwnerMember {
-    definition: Arc<Definition>,
-    id: OwnerId,
-}
+#[derive(Debug, Serialize)]
+pub struct OwnerMember(BTreeMap<String, OwnerId>);
 
 impl OwnerMember {
     /// For the history of `id`.
-    pub fn new(definition: &Arc<Definition>, id: &OwnerId) -> Self {
-        Self { definition: Arc::clone(definition), id: id.clone() }
+    pub fn new(definition: &Definition, id: &OwnerId) -> Self {
+        Self([(definition.owner.field.clone(), id.clone())].into())
     }
 }
 
@@ -38,59 +34,29 @@ pub fn owner_member() -> RefOr<Schema> {
     ObjectBuilder::new().property("{ownerField}", owner_id()).required("{ownerField}").into()
 }
 
-impl Serialize for OwnerMember {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_map(Some(1))?;
-        members.serialize_entry(&self.definition.owner.field, &self.id)?;
-        members.end()
-    }
-}
-
 /// A stored item.
-#[derive(Debug, Clone)]
-pub struct ItemView {
-    seq: Seq,
-    json: Box<RawValue>,
-}
+#[derive(Debug, Serialize)]
+pub struct ItemView(Box<RawValue>);
 
 impl ItemView {
     /// The item as it is stored.
     pub fn new(item: &Stored<'_>) -> Self {
         let mut json = Vec::with_capacity(2 * item.document().as_bytes().len());
-        write_item(&mut json, format_args!("\"seq\":{}", item.seq), item);
-        Self::of_json(item.seq, json)
+        write_item(&mut json, item);
+        Self::of_json(json)
     }
 
-    /// The JSON of the item at `seq`, as it was written before.
-    fn of_json(seq: Seq, json: Vec<u8>) -> Self {
+    /// The JSON of an item, as it was written before.
+    fn of_json(json: Vec<u8>) -> Self {
         let json = String::from_utf8(json).expect("JSON is UTF-8");
-        Self { seq, json: RawValue::from_string(json).expect("an item is an object") }
-    }
-
-    /// Its sequence number.
-    pub fn seq(&self) -> Seq {
-        self.seq
+        Self(RawValue::from_string(json).expect("an item is an object"))
     }
 }
 
-impl Serialize for ItemView {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.json.serialize(serializer)
-    }
-}
-
-/// Writes an object that begins with the members `first` and has all members of the item.
-fn write_item(json: &mut Vec<u8>, first: fmt::Arguments<'_>, item: &Stored<'_>) {
-    write!(json, "{{{first}").expect("a vector takes all bytes");
+fn write_item(json: &mut Vec<u8>, item: &Stored<'_>) {
+    write!(json, "{{\"seq\":{}", item.seq).expect("a vector takes all bytes");
     item.write_members(json);
     json.push(b'}');
-}
-
-/// The JSON of a stored item and the number of its page.
-pub fn placed(page: PageNumber, item: &Stored<'_>) -> Vec<u8> {
-    let mut json = Vec::new();
-    write_item(&mut json, format_args!("\"page\":{page},\"seq\":{}", item.seq), item);
-    json
 }
 
 /// A page as it is stored: a bucket.
@@ -111,80 +77,73 @@ pub struct PageView {
     /// Number of {manyItems} on the page.
     #[schema(minimum = 1)]
     count: usize,
-    // The last member: [`PageJson`] relies on it.
+    // The last member: [`Page`] relies on it.
     /// In order of arrival.
     #[schema(value_type = Vec<Item>, min_items = 1)]
     items: Vec<ItemView>,
 }
 
-/// The JSON of a page.
-#[derive(Debug, Clone)]
-pub struct PageJson {
-    /// The whole.
+/// A page as it was read.
+#[derive(Debug)]
+pub struct Page {
+    /// Its JSON.
     pub json: Bytes,
+    /// How its JSON, or that of one of its items, may be cached.
+    pub caching: Caching,
+    /// Whether the page is full, so that it never changes.
+    pub full: bool,
     first: Seq,
-    /// Where each item ends in it. An item begins after the comma that follows the one before.
-    ends: Box<[u32]>,
+    /// Where each item begins in the JSON; at the end, where the next one would. Between two items is a comma.
+    begins: Box<[u32]>,
 }
 
-impl PageJson {
+impl Page {
     /// The page of `owner` as it is stored.
-    pub fn new(definition: &Arc<Definition>, owner: &OwnerId, bucket: &Bucket) -> Self {
+    pub fn new(epoch: Epoch, definition: &Definition, owner: &OwnerId, bucket: &Bucket) -> Self {
+        let (page, full, first) = (bucket.page(), bucket.full(), bucket.first_seq());
+        let caching = match full {
+            true => Caching::of_full(epoch, definition, owner, page),
+            false => Caching::of_tail(epoch, definition, owner, bucket.totals()),
+        };
         let view = PageView {
             owner: OwnerMember::new(definition, owner),
-            page: bucket.page(),
-            full: bucket.full(),
-            first_seq: bucket.first_seq(),
+            page,
+            full,
+            first_seq: first,
             count: bucket.count(),
             items: Vec::new(),
         };
         let mut json = serde_json::to_vec(&view).expect("a page holds only texts and numbers");
         // Items are written in place of the empty list: pages are the hottest answer.
         json.truncate(json.len() - "]}".len());
-        let end = |item: Stored<'_>| {
-            if item.seq != bucket.first_seq() {
-                json.push(b',');
-            }
-            write_item(&mut json, format_args!("\"seq\":{}", item.seq), &item);
-            u32::try_from(json.len()).expect("a page has at most 4 MiB of BSON, and its JSON less than 4 GiB")
-        };
-        let ends = bucket.items().map(end).collect();
+        let small = |at| u32::try_from(at).expect("the JSON of 4 MiB of BSON has less than 4 GiB");
+        let mut begins = Vec::with_capacity(bucket.count() + 1);
+        for item in bucket.items() {
+            begins.push(small(json.len()));
+            write_item(&mut json, &item);
+            json.push(b',');
+        }
+        begins.push(small(json.len()));
+        json.pop();
         json.extend_from_slice(b"]}");
         // Without spare capacity, because the page cache may keep it.
-        Self { json: json.into_boxed_slice().into(), first: bucket.first_seq(), ends }
+        Self { json: json.into_boxed_slice().into(), caching, full, first, begins: begins.into() }
     }
 
     /// Size on the heap, in bytes.
     pub fn size(&self) -> usize {
-        self.json.len() + size_of_val(&*self.ends)
+        self.json.len() + size_of_val(&*self.begins) + self.caching.tag.header().len()
     }
 
-    /// The items of the page, in order of arrival.
-    pub fn items(&self) -> impl Iterator<Item = ItemView> {
-        (0..self.ends.len()).map(|place| {
-            let seq = self.first.plus(place);
-            ItemView::of_json(seq, self.json[self.range(place)].to_vec())
-        })
+    /// The items in `range` that are on the page, in order of arrival.
+    pub fn items(&self, range: SeqRange) -> impl Iterator<Item = ItemView> {
+        range.seqs().filter_map(|seq| Some(ItemView::of_json(self.item(seq)?.to_vec())))
     }
 
-    /// The members of the item at this address, without the braces; `None` if it is on another page.
-    pub fn members(&self, seq: Seq) -> Option<&[u8]> {
-        let place = seq.get().checked_sub(self.first.get())?;
-        let range = (place < self.ends.len() as u64).then(|| self.range(place as usize))?;
-        Some(&self.json[range.start + 1..range.end - 1])
-    }
-
-    fn range(&self, place: usize) -> Range<usize> {
-        let end = self.ends[place] as usize;
-        let start = match place.checked_sub(1) {
-            Some(before) => self.ends[before] as usize + ",".len(),
-            // The first item follows the bracket that opens the list.
-            None => {
-                let list = b"\"items\":[";
-                let at = self.json.windows(list.len()).position(|part| part == list);
-                at.expect("a page has a list of items") + list.len()
-            }
-        };
-        start..end
+    /// The JSON of the item at this address; `None` if it is on another page.
+    pub fn item(&self, seq: Seq) -> Option<&[u8]> {
+        let place = usize::try_from(seq.get().checked_sub(self.first.get())?).ok()?;
+        let (begin, next) = (*self.begins.get(place)?, *self.begins.get(place + 1)?);
+        Some(&self.json[begin as usize..next as usize - ",".len()])
     }
 }

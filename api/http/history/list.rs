@@ -1,28 +1,71 @@
 //! Listing a history: pages, windows, and spans of time.
+//!
+//! # Snapshots
+//!
+//! A walk along the links begins with a read of the history's last page. Its links name the last item of that moment
+//! (`asOf`). As long as windows lie on pages that were full then, nothing in them can change, including the totals of
+//! that moment: such a window depends on its address alone. It needs no read of the tail, and may be cached forever.
+//!
+//! A client may name any item. If the history has it, the totals are those of the history up to this item, even if
+//! the history never ended there: 25 items of one command become visible at once, and `asOf=24` still gives 24. A
+//! item beyond the end is ignored. This process remembers how long it has seen histories, and reads the tail only if
+//! that does not suffice.
 
 mod params;
-mod snapshot;
-mod view;
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::Uri;
 use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::item_view::{ItemView, OwnerMember};
-use crate::domain::{Cursor, DateRange, Order, PageNumber, Seq, Window};
+use super::item_schemas::Item;
+use super::item_view::{ItemView, OwnerMember, owner_member};
+use crate::domain::{Cursor, DateRange, Order, OwnerId, PageNumber, Seq, Totals, Window};
 use crate::http::api::Api;
 use crate::http::cache::control::Caching;
 use crate::http::cache::reading::Reading;
 use crate::http::links::{Addresses, Links};
-use crate::http::params::InHistory;
+use crate::http::params::Address;
 use crate::http::problem::{Kind, PageProblems, Problem};
+use crate::http::schemas::{order, ordinal};
 use crate::store::history::{Bucket, History};
 use params::{ListParams, Selection};
-use snapshot::{Moment, Snapshot};
-use view::ListingView;
+
+/// A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ItemListing)]
+pub struct ListingView {
+    #[serde(flatten)]
+    #[schema(schema_with = owner_member)]
+    owner: OwnerMember,
+    #[schema(schema_with = order)]
+    order: Order,
+    /// Only for a page: its permanent number, the same in either order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = ordinal, required = false)]
+    page: Option<PageNumber>,
+    /// Only for a page: whether it is full. A full page never changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    full: Option<bool>,
+    /// Number of {manyItems} in the history; with `asOf`, at that moment. Absent for a span of time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    total_items: Option<u64>,
+    /// Number of pages of the history. Absent if `totalItems` is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    total_pages: Option<u64>,
+    /// In `order`: up to {pageSize} {manyItems} of a page, up to `limit` of a window.
+    #[schema(value_type = Vec<Item>)]
+    items: Vec<ItemView>,
+    links: Links,
+}
 
 /// List {manyItems}: a page, a window, or a span of time
 ///
@@ -36,7 +79,7 @@ use view::ListingView;
     path = "/v1/{owners}/{ownerId}/{items}",
     operation_id = "list{Items}",
     tag = "{Items}",
-    params(InHistory<ListParams>),
+    params(Address<(OwnerId, ListParams)>),
     responses(
         (
             status = 200, description = "The page or window.", body = ListingView,
@@ -62,30 +105,50 @@ use view::ListingView;
 pub async fn list(
     State(api): State<Arc<Api>>,
     uri: Uri,
-    InHistory { engine, owner, params: ListParams { order: given, selection } }: InHistory<ListParams>,
+    Address { engine, params: (owner, params) }: Address<(OwnerId, ListParams)>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
+    let ListParams { order: given, selection } = params;
     let order = given.unwrap_or(Order::Ascending);
     let definition = engine.definition();
     let mut addresses = Addresses { own: &uri, definition, owner: &owner, order: given, dates: None };
-    let view = |items, links| ListingView::new(OwnerMember::new(definition, &owner), order, items, links);
-    let snapshot = Snapshot::of(&selection, definition.page_size);
+    let listing = |page: Option<_>, totals: Option<Totals>, mut items: Vec<_>, links: Links| {
+        if order == Order::Descending {
+            items.reverse();
+        }
+        let header = links.header();
+        let owner = OwnerMember::new(definition, &owner);
+        let full = page.map(|_| items.len() == definition.page_size.get());
+        let (total_items, total_pages) = (totals.map(Totals::items), totals.map(Totals::pages));
+        (header, Json(ListingView { owner, order, page, full, total_items, total_pages, items, links }))
+    };
+    let snapshot = match selection {
+        Selection::Window(window, Some(last)) => Some((window, last)),
+        _ => None,
+    };
+    let snapshot = snapshot.filter(|(window, last)| window.lies_in_full_pages(engine.totals(Some(*last))));
     // A client with the tag of a snapshot has seen it: no look-up is needed.
-    if let Some(snapshot) = snapshot
-        && let Some(unchanged) = reading.named(|epoch| snapshot.caching(epoch, definition, &owner))
+    if let Some((_, last)) = snapshot
+        && let Some(unchanged) = reading.named(|epoch| Caching::of_snapshot(epoch, definition, &owner, last))
     {
         return Ok(unchanged);
     }
-    let history = match Moment::find(&engine, &owner, snapshot, &mut reading).await? {
-        Moment::Now(history) => history,
-        Moment::Then(then, full) => {
-            let caching = then.caching(reading.epoch, definition, &owner);
-            let found = api.pages.settled(&full, then.span().seqs(), reading.epoch, reading.deadline).await?;
-            let items = reading.looked_up(found);
-            let links = addresses.around_window(then.span(), then.limit(), then.totals());
-            return Ok(answer(reading, &caching, view(items, links).counting(then.totals())));
-        }
-    };
+    let mut full = snapshot.and_then(|(_, last)| engine.full_as_of(&owner, last));
+    let mut history = None;
+    if full.is_none() {
+        let now = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
+        full = snapshot.and_then(|(_, last)| now.full_as_of(last));
+        history = Some(now);
+    }
+    if let Some(((window, last), full)) = snapshot.zip(full) {
+        let totals = engine.totals(Some(last));
+        let span = window.span(totals);
+        let items = api.pages.settled(&full, span.seqs(), &mut reading).await?;
+        let links = addresses.around_window(span, window.limit, totals);
+        let caching = Caching::of_snapshot(reading.epoch, definition, &owner, last);
+        return Ok(reading.answer(&caching, listing(None, Some(totals), items, links)));
+    }
+    let history = history.expect("it was read, because no snapshot is shown");
     let totals = history.totals();
     let last_page = totals.last_page().unwrap_or(PageNumber::FIRST);
     if matches!(selection, Selection::Page(Some(page)) if page > last_page) {
@@ -95,36 +158,24 @@ pub async fn list(
     if let Some(unchanged) = reading.unchanged(&caching) {
         return Ok(unchanged);
     }
-    let view = match selection {
+    let (page, seqs, links) = match selection {
         Selection::Page(number) => {
             let first = if order == Order::Descending { last_page } else { PageNumber::FIRST };
             let number = number.unwrap_or(first);
-            let seqs = totals.on_page(number);
-            let found = api.pages.items(&history, seqs, reading.epoch, reading.deadline).await?;
-            let items = reading.looked_up(found);
-            view(items, addresses.around_page(number, totals))
-                .counting(totals)
-                .of_page(number, definition.page_size)
+            (Some(number), totals.on_page(number), addresses.around_page(number, totals))
         }
         Selection::Window(window, _) => {
             let span = window.span(totals);
-            let found = api.pages.items(&history, span.seqs(), reading.epoch, reading.deadline).await?;
-            let items = reading.looked_up(found);
-            view(items, addresses.around_window(span, window.limit, totals)).counting(totals)
+            (None, span.seqs(), addresses.around_window(span, window.limit, totals))
         }
         Selection::Dates(dates, window) => {
             addresses.dates = Some(dates);
             let (items, links) = dated(&history, dates, window, &addresses, &mut reading).await?;
-            view(items, links)
+            return Ok(reading.answer(&caching, listing(None, None, items, links)));
         }
     };
-    Ok(answer(reading, &caching, view))
-}
-
-fn answer(reading: Reading, caching: &Caching, view: ListingView) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.extend(view.links.header().map(|links| (header::LINK, links)));
-    reading.answer(caching, (headers, Json(view)))
+    let items = api.pages.items(&history, seqs, &mut reading).await?;
+    Ok(reading.answer(&caching, listing(page, Some(totals), items, links)))
 }
 
 /// The items of a span of time nearest a cursor. Reads one more than the limit, to know whether there are more.
@@ -138,17 +189,16 @@ async fn dated(
     let limit = window.limit.get();
     let found = history.dated(dates, window.cursor, limit + 1, reading.deadline);
     let mut found = reading.database(found).await?;
-    let filled_by = (found.len() > limit).then(|| match window.cursor {
-        Cursor::After(_) => {
-            found.truncate(limit);
-            found.last().map(|(_, seq)| *seq)
-        }
-        Cursor::Before(_) | Cursor::End => {
-            found.remove(0);
-            found.first().map(|(_, seq)| *seq)
-        }
-    });
-    let span = window.searched(history.totals(), filled_by.flatten());
+    let surplus = found.len().saturating_sub(limit);
+    let furthest = if matches!(window.cursor, Cursor::After(_)) {
+        found.truncate(limit);
+        found.last()
+    } else {
+        found.drain(..surplus);
+        found.first()
+    };
+    let filled_by = furthest.filter(|_| surplus > 0).map(|(_, seq)| *seq);
+    let span = window.searched(history.totals(), filled_by);
     let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
     let items = found.iter().filter_map(item).collect();
     Ok((items, addresses.around_window(span, window.limit, history.totals())))

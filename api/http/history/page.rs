@@ -1,4 +1,4 @@
-//! A page by its number.
+//! A page by its number, and an item by its sequence number.
 
 use std::sync::Arc;
 
@@ -6,27 +6,15 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use utoipa::openapi::path::Parameter;
 
-use super::item_view::{PageJson, PageView};
-use crate::domain::PageNumber;
+use super::item_schemas::PlacedItem;
+use super::item_view::PageView;
+use crate::domain::{OwnerId, PageNumber, Seq};
 use crate::http::api::Api;
 use crate::http::cache::control::Caching;
-use crate::http::cache::pages::Found;
 use crate::http::cache::reading::Reading;
-use crate::http::params::{InHistory, Params, Reader, in_path};
-use crate::http::problem::{Kind, PageProblems, Problem};
-use crate::store::history::Engine;
-
-impl Params for PageNumber {
-    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
-        reader.path("page")
-    }
-
-    fn documented() -> Vec<Parameter> {
-        vec![in_path("page", "Permanent number of the page, from 1.", 1)]
-    }
-}
+use crate::http::params::Address;
+use crate::http::problem::{ItemProblems, Kind, PageProblems, Problem};
 
 /// Read a page as it is stored
 ///
@@ -37,7 +25,7 @@ impl Params for PageNumber {
     path = "/v1/{owners}/{ownerId}/{items}/pages/{page}",
     operation_id = "get{Item}Page",
     tag = "{Items}",
-    params(InHistory<PageNumber>),
+    params(Address<(OwnerId, PageNumber)>),
     responses(
         (
             status = 200, description = "The page.", body = PageView,
@@ -56,26 +44,63 @@ impl Params for PageNumber {
 )]
 pub async fn page(
     State(api): State<Arc<Api>>,
-    InHistory { engine, owner, params: page }: InHistory<PageNumber>,
+    Address { engine, params: (owner, page) }: Address<(OwnerId, PageNumber)>,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    // A client with the tag of a full page has seen it full: no look-up is needed.
+    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, engine.definition(), &owner, page))
+    {
+        return Ok(unchanged);
+    }
+    let found = api.pages.page(&engine, &owner, page, &mut reading).await?;
+    let missing = || Problem::new(Kind::PageNotFound, "The history has no such page.");
+    let page = found.ok_or_else(missing)?;
+    Ok(reading.answer(&page.caching, json(page.json.clone())))
+}
+
+/// Read one {item}
+///
+/// Returns the {item} with this sequence number, which is its permanent address.
+#[utoipa::path(
+    get,
+    path = "/v1/{owners}/{ownerId}/{items}/{seq}",
+    operation_id = "get{Item}",
+    tag = "{Items}",
+    params(Address<(OwnerId, Seq)>),
+    responses(
+        (
+            status = 200, description = "The {item}.", body = PlacedItem,
+            headers(
+                ("ETag" = String, description = "Never changes if the {item} is on a full page."),
+                ("Cache-Control" = String, description = "`immutable` if the {item} is on a full page, otherwise `no-cache`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
+            ),
+            example = json!("{placedItem}")
+        ),
+        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
+        ItemProblems,
+    ),
+)]
+pub async fn item(
+    State(api): State<Arc<Api>>,
+    Address { engine, params: (owner, seq) }: Address<(OwnerId, Seq)>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let definition = engine.definition();
-    // A client with the tag of a full page has seen it full: no look-up is needed.
-    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, definition, &owner, page)) {
+    let number = definition.page_size.page_of(seq);
+    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, definition, &owner, number)) {
         return Ok(unchanged);
     }
-    let found = api.pages.page(&engine, &owner, page, reading.epoch, reading.deadline).await?;
-    match reading.looked_up(found) {
-        Found::Full(page) => Ok(reading.answer(&page.caching, json(page.json.json.clone()))),
-        Found::Tail(tail) => {
-            let caching = Caching::of_tail(reading.epoch, definition, &owner, tail.totals());
-            Ok(reading.answer(&caching, json(PageJson::new(definition, &owner, &tail).json)))
-        }
-        Found::Nothing => Err(Problem::new(Kind::PageNotFound, "The history has no such page.")),
-    }
+    let page = api.pages.page(&engine, &owner, number, &mut reading).await?;
+    let Some((page, item)) = page.as_ref().and_then(|page| Some((page, page.item(seq)?))) else {
+        let detail = format!("The history has no such {}.", definition.item.noun().one());
+        return Err(Problem::new(Kind::ItemNotFound, detail));
+    };
+    let placed = [format!("{{\"page\":{number},").as_bytes(), &item[1..]].concat();
+    Ok(reading.answer(&page.caching, json(placed.into())))
 }
 
 /// An answer of JSON.
-pub fn json(bytes: Bytes) -> impl IntoResponse {
+fn json(bytes: Bytes) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], bytes)
 }

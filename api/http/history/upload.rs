@@ -19,16 +19,14 @@ mod measured;
 mod outcomes;
 pub mod quota;
 mod read;
-mod summary;
 mod views;
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequest, Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::extract::{Request, State};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use futures_util::stream;
@@ -46,18 +44,17 @@ use crate::http::idempotency::Key;
 use crate::http::middleware::accept;
 use crate::http::middleware::compression::Whole;
 use crate::http::middleware::drain_body::StillRead;
-use crate::http::params::HistoryOf;
 use crate::http::places::LongPlace;
 use crate::http::problem::{Kind, ManyProblems, Problem};
 use crate::ingest::{self, Destination, Options, Report, Watch};
 use crate::store;
 use crate::store::history::Engine;
+use ending::Summary;
 use measured::Measured;
 use outcomes::Outcomes;
 use quota::WAITING_OF_MANY;
 use read::{BadLine, Reader};
-use summary::Summary;
-pub use views::{ManyUploadedView, OutcomeView, UploadedView};
+pub use views::{ManyUploadedView, OutcomeView, RangeView, UploadedView};
 
 /// How long the database may be away, without any progress on a batch: longer than an election takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -80,18 +77,6 @@ const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
 /// Most owners that a summary counts, at 15 bytes each.
 const MOST_OWNERS: usize = 10_000;
 
-/// One item a line, not read yet.
-pub struct LinesBody(Body);
-
-impl FromRequest<Arc<Api>> for LinesBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _: &Arc<Api>) -> Result<Self, Problem> {
-        expect(request.headers(), &[NDJSON])?;
-        Ok(Self(request.into_body()))
-    }
-}
-
 /// An upload that is about to begin.
 pub struct Upload {
     pub api: Arc<Api>,
@@ -100,10 +85,7 @@ pub struct Upload {
     /// The owner; `None` if each line names one.
     pub owner: Option<OwnerId>,
     pub key: Option<IdempotencyKey>,
-    pub headers: HeaderMap,
-    /// Every upload has one.
-    pub place: Option<Extension<LongPlace>>,
-    pub body: Body,
+    pub request: Request,
 }
 
 /// Append {manyItems} of many {manyOwners}
@@ -140,33 +122,31 @@ pub struct Upload {
 )]
 pub async fn append_many(
     State(api): State<Arc<Api>>,
-    HistoryOf(engine): HistoryOf,
+    Extension(engine): Extension<Engine>,
     Key(key): Key,
-    place: Option<Extension<LongPlace>>,
-    headers: HeaderMap,
-    LinesBody(body): LinesBody,
-) -> Response {
-    Upload { api, engine, owner: None, key, headers, place, body }.answer().await
+    request: Request,
+) -> Result<Response, Problem> {
+    expect(request.headers(), &[NDJSON])?;
+    Ok(Upload { api, engine, owner: None, key, request }.answer().await)
 }
 
 impl Upload {
     /// Stores the lines, and answers.
     pub async fn answer(self) -> Response {
-        if accept::takes_lines(&self.headers) {
+        if accept::takes_lines(self.request.headers()) {
             return self.by_lines();
         }
         // A task, because the handler is cancelled when its client disconnects.
         let stored = tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
             let (owner, mut summary) = (self.owner.clone(), Summary::default());
-            let (report, rest) = self.store(&mut summary).await;
-            rest.linger().await;
+            let (report, rest, _place) = self.store(&mut summary).await;
+            linger(rest).await;
             // Logged here, because the problem is not rendered if the client has disconnected.
-            ending::of(&definition, report, summary, owner.as_ref()).map_err(Problem::logged)
+            summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged)
         });
         match stored.await {
-            Ok(Ok(view)) => Json(view).into_response(),
-            Ok(Err(problem)) => problem.into_response(),
+            Ok(summary) => summary.map(Json).into_response(),
             Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
         }
     }
@@ -178,11 +158,11 @@ impl Upload {
             let definition = Arc::clone(self.engine.definition());
             let (owner, limit) = (self.owner.clone(), self.api.limits.body_timeout);
             let mut outcomes = Outcomes::new(&definition, send, owner.is_none(), limit);
-            let (report, rest) = self.store(&mut outcomes).await;
-            let ended = ending::of(&definition, report, Summary::default(), owner.as_ref());
+            let (report, rest, _place) = self.store(&mut outcomes).await;
+            let ended = Summary::default().end(&definition, report, owner.as_ref());
             let whole = outcomes.finish(ended.err().map(Problem::logged), LINGER).await;
             // The end of the answer would end the connection.
-            rest.linger().await;
+            linger(rest).await;
             if whole {
                 outcomes.end().await;
             }
@@ -192,19 +172,21 @@ impl Upload {
             match receive.recv().await {
                 Some(lines) if lines == outcomes::END => None,
                 Some(lines) => Some((Ok(lines), Some(receive))),
-                None => Some((Err(std::io::Error::from(ErrorKind::UnexpectedEof)), None)),
+                None => Some((Err("the answer is not complete"), None)),
             }
         });
-        let mut response = Body::from_stream(lines).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON));
-        response.extensions_mut().insert(StillRead);
+        let media_type = [(header::CONTENT_TYPE, NDJSON)];
         // A compressor would hold lines back until it has enough of them.
-        response.extensions_mut().insert(Whole);
-        response
+        (media_type, Extension(StillRead), Extension(Whole), Body::from_stream(lines)).into_response()
     }
 
-    async fn store(self, watch: &mut (impl Watch<BadLine> + Send)) -> (Report, Rest) {
-        let Self { api, engine, owner, key, headers: _, place, body } = self;
+    /// Stores the lines. Returns also the rest of the body, and the upload's place, which every upload has.
+    async fn store(
+        self,
+        watch: &mut (impl Watch<BadLine> + Send),
+    ) -> (Report, JoinHandle<Option<Body>>, Option<LongPlace>) {
+        let Self { api, engine, owner, key, mut request } = self;
+        let place = request.extensions_mut().remove();
         let began = api.clock.now();
         // With a key, its record dates all undated lines, the same way in every attempt.
         let clock = key.is_none().then(|| api.clock.clone());
@@ -215,7 +197,7 @@ impl Upload {
         let (chunks, incoming) = mpsc::channel(1);
         let reader =
             Reader::new(chunks, Arc::clone(to.engine.definition()), owner, clock, api.limits.body_timeout);
-        let reading = tokio::spawn(reader.run(body));
+        let reading = tokio::spawn(reader.run(request.into_body()));
         let (stop, mut stopped) = mpsc::channel(2);
         let stopping = api.stop.clone();
         let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -227,26 +209,18 @@ impl Upload {
         }));
         let mut measured = Measured::new(watch);
         let report =
-            ingest::run(incoming, &to, options, api.uploads.budget(), &mut stopped, &mut measured).await;
+            ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
         measured.ended(&report);
-        (report, Rest { reading, _place: place })
+        (report, reading, place)
     }
 }
 
-/// The rest of a body.
-struct Rest {
-    reading: JoinHandle<Option<Body>>,
-    _place: Option<Extension<LongPlace>>,
-}
-
-impl Rest {
-    /// Reads and drops the rest, for [`LINGER`] at most.
-    async fn linger(self) {
-        let rest = async {
-            if let Ok(Some(mut body)) = self.reading.await {
-                while !body.is_end_stream() && matches!(body.frame().await, Some(Ok(_))) {}
-            }
-        };
-        let _ = tokio::time::timeout(LINGER, rest).await;
-    }
+/// Reads and drops the rest of a body, for [`LINGER`] at most.
+async fn linger(rest: JoinHandle<Option<Body>>) {
+    let dropped = async {
+        if let Ok(Some(mut body)) = rest.await {
+            while !body.is_end_stream() && matches!(body.frame().await, Some(Ok(_))) {}
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, dropped).await;
 }

@@ -18,7 +18,7 @@ use tower_service::Service;
 use super::accept;
 use super::around::{Answer, Around, AroundLayer};
 use crate::http::body;
-use crate::http::deadline::{REQUEST, RequestDeadline};
+use crate::http::deadline::{self, REQUEST};
 use crate::http::places::{LongPlace, Place, Places};
 use crate::http::problem::{Kind, Problem};
 
@@ -95,7 +95,7 @@ where
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
         };
-        request.extensions_mut().insert(RequestDeadline::from_now());
+        request.extensions_mut().insert(deadline::from_now());
         if upload {
             request.extensions_mut().insert(LongPlace::new(place));
             return inner.call(request).boxed();

@@ -1,6 +1,5 @@
 //! Parameters of requests about page views.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -42,7 +41,7 @@ impl FromRequestParts<Arc<Api>> for SeriesParams {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let mut reader = Reader::of(parts);
         let path = reader.required("path", PagePath::parse);
-        let resolution = reader.query("resolution", Resolution::from_str).unwrap_or(Resolution::Minute);
+        let resolution = reader.query("resolution", Resolution::parse).unwrap_or(Resolution::Minute);
         let (from, to) = (reader.query("from", instant), reader.query("to", instant));
         let span = SeriesSpan::covering(from, to.unwrap_or_else(|| api.clock.now()), resolution);
         let span = span.map_err(|error| match error {
@@ -89,7 +88,7 @@ impl FromRequestParts<Arc<Api>> for TopParams {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let mut reader = Reader::of(parts);
         let (from, to) = (reader.query("from", instant), reader.query("to", instant));
-        let limit = reader.query("limit", Limit::from_str);
+        let limit = reader.query("limit", Limit::parse);
         let end = to.unwrap_or_else(|| api.clock.now());
         let hour_before =
             || Instant::from_millis(end.millis() - Resolution::Hour.millis()).unwrap_or(Instant::MIN);

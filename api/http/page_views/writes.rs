@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::openapi::schema::Schema;
@@ -14,11 +14,11 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::domain::{Instant, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line};
 use crate::http::api::Api;
 use crate::http::body::{JSON, NDJSON, expect, read};
-use crate::http::deadline::RequestDeadline;
 use crate::http::idempotency::KEY;
 use crate::http::params::Reader;
 use crate::http::problem::{CountProblems, Kind, PreallocationProblems, Problem};
 use crate::http::schemas::{date_time, instant, new_date, page_path, schema, whole};
+use crate::store::Deadline;
 use crate::store::page_views::Preallocated;
 
 /// The most page views in an array.
@@ -57,7 +57,7 @@ const MOST_VIEWS: usize = 1_000;
 )]
 pub async fn count(
     State(api): State<Arc<Api>>,
-    RequestDeadline(deadline): RequestDeadline,
+    Extension(deadline): Extension<Deadline>,
     request: Request,
 ) -> Result<StatusCode, Problem> {
     let (parts, body) = request.into_parts();
@@ -112,7 +112,7 @@ pub async fn count(
 )]
 pub async fn preallocate(
     State(api): State<Arc<Api>>,
-    RequestDeadline(deadline): RequestDeadline,
+    Extension(deadline): Extension<Deadline>,
     request: Request,
 ) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
     let (parts, body) = request.into_parts();

@@ -77,21 +77,12 @@ impl Problem {
 
     /// For JSON with these faults.
     pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
-        Self::invalid(kind, faults.kept(), faults.omitted())
-    }
-
-    /// For a line of an upload that is not an item: its first faults, and the number of further ones.
-    pub fn invalid_line(faults: &[Fault], omitted: usize) -> Self {
-        Self::invalid(Kind::InvalidItem, faults, omitted)
-    }
-
-    fn invalid(kind: Kind, faults: &[Fault], omitted: usize) -> Self {
         let error = |Fault { line, pointer, detail }: &Fault| match line {
             Some(line) => json!({ "line": line, "pointer": pointer, "detail": detail }),
             None => json!({ "pointer": pointer, "detail": detail }),
         };
-        let errors = faults.iter().map(error).collect();
-        Self::new(kind, summary(faults.len() + omitted, "fault")).with_errors(errors, omitted)
+        let errors = faults.kept().iter().map(error).collect();
+        Self::new(kind, summary(faults.count(), "fault")).with_errors(errors, faults.omitted())
     }
 
     fn with_errors(self, errors: Vec<Value>, omitted: usize) -> Self {

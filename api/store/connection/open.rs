@@ -121,11 +121,9 @@ impl Connection {
         }
         let is_primary = |hello: &Document| hello.get_bool("isWritablePrimary").unwrap_or(false);
         let settled = |answer: &Result<Document, DriverError>| answer.as_ref().map_or(true, is_primary);
-        match ask(&admin, settled).await {
-            Ok(hello) if is_primary(&hello) => Ok(()),
-            Ok(_) => Err(describe(DriverError::custom("it did not become primary in time"))),
-            Err(error) => Err(describe(error)),
-        }
+        let hello = ask(&admin, settled).await.map_err(describe)?;
+        let too_late = || describe(DriverError::custom("it did not become primary in time"));
+        is_primary(&hello).then_some(()).ok_or_else(too_late)
     }
 
     async fn options(&self) -> Result<ClientOptions, ConnectError> {

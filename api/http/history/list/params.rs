@@ -1,9 +1,7 @@
 //! Parameters of a listing: a page, a window, or a window of a span of time.
 
-use std::str::FromStr;
-
 use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
 use crate::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, Window,
@@ -33,32 +31,26 @@ pub enum Selection {
 impl Params for ListParams {
     fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
         let page_size = engine.definition().page_size;
-        if reader.gives("page")
-            && let Some(other) =
-                ["after", "before", "limit", "from", "to", "asOf"].iter().find(|name| reader.gives(name))
+        reader.excludes("page", &["after", "before", "limit", "from", "to", "asOf"]);
+        reader.excludes("before", &["after"]);
+        if reader.gives("asOf")
+            && !reader.gives("page")
+            && !reader.excludes("asOf", &["from", "to"])
+            && !reader.gives("after")
+            && !reader.gives("before")
         {
-            reader.refuse("page", format!("must not be given together with `{other}`"));
+            reader.refuse("asOf", "must be given together with `after` or `before`");
         }
-        if reader.gives("after") && reader.gives("before") {
-            reader.refuse("before", "must not be given together with `after`");
-        }
-        if reader.gives("asOf") && !reader.gives("page") {
-            if let Some(date) = ["from", "to"].iter().find(|name| reader.gives(name)) {
-                reader.refuse("asOf", format!("must not be given together with `{date}`"));
-            } else if !reader.gives("after") && !reader.gives("before") {
-                reader.refuse("asOf", "must be given together with `after` or `before`");
-            }
-        }
-        let page = reader.query("page", PageNumber::from_str);
-        let after = reader.query("after", Position::from_str);
-        let before = reader.query("before", Seq::from_str);
-        let limit = reader.query("limit", Limit::from_str);
-        let as_of = reader.query("asOf", Seq::from_str);
+        let page = reader.query("page", PageNumber::parse);
+        let after = reader.query("after", Position::parse);
+        let before = reader.query("before", Seq::parse);
+        let limit = reader.query("limit", Limit::parse);
+        let as_of = reader.query("asOf", Seq::parse);
         let dates = dates(reader);
         let order = reader.query("order", |text| match text {
             "asc" => Ok(Order::Ascending),
             "desc" => Ok(Order::Descending),
-            _ => Err(Invalid("must be \"asc\" or \"desc\"".to_owned())),
+            _ => Err(Invalid::new("must be \"asc\" or \"desc\"")),
         });
         let cursor = match (after, before, order) {
             (Some(position), ..) => Cursor::After(position),
@@ -76,11 +68,10 @@ impl Params for ListParams {
     }
 
     fn documented() -> Vec<Parameter> {
-        let order: Object = ObjectBuilder::new()
+        let order = ObjectBuilder::new()
             .schema_type(SchemaType::new(Type::String))
             .enum_values(Some(["asc", "desc"]))
-            .default(Some("asc".into()))
-            .build();
+            .default(Some("asc".into()));
         vec![
             in_query(
                 "page",

@@ -1,106 +1,133 @@
-//! The end of an upload: a summary, or the problem that ended it early.
+//! The end of an upload: a summary with the faults of its first refused lines, or the problem that ended it early.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::summary::Summary;
-use super::views::{CountsView, LinesView, ManyUploadedView, UploadedView};
+use super::read::BadLine;
+use super::views::{CountsView, LineProblemView, ManyUploadedView, RangeView, UploadedView};
 use crate::definition::Definition;
-use crate::domain::OwnerId;
-use crate::http::history::append::view::RangeView;
+use crate::domain::{Faults, OwnerId};
 use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{self, Kind, Problem};
-use crate::ingest::{End, Lines, Report};
+use crate::ingest::{End, Event, Lines, Report, Watch};
 use crate::store::history::Cause;
 
-/// The summary of either kind of upload.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(super) enum View {
-    One(UploadedView),
-    Many(ManyUploadedView),
+/// Most lines whose faults are listed; the others are only counted.
+const MOST: usize = 100;
+
+/// Most bytes of listed faults: names of unknown members may be long.
+const MOST_BYTES: usize = 128 * 1024;
+
+/// The faults of the first refused lines.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    problems: Vec<LineProblemView>,
+    omitted: u64,
+    bytes: usize,
 }
 
-/// The summary of an upload to one history, or to many; or the problem that ended it, with all that is
-/// known of its lines.
-pub(super) fn of(
-    definition: &Arc<Definition>,
-    report: Report,
-    summary: Summary,
-    owner: Option<&OwnerId>,
-) -> Result<View, Problem> {
-    let Report { stored, refused, ranges, owners, more_owners, end, unknown_lines, left_lines, .. } = report;
-    let mut problems = summary.problems;
-    problems.sort_by_key(|problem| problem.line);
-    let problems_omitted = Some(summary.omitted).filter(|&omitted| omitted > 0);
-    let counts = CountsView { stored, refused, problems, problems_omitted };
-    let view = match owner {
-        Some(owner) => View::One(UploadedView {
-            owner: OwnerMember::new(definition, owner),
-            ranges: ranges.kept.iter().map(RangeView::new).collect(),
-            ranges_omitted: Some(ranges.omitted).filter(|&omitted| omitted > 0),
-            counts,
-        }),
-        None => View::Many(ManyUploadedView { owners: owners.len(), more_owners, counts }),
-    };
-    let Some(end) = end else { return Ok(view) };
-    let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
-    let owner = owner.map(ToString::to_string);
-    let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
-    let (kind, why) = match &end {
-        End::Database(cause) => {
-            let (kind, why) = problem::why_not_stored(cause);
-            (kind, why.to_owned())
+impl Watch<BadLine> for Summary {
+    fn hear(&mut self, event: Event<'_, BadLine>) {
+        match event {
+            Event::Bad(bad) => self.tell(bad.line, &bad.why.faults),
+            Event::Sent(sent) => {
+                for (row, end) in sent.rows.iter().zip(&sent.ends) {
+                    if let Err(refusal) = end {
+                        self.tell(row.line, &Faults::of_whole(refusal.to_string()));
+                    }
+                }
+            }
+            Event::Came(_) | Event::Progress(_) | Event::Waiting(_) => {}
         }
-        End::Interrupted => (Kind::ShuttingDown, "This instance is stopping.".to_owned()),
-        // The reader wrote this text.
-        End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => {
-            (Kind::BodyTimeout, error.to_string())
-        }
-        End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
-            (Kind::TimedOut, "The client did not read the answer in time.".to_owned())
-        }
-        End::Unreadable(_) | End::BadRow | End::Server(_) => {
-            (Kind::MalformedJson, "The body is incomplete.".to_owned())
-        }
-    };
-    let problem = if stored == 0 && matches!(end, End::Database(Cause::KeyReused)) {
-        Problem::new(kind, format!("{why} This request stored nothing."))
-    } else {
-        let (kind, detail) = if is_unknown {
-            (Kind::OutcomeUnknown, format!("{why} Lines in `unknownLines` may or may not be stored."))
-        } else if stored > 0 {
-            (Kind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
-        } else {
-            (kind, format!("{why} Nothing was stored."))
-        };
-        Problem::new(kind, detail).with(members(definition, view, unknown_lines, left_lines))
-    };
-    Err(problem.logging(move || {
-        tracing::warn!(owner, stored, refused, unknown, ?end, "an upload ended early");
-        if let End::Database(cause) = &end {
-            problem::log_cause(cause);
-        }
-    }))
-}
-
-/// What is known of the lines of an upload that ended early.
-fn members(
-    definition: &Definition,
-    view: View,
-    unknown: Vec<Lines>,
-    not_stored: Vec<Lines>,
-) -> Map<String, Value> {
-    let view = serde_json::to_value(view).expect("a summary holds only texts and numbers");
-    let Value::Object(mut members) = view else { unreachable!("a summary is an object") };
-    members.remove(&definition.owner.field);
-    let views = |lines: Vec<_>| json!(lines.into_iter().map(LinesView::from).collect::<Vec<_>>());
-    if !unknown.is_empty() {
-        members.insert("unknownLines".to_owned(), views(unknown));
     }
-    members.insert("notStoredLines".to_owned(), views(not_stored));
-    members
+}
+
+impl Summary {
+    fn tell(&mut self, line: u64, faults: &Faults) {
+        if self.problems.len() == MOST || self.bytes >= MOST_BYTES {
+            self.omitted += 1;
+            return;
+        }
+        let problem = LineProblemView::new(line, faults);
+        self.bytes +=
+            problem.errors.iter().map(|fault| fault.pointer.len() + fault.detail.len()).sum::<usize>();
+        self.problems.push(problem);
+    }
+
+    /// The summary of an upload to one history, or to many; or the problem that ended it, with all that is known of its
+    /// lines.
+    pub(super) fn end(
+        mut self,
+        definition: &Arc<Definition>,
+        report: Report,
+        owner: Option<&OwnerId>,
+    ) -> Result<Map<String, Value>, Problem> {
+        let Report { stored, refused, ranges, owners, more_owners, end, unknown_lines, left_lines, .. } =
+            report;
+        self.problems.sort_by_key(|problem| problem.line);
+        let some = |omitted| Some(omitted).filter(|&omitted| omitted > 0);
+        let counts =
+            CountsView { stored, refused, problems: self.problems, problems_omitted: some(self.omitted) };
+        let summary = match owner {
+            Some(owner) => serde_json::to_value(UploadedView {
+                owner: OwnerMember::new(definition, owner),
+                ranges: ranges.kept.iter().map(RangeView::new).collect(),
+                ranges_omitted: some(ranges.omitted),
+                counts,
+            }),
+            None => serde_json::to_value(ManyUploadedView { owners: owners.len(), more_owners, counts }),
+        };
+        let Ok(Value::Object(mut summary)) = summary else { unreachable!("a summary is an object") };
+        let Some(end) = end else { return Ok(summary) };
+        let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
+        let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
+        let unread = if let End::Unreadable(error) = &end { error.to_string() } else { String::new() };
+        let (kind, why) = match &end {
+            End::Database(cause) => problem::why_not_stored(cause),
+            End::Interrupted => (Kind::ShuttingDown, "This instance is stopping."),
+            // The reader wrote this text.
+            End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => (Kind::BodyTimeout, &*unread),
+            End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
+                (Kind::TimedOut, "The client did not read the answer in time.")
+            }
+            End::Unreadable(_) | End::BadRow | End::Server(_) => {
+                (Kind::MalformedJson, "The body is incomplete.")
+            }
+        };
+        let problem = if stored == 0 && matches!(end, End::Database(Cause::KeyReused)) {
+            Problem::new(kind, format!("{why} This request stored nothing."))
+        } else {
+            let (kind, detail) = if is_unknown {
+                (Kind::OutcomeUnknown, format!("{why} Lines in `unknownLines` may or may not be stored."))
+            } else if stored > 0 {
+                (Kind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
+            } else {
+                (kind, format!("{why} Nothing was stored."))
+            };
+            summary.remove(&definition.owner.field);
+            if !unknown_lines.is_empty() {
+                summary.insert("unknownLines".to_owned(), ranges_of(unknown_lines));
+            }
+            summary.insert("notStoredLines".to_owned(), ranges_of(left_lines));
+            Problem::new(kind, detail).with(summary)
+        };
+        let owner = owner.map(ToString::to_string);
+        Err(problem.logging(move || {
+            tracing::warn!(owner, stored, refused, unknown, ?end, "an upload ended early");
+            if let End::Database(cause) = &end {
+                problem::log_cause(cause);
+            }
+        }))
+    }
+}
+
+/// Ranges of lines, both ends included. One without `last` has no end.
+fn ranges_of(lines: Vec<Lines>) -> Value {
+    let range = |Lines { first, last }| match last {
+        Some(last) => json!({ "first": first, "last": last }),
+        None => json!({ "first": first }),
+    };
+    lines.into_iter().map(range).collect()
 }

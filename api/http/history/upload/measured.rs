@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ::metrics::{Counter, Gauge};
+use ::metrics::Counter;
 
 use super::read::BadLine;
 use crate::ingest::{End, Event, Report, Watch};
@@ -11,7 +11,6 @@ use crate::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
 pub(super) struct Measured<'a, W> {
     inner: &'a mut W,
-    under_way: Gauge,
     read: Counter,
     stored: Counter,
     refused: Counter,
@@ -19,11 +18,10 @@ pub(super) struct Measured<'a, W> {
 
 impl<'a, W> Measured<'a, W> {
     pub(super) fn new(inner: &'a mut W) -> Self {
-        let under_way = metrics::gauge!(UPLOADS_UNDER_WAY);
-        under_way.increment(1);
+        metrics::gauge!(UPLOADS_UNDER_WAY).increment(1);
         let lines = |result| metrics::counter!(UPLOADED_LINES, "result" => result);
         let read = metrics::counter!(LINES_READ);
-        Self { inner, under_way, read, stored: lines("stored"), refused: lines("refused") }
+        Self { inner, read, stored: lines("stored"), refused: lines("refused") }
     }
 
     /// Counts the result of the upload.
@@ -44,7 +42,7 @@ impl<'a, W> Measured<'a, W> {
 
 impl<W> Drop for Measured<'_, W> {
     fn drop(&mut self) {
-        self.under_way.decrement(1);
+        metrics::gauge!(UPLOADS_UNDER_WAY).decrement(1);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::definition::Definition;
 use crate::domain::{OwnerId, Seq};
 use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{Kind, Problem};
-use crate::ingest::{Bad, Event, Refusal, Row, Sent, Watch};
+use crate::ingest::{Event, Refusal, Sent, Watch};
 use crate::store::history::LineRefusal;
 
 /// Sent after the last outcome. Without it the answer is cut off, so that no client takes it for complete.
@@ -50,23 +50,13 @@ pub(super) struct Outcomes {
 struct Waiting {
     number: u64,
     owner: Option<OwnerId>,
-    outcome: Option<Outcome>,
+    /// Where the line is stored; or a whole line of the answer, which has a problem.
+    outcome: Option<Result<Seq, Box<[u8]>>>,
 }
 
-enum Outcome {
-    Stored(Seq),
-    /// A whole line of the answer.
-    Problem(Box<[u8]>),
-}
-
-impl Outcome {
-    /// Size in memory, in bytes.
-    fn size(&self) -> usize {
-        match self {
-            Self::Stored(_) => size_of::<Waiting>(),
-            Self::Problem(text) => size_of::<Waiting>() + text.len(),
-        }
-    }
+/// Size of an outcome in memory, in bytes.
+fn size(outcome: &Result<Seq, Box<[u8]>>) -> usize {
+    size_of::<Waiting>() + outcome.as_ref().map_or_else(|text| text.len(), |_| 0)
 }
 
 impl Outcomes {
@@ -77,17 +67,8 @@ impl Outcomes {
         many: bool,
         limit: Duration,
     ) -> Self {
-        let definition = Arc::clone(definition);
-        Self {
-            definition,
-            lines: VecDeque::new(),
-            settled: 0,
-            ready: Vec::new(),
-            client,
-            stalled: None,
-            limit,
-            many,
-        }
+        let (definition, lines, ready) = (Arc::clone(definition), VecDeque::new(), Vec::new());
+        Self { definition, lines, settled: 0, ready, client, stalled: None, limit, many }
     }
 
     /// Sends the rest and, if the upload ended early, the reason, for at most `limit`. Returns whether the client has
@@ -96,14 +77,12 @@ impl Outcomes {
         if let Some(problem) = ended {
             let left = "The upload ended before this line was stored: the last line of the answer says why.";
             let left = Problem::new(Kind::NotStored, left);
-            for index in 0..self.lines.len() {
-                if self.lines[index].outcome.is_none() {
-                    self.refuse_at(index, &left);
-                }
+            let unsettled = self.lines.iter().filter(|waiting| waiting.outcome.is_none());
+            for line in unsettled.map(|waiting| waiting.number).collect::<Vec<_>>() {
+                self.settle(line, Err(&left));
             }
             self.advance();
-            let problem = Some(problem.in_line());
-            write(&mut self.ready, &OutcomeView { line: None, owner: None, seq: None, problem });
+            self.ready.extend(self.text(None, None, Err(&problem)));
         }
         let rest = std::mem::take(&mut self.ready);
         rest.is_empty() || matches!(timeout(limit, self.client.send(rest.into())).await, Ok(Ok(())))
@@ -115,36 +94,23 @@ impl Outcomes {
         let _ = self.client.send(END).await;
     }
 
-    fn member(&self, owner: Option<&OwnerId>) -> Option<OwnerMember> {
-        owner.map(|owner| OwnerMember::new(&self.definition, owner))
+    /// A line of the answer.
+    fn text(&self, line: Option<u64>, owner: Option<&OwnerId>, outcome: Result<Seq, &Problem>) -> Vec<u8> {
+        let owner = owner.map(|owner| OwnerMember::new(&self.definition, owner));
+        let (seq, problem) = (outcome.ok(), outcome.err().map(Problem::in_line));
+        let outcome = serde_json::to_vec(&OutcomeView { line, owner, seq, problem });
+        let mut text = outcome.expect("an outcome holds only texts and numbers");
+        text.push(b'\n');
+        text
     }
 
-    fn index(&self, line: u64) -> Option<usize> {
-        self.lines.binary_search_by_key(&line, |waiting| waiting.number).ok()
-    }
-
-    fn store(&mut self, line: u64, seq: Seq) {
-        if let Some(index) = self.index(line) {
-            self.set(index, Outcome::Stored(seq));
-        }
-    }
-
-    fn refuse(&mut self, line: u64, problem: &Problem) {
-        if let Some(index) = self.index(line) {
-            self.refuse_at(index, problem);
-        }
-    }
-
-    fn refuse_at(&mut self, index: usize, problem: &Problem) {
-        let Waiting { number, owner, .. } = &self.lines[index];
-        let (line, owner, problem) = (Some(*number), self.member(owner.as_ref()), Some(problem.in_line()));
-        let mut text = Vec::new();
-        write(&mut text, &OutcomeView { line, owner, seq: None, problem });
-        self.set(index, Outcome::Problem(text.into()));
-    }
-
-    fn set(&mut self, index: usize, outcome: Outcome) {
-        self.settled += outcome.size();
+    fn settle(&mut self, line: u64, outcome: Result<Seq, &Problem>) {
+        let found = self.lines.binary_search_by_key(&line, |waiting| waiting.number);
+        let Ok(index) = found else { return };
+        let owner = self.lines[index].owner.as_ref();
+        let text = |problem| self.text(Some(line), owner, Err(problem)).into();
+        let outcome = outcome.map_err(text);
+        self.settled += size(&outcome);
         self.lines[index].outcome = Some(outcome);
     }
 
@@ -153,13 +119,10 @@ impl Outcomes {
         while let Some(Waiting { number, owner, outcome: Some(outcome) }) =
             self.lines.pop_front_if(|waiting| waiting.outcome.is_some())
         {
-            self.settled -= outcome.size();
+            self.settled -= size(&outcome);
             match outcome {
-                Outcome::Stored(seq) => {
-                    let (line, owner, seq) = (Some(number), self.member(owner.as_ref()), Some(seq));
-                    write(&mut self.ready, &OutcomeView { line, owner, seq, problem: None });
-                }
-                Outcome::Problem(text) => self.ready.extend(text),
+                Ok(seq) => self.ready.extend(self.text(Some(number), owner.as_ref(), Ok(seq))),
+                Err(text) => self.ready.extend(text),
             }
         }
         if self.lines.capacity() > FEW.max(4 * self.lines.len()) {
@@ -168,6 +131,34 @@ impl Outcomes {
         if !self.ready.is_empty() && self.stalled.is_none() {
             self.stalled = Some(Instant::now());
         }
+    }
+
+    fn bad(&mut self, line: u64, bad: &BadLine) {
+        self.lines.push_back(Waiting { number: line, owner: None, outcome: None });
+        let problem = if bad.json {
+            Problem::invalid_body(Kind::InvalidItem, &bad.faults)
+        } else {
+            let fault = bad.faults.kept().first().expect("a line that is not JSON has a fault that says so");
+            Problem::new(Kind::MalformedJson, format!("The line {}.", fault.detail))
+        };
+        self.settle(line, Err(&problem));
+        self.advance();
+    }
+
+    fn sent(&mut self, sent: &Sent) {
+        let (ended, rest) = sent.rows.split_at(sent.ends.len());
+        for (row, end) in ended.iter().zip(&sent.ends) {
+            let problem = |refusal| Problem::new(kind(refusal), format!("Not stored: {refusal}."));
+            match *end {
+                Ok(seq) => self.settle(row.line, Ok(seq)),
+                Err(refusal) => self.settle(row.line, Err(&problem(refusal))),
+            }
+        }
+        let unknown = "The database gave no answer in time: the line may or may not be stored.";
+        for row in &rest[..sent.unknown] {
+            self.settle(row.line, Err(&Problem::new(Kind::OutcomeUnknown, unknown)));
+        }
+        self.advance();
     }
 }
 
@@ -181,54 +172,14 @@ fn piece(ready: &mut Vec<u8>) -> Bytes {
     piece.into()
 }
 
-fn write(text: &mut Vec<u8>, outcome: &OutcomeView) {
-    serde_json::to_writer(&mut *text, outcome).expect("an outcome holds only texts and numbers");
-    text.push(b'\n');
-}
-
-impl Outcomes {
-    fn came(&mut self, row: &Row) {
-        let owner = self.many.then(|| row.owner.clone());
-        self.lines.push_back(Waiting { number: row.line, owner, outcome: None });
-    }
-
-    fn bad(&mut self, Bad { line, why: bad, .. }: Bad<BadLine>) {
-        self.lines.push_back(Waiting { number: line, owner: None, outcome: None });
-        let problem = if bad.json {
-            Problem::invalid_line(&bad.faults, bad.omitted)
-        } else {
-            let fault = bad.faults.first().expect("a line that is not JSON has a fault that says so");
-            Problem::new(Kind::MalformedJson, format!("The line {}.", fault.detail))
-        };
-        self.refuse(line, &problem);
-        self.advance();
-    }
-
-    fn sent(&mut self, sent: &Sent) {
-        let mut rows = sent.rows.iter();
-        for end in &sent.ends {
-            let Some(row) = rows.next() else { break };
-            match end {
-                Ok(seq) => self.store(row.line, *seq),
-                Err(refusal) => {
-                    let problem = Problem::new(kind(*refusal), format!("Not stored: {refusal}."));
-                    self.refuse(row.line, &problem);
-                }
-            }
-        }
-        let unknown = "The database gave no answer in time: the line may or may not be stored.";
-        for row in rows.take(sent.unknown) {
-            self.refuse(row.line, &Problem::new(Kind::OutcomeUnknown, unknown));
-        }
-        self.advance();
-    }
-}
-
 impl Watch<BadLine> for Outcomes {
     fn hear(&mut self, event: Event<'_, BadLine>) {
         match event {
-            Event::Came(row) => self.came(row),
-            Event::Bad(bad) => self.bad(bad),
+            Event::Came(row) => {
+                let owner = self.many.then(|| row.owner.clone());
+                self.lines.push_back(Waiting { number: row.line, owner, outcome: None });
+            }
+            Event::Bad(bad) => self.bad(bad.line, &bad.why),
             Event::Sent(sent) => self.sent(sent),
             Event::Progress(_) | Event::Waiting(_) => {}
         }

@@ -16,28 +16,15 @@ const BUDGET: usize = 24 * 1024 * 1024;
 /// The places and the memory budget of uploads. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Uploads {
-    places: Places,
-    budget: Budget,
+    /// Their places.
+    pub places: Places,
+    /// Their memory budget.
+    pub budget: Budget,
 }
 
 impl Uploads {
     /// At most this many at once.
     pub fn new(most: usize) -> Self {
         Self { places: Places::new(most, "uploads"), budget: Budget::of(BUDGET) }
-    }
-
-    /// Their places.
-    pub fn places(&self) -> &Places {
-        &self.places
-    }
-
-    /// Their memory budget.
-    pub fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    /// Bytes that uploads hold now.
-    pub fn held(&self) -> u64 {
-        self.budget.held()
     }
 }

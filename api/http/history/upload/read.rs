@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
-use hyper::body::Frame;
 use tokio::sync::mpsc;
-use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
 use crate::definition::Definition;
-use crate::domain::{Clock, DraftError, Fault, OwnerId};
+use crate::domain::{Clock, DraftError, Fault, Faults, OwnerId};
 use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 
 /// Most faults that are listed for one line. A line of 64 KiB may have ten thousand.
@@ -28,10 +26,7 @@ const LEAST: usize = 1024;
 /// A line that is no item.
 #[derive(Debug)]
 pub(super) struct BadLine {
-    /// Its first faults.
-    pub(super) faults: Vec<Fault>,
-    /// The number of further faults.
-    pub(super) omitted: usize,
+    pub(super) faults: Faults,
     /// Whether it is JSON.
     pub(super) json: bool,
 }
@@ -39,8 +34,8 @@ pub(super) struct BadLine {
 impl BadLine {
     /// Size of the faults on the heap, in bytes.
     fn bytes(&self) -> usize {
-        let texts = |fault: &Fault| fault.pointer.capacity() + fault.detail.capacity();
-        self.faults.capacity() * size_of::<Fault>() + self.faults.iter().map(texts).sum::<usize>()
+        let fault = |fault: &Fault| size_of::<Fault>() + fault.pointer.capacity() + fault.detail.capacity();
+        self.faults.kept().iter().map(fault).sum()
     }
 }
 
@@ -49,26 +44,15 @@ impl BadLine {
 /// stands still.
 struct Pace {
     span: Duration,
-    /// Time spent waiting for the client in this span.
-    waited: Duration,
+    /// Time that is left of this span.
+    left: Duration,
     /// Bytes received in this span, without white space.
     bytes: usize,
 }
 
 impl Pace {
     fn new(span: Duration) -> Self {
-        Self { span, waited: Duration::ZERO, bytes: 0 }
-    }
-
-    /// The next piece of a body.
-    ///
-    /// # Errors
-    /// The client is too slow.
-    async fn next(&mut self, body: &mut Body) -> Result<Option<Result<Frame<Bytes>, axum::Error>>, Elapsed> {
-        let began = Instant::now();
-        let next = timeout(self.span.saturating_sub(self.waited), body.frame()).await;
-        self.waited += began.elapsed();
-        next
+        Self { span, left: span, bytes: 0 }
     }
 
     fn piece(&mut self, piece: &[u8]) {
@@ -81,14 +65,6 @@ impl Pace {
     /// The client kept the pace: the next span begins.
     fn kept(&mut self) {
         *self = Self::new(self.span);
-    }
-
-    fn too_slow(&self) -> io::Error {
-        let seconds = self.span.as_secs();
-        let words = format!(
-            "The body came too slowly: neither a line nor {LEAST} bytes of one in {seconds} s of waiting."
-        );
-        io::Error::new(ErrorKind::TimedOut, words)
     }
 }
 
@@ -123,18 +99,17 @@ impl Reader {
 
     /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
     pub(super) async fn run(mut self, mut body: Body) -> Option<Body> {
-        match self.read(&mut body).await {
-            Ok(()) => None,
-            Err(Enough) => Some(body),
-        }
+        self.read(&mut body).await.err().map(|Enough| body)
     }
 
     async fn read(&mut self, body: &mut Body) -> Result<(), Enough> {
         loop {
+            let began = Instant::now();
             let piece = tokio::select! {
-                piece = self.pace.next(body) => piece,
+                piece = timeout(self.pace.left, body.frame()) => piece,
                 () = self.chunks.closed() => return Err(Enough),
             };
+            self.pace.left = self.pace.left.saturating_sub(began.elapsed());
             match piece {
                 Ok(Some(Ok(frame))) => {
                     // A frame without data holds trailers: the end of the body.
@@ -145,19 +120,21 @@ impl Reader {
                     last.into_iter().for_each(|line| self.line(line));
                     return self.hand_on().await;
                 }
-                Ok(Some(Err(_))) => return self.fail(ErrorKind::UnexpectedEof.into()).await,
+                Ok(Some(Err(_))) => {
+                    let _ = self.chunks.send(Err(ErrorKind::UnexpectedEof.into())).await;
+                    return Ok(());
+                }
                 Err(_elapsed) => {
-                    self.fail(self.pace.too_slow()).await?;
+                    let seconds = self.pace.span.as_secs();
+                    let words = format!(
+                        "The body came too slowly: neither a line nor {LEAST} bytes of one in {seconds} s of waiting."
+                    );
+                    let _ = self.chunks.send(Err(io::Error::new(ErrorKind::TimedOut, words))).await;
                     // The client may continue to send, and should be able to read why the upload ended.
                     return Err(Enough);
                 }
             }
         }
-    }
-
-    /// Reports that nothing more can be read, and why.
-    async fn fail(&self, error: io::Error) -> Result<(), Enough> {
-        self.chunks.send(Err(error)).await.map_err(|_| Enough)
     }
 
     async fn piece(&mut self, mut bytes: &[u8]) -> Result<(), Enough> {
@@ -185,10 +162,9 @@ impl Reader {
 
     fn parse(&self, line: Line) -> Result<Row, Bad<BadLine>> {
         let Line { number, bytes, size, cut, .. } = line;
-        let bad = |faults, omitted, json| Bad { line: number, size, why: BadLine { faults, omitted, json } };
-        let whole = |detail: String| vec![Fault { pointer: String::new(), line: None, detail }];
+        let bad = |faults, json| Bad { line: number, size, why: BadLine { faults, json } };
         if cut {
-            return Err(bad(whole(format!("is longer than {LONGEST_ROW} bytes")), 0, true));
+            return Err(bad(Faults::of_whole(format!("is longer than {LONGEST_ROW} bytes")), true));
         }
         let Definition { item, owner, .. } = &*self.definition;
         let named = self.owner.is_none().then_some((&*owner.field, owner.kind));
@@ -204,12 +180,11 @@ impl Reader {
             Err(DraftError::NotJson(error)) => {
                 // The parser sees a single line, and always calls it line 1.
                 let detail = error.to_string().replace(" at line 1 column ", ", at byte ");
-                Err(bad(whole(format!("is not JSON: {detail}")), 0, false))
+                Err(bad(Faults::of_whole(format!("is not JSON: {detail}")), false))
             }
-            Err(DraftError::Invalid(faults)) => {
-                let told: Vec<_> = faults.kept().iter().take(MOST_FAULTS).cloned().collect();
-                let omitted = faults.count() - told.len();
-                Err(bad(told, omitted, true))
+            Err(DraftError::Invalid(mut faults)) => {
+                faults.truncate(MOST_FAULTS);
+                Err(bad(faults, true))
             }
         }
     }

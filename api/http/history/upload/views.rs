@@ -6,12 +6,28 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
-use crate::domain::{Fault, Seq};
-use crate::http::history::append::view::RangeView;
+use crate::domain::{Fault, Faults, Seq, SeqRange};
 use crate::http::history::item_view::{OwnerMember, owner_member};
 use crate::http::problem::Problem;
 use crate::http::schemas::{ordinal, owner_id};
-use crate::ingest::Lines;
+
+/// Consecutive sequence numbers, both ends included.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SeqRange)]
+pub struct RangeView {
+    #[schema(schema_with = ordinal)]
+    first_seq: Seq,
+    #[schema(schema_with = ordinal)]
+    last_seq: Seq,
+}
+
+impl RangeView {
+    /// The view of `range`.
+    pub fn new(range: &SeqRange) -> Self {
+        Self { first_seq: range.first, last_seq: range.last }
+    }
+}
 
 /// Summary of an upload to one history, in which every line is stored or refused.
 #[derive(Debug, Serialize, ToSchema)]
@@ -84,6 +100,15 @@ pub struct LineProblemView {
     pub errors_omitted: Option<usize>,
 }
 
+impl LineProblemView {
+    /// The faults of a line.
+    pub fn new(line: u64, faults: &Faults) -> Self {
+        let view = |Fault { pointer, detail, line: _ }| FaultView { pointer, detail };
+        let errors = faults.kept().iter().cloned().map(view).collect();
+        Self { line, errors, errors_omitted: Some(faults.omitted()).filter(|&omitted| omitted > 0) }
+    }
+}
+
 /// One fault of a line.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LineFault)]
@@ -91,27 +116,6 @@ pub struct FaultView {
     /// JSON Pointer (RFC 6901) into the line; empty for the whole line.
     pub pointer: String,
     pub detail: String,
-}
-
-impl From<Fault> for FaultView {
-    fn from(Fault { pointer, detail, line: _ }: Fault) -> Self {
-        Self { pointer, detail }
-    }
-}
-
-/// A range of lines, both ends included.
-#[derive(Debug, Serialize)]
-pub(super) struct LinesView {
-    first: u64,
-    /// Absent if the range has no end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<u64>,
-}
-
-impl From<Lines> for LinesView {
-    fn from(Lines { first, last }: Lines) -> Self {
-        Self { first, last }
-    }
 }
 
 /// Outcome of one line, or of all lines that follow.

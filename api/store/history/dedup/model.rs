@@ -1,9 +1,9 @@
 //! The exactly-once rule, explored exhaustively in a small model: every possible order of the steps of
 //! attempts, of the database and of the clock.
 //!
-//! **Code of the store**: [`Search`](super::Search) with [`Placed`](super::Placed). In every attempt this code decides which stored
-//! items belong to the request, what counts as examined, whether the next item may be appended right after a
-//! tail, and whether all items are stored. The model runs the same code as the service.
+//! **Code of the store**: [`Search`](super::Search) with [`Placed`](super::Placed). In every attempt this code
+//! decides which stored items belong to the request, what counts as examined, whether the next item may be appended
+//! right after a tail, and whether all items are stored. The model runs the same code as the service.
 //!
 //! **Code of the model**: everything around it. The database ([`database`]): a history in pages of two, the
 //! record of the key and its expiry, what is at majority and what may still be lost. The steps of an attempt
