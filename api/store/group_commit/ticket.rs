@@ -77,7 +77,7 @@ impl Queue {
         Self(Arc::new(Inner { free, size, held: Default::default(), commit, gauge }))
     }
 
-    /// How many units may wait at once. A request of more units never has room.
+    /// How many units may wait at once.
     pub fn size(&self) -> usize {
         self.0.size as usize
     }
@@ -88,11 +88,12 @@ impl Queue {
     }
 
     /// Takes room for `units` of one key, which may then hold at most `most` units. A key that holds nothing
-    /// may take more, so every request that fits into the queue has room then.
+    /// may take more, up to the whole queue: so every request, however large, has room in an empty queue.
     ///
     /// # Errors
     /// There is not enough room.
     pub fn room(&self, key: u64, units: usize, most: usize) -> Result<Room, Full> {
+        let units = units.min(self.size());
         let mut held = self.held(key);
         let own = held.entry(key).or_default();
         if *own > 0 && *own + units > most {
@@ -246,13 +247,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_fits_into_the_queue_fits_where_its_key_holds_nothing() {
+    fn a_request_of_any_size_has_room_in_an_empty_queue() {
         let queue = queue(100, COMMIT);
         let whole = queue.room(1, 100, queue.most_of_a_key()).unwrap();
         assert_eq!(queue.room(2, 1, 25).unwrap_err(), Full::Queue);
         drop(whole);
-        assert_eq!(queue.room(1, 101, 25).unwrap_err(), Full::Queue);
-        drop(queue.room(1, 100, 25).unwrap());
+        let larger = queue.room(1, 101, 25).unwrap();
+        assert_eq!(queue.room(2, 1, 25).unwrap_err(), Full::Queue);
+        drop(larger);
+        assert_eq!(queue.0.free.available_permits(), 100);
     }
 
     #[tokio::test]

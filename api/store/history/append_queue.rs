@@ -34,6 +34,7 @@ pub(in crate::store) struct AppendQueue {
     pub(in crate::store) all: Queue,
     /// How much of it uploads may hold: half.
     uploads: Arc<Semaphore>,
+    half: u32,
 }
 
 /// How an upload waits for room.
@@ -48,8 +49,8 @@ pub struct Waiting {
 impl AppendQueue {
     pub(in crate::store) fn new(capacity: Capacity) -> Self {
         let all = Queue::new(capacity.queued_bytes, capacity.commit_time, QUEUED_BYTES);
-        let uploads = Arc::new(Semaphore::new((all.size() / 2).max(1)));
-        Self { all, uploads }
+        let half = (all.size() as u32 / 2).max(1);
+        Self { all, uploads: Arc::new(Semaphore::new(half as usize)), half }
     }
 
     /// Takes room for an append.
@@ -87,7 +88,8 @@ impl AppendQueue {
     }
 
     async fn wait_for_room(&self, owner: &OwnerId, bytes: usize, until: Instant) -> Result<Room, Cause> {
-        let permits = bytes.try_into().unwrap_or(u32::MAX);
+        // A single item may be larger than all that uploads may hold.
+        let permits = bytes.try_into().unwrap_or(u32::MAX).min(self.half);
         let mut part = None;
         loop {
             if part.is_none() {
