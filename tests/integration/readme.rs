@@ -1,11 +1,17 @@
-//! The README's session with curl, run as printed; and what it says of `compose.yaml`.
+//! The README's session with curl, run as printed; what it says of `compose.yaml`; and what the image is built from.
 
 use serde_json::Value;
 use tokio::process::Command;
 
 use crate::harness::{Service, Setup, shared, skip, tests};
 
-tests!["readme": the_session_answers_as_printed, the_examples_answer_as_printed, compose_publishes_on_this_machine_alone];
+tests![
+    "readme":
+    the_session_answers_as_printed,
+    the_examples_answer_as_printed,
+    compose_publishes_on_this_machine_alone,
+    the_image_gets_all_that_it_copies,
+];
 
 /// Each `$ curl …` line of the README's blocks of this language, with what is printed below it.
 fn session(language: &str) -> Vec<(String, String)> {
@@ -73,4 +79,19 @@ async fn compose_publishes_on_this_machine_alone() {
         rest.lines().map(str::trim).take_while(|line| line.starts_with("- ")).collect::<Vec<_>>()
     });
     assert_eq!(ports.collect::<Vec<_>>(), ["- \"127.0.0.1:8080:8080\""]);
+}
+
+/// `.dockerignore` leaves out all that it does not name.
+async fn the_image_gets_all_that_it_copies() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = |name: &str| std::fs::read_to_string(root.join(name)).expect("a file of the project");
+    let (image, ignored) = (text("Dockerfile"), text(".dockerignore"));
+    let admitted: Vec<_> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    let copies =
+        image.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|copy| !copy.starts_with("--"));
+    let copied: Vec<_> = copies.flat_map(|copy| copy.split(' ').rev().skip(1)).collect();
+    assert!(copied.len() > 5, "{copied:?}");
+    for source in copied {
+        assert!(admitted.contains(&source) && root.join(source).exists(), "{source}");
+    }
 }
