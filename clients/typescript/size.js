@@ -1,0 +1,25 @@
+// Prints how many bytes the client adds to a page, minified and compressed, and fails above the limit.
+
+import { build } from "esbuild";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const LIMIT = 6000;
+
+/** The bytes of a page's bundle that uses these exports. */
+async function size(exports) {
+  const contents = `export ${exports} from "@pagebucket/client";`;
+  const resolveDir = fileURLToPath(new URL(".", import.meta.url));
+  const options = { bundle: true, minify: true, format: "esm", target: "es2022", write: false };
+  const { outputFiles } = await build({ stdin: { contents, resolveDir }, ...options });
+  return gzipSync(outputFiles[0].contents, { level: 9 }).length;
+}
+
+const everything = await size("*");
+console.log(`${everything} bytes for everything, minified and compressed by gzip (at most ${LIMIT})`);
+for (const exports of ["{ append, trades }", "{ pages, trades }", "{ all, trades }"]) {
+  const part = await size(exports);
+  console.log(`${part} bytes for ${exports}`);
+  if (part > everything * 0.8) throw new Error(`a bundle with ${exports} alone has more than it uses`);
+}
+if (everything > LIMIT) throw new Error(`the client is larger than ${LIMIT} bytes`);

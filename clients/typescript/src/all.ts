@@ -1,0 +1,70 @@
+import type { History } from "./history.js";
+import { query } from "./read.js";
+import { Attempt, pause, send, sleep } from "./send.js";
+import type { ExportParameters, Stored } from "./types.js";
+
+export interface ExportOptions {
+  /** How often a broken export may be resumed. Default: 5. */
+  resumes?: number | undefined;
+  /** Milliseconds to wait for the next piece of the export before it counts as broken. Default: 40,000. */
+  timeout?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * All items, in order of `seq`, from one streamed export. When it breaks off, it is resumed after the last complete row: every
+ * item comes once. After `resumes` resumptions, the next break is thrown.
+ */
+export async function* all<Item extends Stored, NewItem, Owner>(
+  history: History<Item, NewItem, Owner>,
+  { after = 0, ...span }: ExportParameters = {},
+  { resumes = 5, timeout = 40_000, signal }: ExportOptions = {},
+): AsyncGenerator<Item & Owner, void> {
+  for (let resumed = 0, inVain = 0; ; resumed++) {
+    const attempt = new Attempt(signal);
+    const batches = rows<Item & Owner>(history, { after, ...span }, timeout, attempt);
+    try {
+      for (;;) {
+        let batch;
+        try {
+          batch = await batches.next();
+        } catch (error) {
+          signal?.throwIfAborted();
+          const wait = pause(error, inVain++);
+          if (wait === undefined || resumed >= resumes) throw error;
+          await sleep(wait, signal);
+          break;
+        }
+        if (batch.done) return;
+        for (const row of batch.value) {
+          inVain = 0;
+          after = row.seq;
+          yield row;
+        }
+      }
+    } finally {
+      attempt.end();
+    }
+  }
+}
+
+/** The rows of one export, as they arrive. A row that is cut is not one of them. */
+async function* rows<Row>(
+  { service, path }: Pick<History<never, never>, "service" | "path">,
+  parameters: object,
+  timeout: number,
+  attempt: Attempt,
+): AsyncGenerator<Row[], void> {
+  const init = { headers: { Accept: "application/x-ndjson" }, signal: attempt.signal };
+  const response = await attempt.within(timeout, () => send(service, `${path}/export${query(parameters)}`, init));
+  const reader = response.body!.getReader();
+  const decoder = new TextDecoder();
+  for (let rest = ""; ; ) {
+    const { done, value } = await attempt.within(timeout, () => reader.read());
+    if (done && rest) throw new TypeError("the export ended inside a row");
+    if (done) return;
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    yield lines.map((line) => JSON.parse(line));
+  }
+}

@@ -1,0 +1,69 @@
+import type { Problem } from "./types.js";
+
+/** An answer that is not a success: a `ProblemError` if the service explains it, otherwise probably from a proxy. */
+export class HttpError extends Error {
+  override readonly name: string = "HttpError";
+  /** The request's id, which the service's log has too. */
+  readonly requestId: string | undefined;
+  /** Seconds to wait before a repeat, if the answer says so. */
+  readonly retryAfter: number | undefined;
+  /** Of an append: its key. The same items may be sent again with it. */
+  key?: string;
+
+  constructor(
+    readonly status: number,
+    headers: Headers,
+    /** The answer's text. */
+    readonly body: string,
+    message = `HTTP status ${status}`,
+  ) {
+    super(message);
+    this.requestId = headers.get("x-request-id") ?? undefined;
+    this.retryAfter = seconds(headers.get("retry-after"));
+  }
+}
+
+/** A problem (RFC 9457) that the service answers with. */
+export class ProblemError extends HttpError {
+  override readonly name = "ProblemError";
+  /** The kind of problem, as the address of its description, such as `/problems#invalid-item`. */
+  readonly type: string;
+  /** The kind in words. */
+  readonly title: string;
+  /** What went wrong this time. */
+  readonly detail: string;
+  /** What is wrong with the request, at most 100 faults. */
+  readonly errors: NonNullable<Problem["errors"]>;
+
+  constructor(
+    headers: Headers,
+    body: string,
+    /** All that the service says, such as the `ranges` that are stored. */
+    readonly problem: Problem,
+  ) {
+    const { type, title, detail, errors = [] } = problem;
+    super(problem.status, headers, body, `${title}: ${detail}`);
+    this.type = type;
+    this.title = title;
+    this.detail = detail;
+    this.errors = errors;
+  }
+}
+
+/** What an answer that is not a success is thrown as. */
+export async function failure(response: Response): Promise<HttpError> {
+  const { status, headers } = response;
+  const body = await response.text();
+  if (headers.get("content-type")?.startsWith("application/problem+json")) {
+    return new ProblemError(headers, body, JSON.parse(body));
+  }
+  return new HttpError(status, headers, body);
+}
+
+/** `Retry-After` is a number of seconds, or (of some proxies) a date. */
+function seconds(value: string | null): number | undefined {
+  if (!value) return undefined;
+  const seconds = Number(value);
+  const until = Number.isNaN(seconds) ? (Date.parse(value) - Date.now()) / 1000 : seconds;
+  return Number.isNaN(until) ? undefined : Math.max(0, until);
+}

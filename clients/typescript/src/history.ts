@@ -1,0 +1,37 @@
+import type { NewTrade, Stored, Trade } from "./types.js";
+
+/** Where the service is, and how it is reached. */
+export interface Service {
+  /** The address, such as `https://api.example`, with the path that a proxy adds, if any. In a page, `""` is the page's own origin. */
+  readonly baseUrl: string;
+  /** Called instead of the global `fetch`, for example to add credentials. */
+  readonly fetch?: typeof fetch;
+}
+
+/** The history of one owner: where it is, and the types of what it holds. */
+export interface History<Item extends Stored, NewItem, Owner = unknown> {
+  readonly service: Service;
+  /** Its route, such as `/v1/customers/7/trades`. */
+  readonly path: string;
+  /** Only for the compiler: absent when the program runs. */
+  readonly types?: { item: Item; newItem: NewItem; owner: Owner };
+}
+
+/**
+ * The history `items` of one owner, with the names of its definition: `history<Message, NewMessage>(service, "rooms", "kitchen", "messages")`.
+ *
+ * `Owner` is the member that names the owner in answers, such as `{ roomId: string }`.
+ */
+export function history<Item extends Stored, NewItem, Owner = unknown>(
+  service: Service,
+  owners: string,
+  owner: string | number,
+  items: string,
+): History<Item, NewItem, Owner> {
+  return { service, path: "/v1/" + [owners, owner, items].map(encodeURIComponent).join("/") };
+}
+
+/** The trades of a customer: the history that is built in. */
+export function trades(service: Service, customerId: number): History<Trade, NewTrade, { customerId: number }> {
+  return history(service, "customers", customerId, "trades");
+}
