@@ -1,5 +1,5 @@
 import type { History } from "./history.js";
-import { query } from "./read.js";
+import { list, query } from "./read.js";
 import { Attempt, pause, send, sleep } from "./send.js";
 import type { ExportParameters, Stored } from "./types.js";
 
@@ -22,7 +22,7 @@ export async function* all<Item extends Stored, NewItem, Owner>(
 ): AsyncGenerator<Item & Owner, void> {
   for (let resumed = 0, inVain = 0; ; resumed++) {
     const attempt = new Attempt(signal);
-    const batches = rows<Item & Owner>(history, { after, ...span }, timeout, attempt);
+    const batches = rows(history, { after, ...span }, timeout, attempt);
     try {
       for (;;) {
         let batch;
@@ -49,22 +49,29 @@ export async function* all<Item extends Stored, NewItem, Owner>(
 }
 
 /** The rows of one export, as they arrive. A row that is cut is not one of them. */
-async function* rows<Row>(
-  { service, path }: Pick<History<never, never>, "service" | "path">,
-  parameters: object,
+async function* rows<Item extends Stored, NewItem, Owner>(
+  history: History<Item, NewItem, Owner>,
+  parameters: ExportParameters,
   timeout: number,
   attempt: Attempt,
-): AsyncGenerator<Row[], void> {
-  const init = { headers: { Accept: "application/x-ndjson" }, signal: attempt.signal };
-  const response = await attempt.within(timeout, () => send(service, `${path}/export${query(parameters)}`, init));
+): AsyncGenerator<(Item & Owner)[], void> {
+  const { signal } = attempt;
+  const init = { headers: { Accept: "application/x-ndjson" }, signal };
+  const response = await attempt.within(timeout, () => send(history.service, `${history.path}/export${query(parameters)}`, init));
   const reader = response.body!.getReader();
   const decoder = new TextDecoder();
-  for (let rest = ""; ; ) {
+  let rest = "";
+  let none = true;
+  for (;;) {
     const { done, value } = await attempt.within(timeout, () => reader.read());
-    if (done && rest) throw new TypeError("the export ended inside a row");
-    if (done) return;
+    if (done) break;
+    none = false;
     const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
     rest = lines.pop()!;
     yield lines.map((line) => JSON.parse(line));
   }
+  // Without TLS, Chromium takes a connection that closes inside the head for a complete answer without a body. So an export
+  // without rows is believed when a listing has none either.
+  const lost = rest || (none && (await attempt.within(timeout, () => list(history, { ...parameters, limit: 1 }, { signal }))).items.length);
+  if (lost) throw new TypeError("the export broke off");
 }

@@ -57,8 +57,9 @@ export class Attempt {
  */
 export function pause(error: unknown, n: number): number | undefined {
   const http = error instanceof HttpError;
-  // `fetch` rejects with a TypeError when the connection is lost, and an `Attempt` with a TimeoutError.
-  const lost = error instanceof TypeError || (error instanceof DOMException && error.name === "TimeoutError");
+  // When the connection is lost, `fetch` rejects with a TypeError. Without TLS, Chromium takes a connection that closes inside
+  // the head for a complete answer without a body, which is no JSON. An `Attempt` that takes too long has a TimeoutError.
+  const lost = [TypeError, SyntaxError].some((kind) => error instanceof kind) || (error instanceof DOMException && error.name === "TimeoutError");
   if (http ? !WORTH_A_REPEAT.includes(error.status) : !lost) return undefined;
   const backoff = (Math.min(FIRST_PAUSE * 2 ** n, LONGEST_PAUSE) * (1 + Math.random())) / 2;
   return (http ? (error.retryAfter ?? 0) * 1000 : 0) + backoff;

@@ -48,6 +48,8 @@ test("whatever leaves the outcome open is repeated, with the same key and body",
     "a lost connection": cut,
     "half an acknowledgement": cutAfter('{"customerId":7,', 201),
     "half a refusal": cutAfter("{", 422),
+    "half an acknowledgement that looks complete": (response) => response.writeHead(201).end('{"customerId":7,'),
+    "half a problem that looks complete": (response) => response.writeHead(422, { "content-type": "application/problem+json" }).end("{"),
     "silence": silent,
   };
   for (const [name, answer] of Object.entries(answers)) {
@@ -76,12 +78,11 @@ test("a refusal is final", async (t) => {
 });
 
 test("other errors are kept, and not repeated", async (t) => {
-  const { baseUrl, asked } = await scripted(t, (response) => response.writeHead(401).end("who?"), (response) => response.writeHead(201).end("<"));
+  const { baseUrl, asked } = await scripted(t, (response) => response.writeHead(401).end("who?"));
   const unknown = await failure(append(trades({ baseUrl }, 7), trade));
   assert(unknown instanceof HttpError && !(unknown instanceof ProblemError));
   assert.deepEqual([unknown.status, unknown.body], [401, "who?"]);
-  assert((await failure(append(trades({ baseUrl }, 7), trade))) instanceof SyntaxError);
-  assert.equal(asked.length, 2);
+  assert.equal(asked.length, 1);
 
   const noCredentials = new Error("no credentials");
   let calls = 0;
@@ -95,7 +96,7 @@ test("other errors are kept, and not repeated", async (t) => {
   const start = performance.now();
   assert((await failure(append(trades({ baseUrl }, 7), trade, { key: "two\nlines" }))) instanceof TypeError);
   assert(performance.now() - start < 1000, "a malformed key is no lost connection");
-  assert.equal(asked.length, 2);
+  assert.equal(asked.length, 1);
 });
 
 test("Retry-After is honoured, as seconds and as a date", async (t) => {
