@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench check openapi audit
+.PHONY: help run test test-clients bench check openapi audit
 
 # The dev profile compiles in half the time and is fast enough to try the service; `make run PROFILE=release` for speed.
 PROFILE ?= dev
@@ -17,13 +17,16 @@ BENCH ?= appends reads streams views
 npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf 'make %-8s %s\n' "$$target" "$$what"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf 'make %-12s %s\n' "$$target" "$$what"; done
 
 run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS: more flags for `pagebucket serve`)
 	[ -n "$${MONGODB_URI:-}" ] || { MONGOD=$$(scripts/fetch-mongod); export MONGOD; }; exec cargo run --profile $(PROFILE) --locked -- serve $(ARGS)
 
 test: ## set up what the tests need, and run them all (ARGS: more arguments for `cargo test`)
 	scripts/test $(ARGS)
+
+test-clients: ## set up what the tests of the client for TypeScript need, and run them all (needs Node.js; PAGEBUCKET: test this program)
+	scripts/test-clients
 
 bench: ## compare appends, reads, streams and page views with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
