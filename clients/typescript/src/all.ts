@@ -29,7 +29,6 @@ export async function* all<Item extends Stored, NewItem, Owner>(
         try {
           batch = await batches.next();
         } catch (error) {
-          signal?.throwIfAborted();
           const wait = pause(error, inVain++);
           if (wait === undefined || resumed >= resumes) throw error;
           await sleep(wait, signal);

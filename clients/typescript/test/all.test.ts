@@ -110,7 +110,7 @@ test("a refusal is final", async (t) => {
 test("an export that stalls is resumed", async (t) => {
   const stalls: Answer = (response) => response.writeHead(200).write(rows(1, 2));
   const { baseUrl, asked } = await scripted(t, silent, stalls, whole(rows(3, 4)));
-  assert.deepEqual(await read(baseUrl, {}, { timeout: 200 }), { seqs: to(4) });
+  assert.deepEqual(await read(baseUrl, {}, { timeout: 1000 }), { seqs: to(4) });
   assert.equal(asked.length, 3);
   await Promise.all(asked.map(({ closed }) => closed));
 });
@@ -119,9 +119,9 @@ test("a reader may be slow, stop, and fail", async (t) => {
   const endless = (response: ServerResponse) => void response.writeHead(200).write(rows(1, 3));
   const { baseUrl, asked } = await scripted(t, whole(rows(1, 3)), endless, endless);
   const slow = [];
-  for await (const { seq } of all(room(baseUrl), {}, { timeout: 100 })) {
-    // Longer than the service may take.
-    await new Promise((resolve) => setTimeout(resolve, 150));
+  for await (const { seq } of all(room(baseUrl), {}, { timeout: 1000 })) {
+    // One row takes longer than the service may.
+    if (seq === 1) await new Promise((resolve) => setTimeout(resolve, 1200));
     slow.push(seq);
   }
   assert.deepEqual(slow, to(3));

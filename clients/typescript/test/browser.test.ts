@@ -29,6 +29,7 @@ async function site(): Promise<Server> {
     const path = pathname.endsWith("/") ? `${pathname}index.html` : pathname;
     const answer = (type: string, body: string | Uint8Array) => response.writeHead(200, { "content-type": type }).end(body);
     if (path === "/bundle.html") answer(TYPES[".html"]!, BUNDLE);
+    else if (path === "/v1/customers/1/trades/export") response.writeHead(200).write('{"seq":1}\n'); // and no more
     else if (path === "/client.js") answer(TYPES[".js"]!, outputFiles[0]!.contents);
     else if (!/^\/(examples\/frontend|clients\/typescript\/dist)\/[\w.]+$/.test(path)) response.writeHead(404).end();
     else answer(TYPES[extname(path)]!, await readFile(join(root, path)));
@@ -148,6 +149,17 @@ suite("in a browser", { skip: why }, () => {
       return [aborted.name, late instanceof NotAcknowledgedError, late.key];
     }, customer);
     assert.deepEqual(ended, ["TimeoutError", true, "mine"]);
+
+    const stalled = await browser.run(async () => {
+      const { all, trades } = client;
+      const controller = new AbortController();
+      const read = async (options: object) => {
+        for await (const _ of all(trades({ baseUrl: "" }, 1), {}, options)) setTimeout(() => controller.abort("enough"), 200);
+      };
+      const late: Error = await read({ timeout: 500, resumes: 0 }).catch((error) => error);
+      return [late.name, await read({ signal: controller.signal }).catch((error) => error)];
+    });
+    assert.deepEqual(stalled, ["TimeoutError", "enough"]);
   });
 
   test("the example lists, pages and appends trades", async () => {

@@ -152,7 +152,7 @@ suite("with the real service", { skip }, () => {
   test("a key that was made before survives the client", async (t) => {
     const broken = await proxy(t, service.baseUrl, () => 0);
     const key = newKey();
-    const lost = await append(fresh(broken.baseUrl), days(3), { key, deadline: 500 }).catch((error: unknown) => error);
+    const lost = await append(fresh(broken.baseUrl), days(3), { key, deadline: 2000 }).catch((error: unknown) => error);
     assert(lost instanceof NotAcknowledgedError);
     assert.equal(lost.key, key);
     assert(broken.connections > 1);

@@ -27,6 +27,9 @@ export async function typesAreChecked(): Promise<void> {
   await append(mine, { type: "buy", ticker: "MDB", qty: 419 });
   // @ts-expect-error: a trade has a quantity.
   await append(mine, { type: "buy", ticker: "MDB" });
+  const incomplete = { type: "buy" as const, ticker: "MDB" };
+  // @ts-expect-error: the same. What is appended does not decide what may be appended.
+  await append(mine, incomplete);
   // @ts-expect-error: "gift" is no type of a trade.
   await append(mine, [{ type: "gift", ticker: "MDB", qty: 419 }]);
   // @ts-expect-error: new trades have no sequence number.
