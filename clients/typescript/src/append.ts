@@ -44,7 +44,7 @@ export function newKey(): string {
  */
 export async function append<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
-  items: NoInfer<NewItem> | readonly NoInfer<NewItem>[],
+  items: NewItem | readonly NewItem[],
   { key = newKey(), deadline = 30_000, timeout = 10_000, signal }: AppendOptions = {},
 ): Promise<Appended<Owner>> {
   const end = performance.now() + deadline;

@@ -147,6 +147,17 @@ test("the deadline ends an attempt that nobody answers", async (t) => {
   assert.equal((error.cause as Error).name, "TimeoutError");
 });
 
+test("an attempt ends the same where `fetch` rejects without the reason, as in browsers of 2022", async () => {
+  let calls = 0;
+  const fetch = (_: unknown, init?: RequestInit) => {
+    if (++calls === 2) return Promise.resolve(new Response(JSON.stringify(stored), { status: 201 }));
+    return new Promise<Response>((_, reject) => {
+      init?.signal?.addEventListener("abort", () => reject(new DOMException("The operation was aborted.", "AbortError")));
+    });
+  };
+  assert.deepEqual(await append(trades({ baseUrl: "http://localhost", fetch }, 7), trade, { timeout: 100 }), stored);
+});
+
 test("a deadline may be far", async (t) => {
   const { baseUrl, asked } = await scripted(t, created);
   await append(trades({ baseUrl }, 7), trade, { deadline: Infinity, timeout: Infinity });

@@ -90,11 +90,13 @@ export class Browser {
     return this.value(`(${work})(...${JSON.stringify(args)})`);
   }
 
-  /** Waits until an expression is true. */
+  /** Waits until an expression is true. In a page that is not loaded yet, it may also throw. */
   async until(expression: string): Promise<void> {
     const deadline = performance.now() + PATIENCE;
-    while ((await this.value(expression)) !== true) {
-      if (performance.now() > deadline) throw new Error(`not in time: ${expression}; ${this.uncaught}`);
+    for (;;) {
+      const value = await this.value(expression).catch(String);
+      if (value === true) return;
+      if (performance.now() > deadline) throw new Error(`not in time: ${expression}: ${value}; ${this.uncaught}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
