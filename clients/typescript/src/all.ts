@@ -12,8 +12,8 @@ export interface ExportOptions {
 }
 
 /**
- * All items, in order of `seq`, from one streamed export. When it breaks off, it is resumed after the last complete row: every
- * item comes once. After `resumes` resumptions, the next break is thrown.
+ * All items, in order of `seq`, from one streamed export. When it breaks off, it is resumed after the last complete row:
+ * every item comes once. After `resumes` resumptions, the next break is thrown.
  */
 export async function* all<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
@@ -55,8 +55,9 @@ async function* rows<Item extends Stored, NewItem, Owner>(
   attempt: Attempt,
 ): AsyncGenerator<(Item & Owner)[], void> {
   const { signal } = attempt;
+  const path = `${history.path}/export${query(parameters)}`;
   const init = { headers: { Accept: "application/x-ndjson" }, signal };
-  const response = await attempt.within(timeout, () => send(history.service, `${history.path}/export${query(parameters)}`, init));
+  const response = await attempt.within(timeout, () => send(history.service, path, init));
   const reader = response.body!.getReader();
   const decoder = new TextDecoder();
   let rest = "";
@@ -71,6 +72,7 @@ async function* rows<Item extends Stored, NewItem, Owner>(
   }
   // Without TLS, Chromium takes a connection that closes inside the head for a complete answer without a body. So an export
   // without rows is believed when a listing has none either.
-  const lost = rest || (none && (await attempt.within(timeout, () => list(history, { ...parameters, limit: 1 }, { signal }))).items.length);
+  const one = { ...parameters, limit: 1 };
+  const lost = rest || (none && (await attempt.within(timeout, () => list(history, one, { signal }))).items.length);
   if (lost) throw new TypeError("the export broke off");
 }

@@ -2,7 +2,7 @@ import type { NewTrade, Stored, Trade } from "./types.js";
 
 /** Where the service is, and how it is reached. */
 export interface Service {
-  /** The address, such as `https://api.example`, with the path that a proxy adds, if any. In a page, `""` is the page's own origin. */
+  /** Its address: `https://api.example`, and the path that a proxy adds, if any. In a page, `""` is the page's own origin. */
   readonly baseUrl: string;
   /** Called instead of the global `fetch`, for example to add credentials. */
   readonly fetch?: typeof fetch;
@@ -18,7 +18,8 @@ export interface History<Item extends Stored, NewItem, Owner = unknown> {
 }
 
 /**
- * The history `items` of one owner, with the names of its definition: `history<Message, NewMessage>(service, "rooms", "kitchen", "messages")`.
+ * The history `items` of one owner, by the names of its definition:
+ * `history<Message, NewMessage>(service, "rooms", "kitchen", "messages")`.
  *
  * `Owner` is the member that names the owner in answers, such as `{ roomId: string }`.
  */

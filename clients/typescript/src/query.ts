@@ -14,7 +14,10 @@ export function historyKey({ service, path }: Pick<History<never, never>, "servi
 }
 
 /** For `useQuery`: one page, window or span of time. */
-export function listQuery<Item extends Stored, NewItem, Owner>(history: History<Item, NewItem, Owner>, parameters: ListParameters = {}) {
+export function listQuery<Item extends Stored, NewItem, Owner>(
+  history: History<Item, NewItem, Owner>,
+  parameters: ListParameters = {},
+) {
   return {
     queryKey: [...historyKey(history), "list", parameters] as const,
     queryFn: ({ signal }: Context): Promise<Listing<Item, Owner>> => list(history, parameters, { signal }),
@@ -31,7 +34,10 @@ export function pageQuery<Item extends Stored, NewItem, Owner>(history: History<
 }
 
 /** For `useInfiniteQuery`: pages or windows, along their links. */
-export function infiniteQuery<Item extends Stored, NewItem, Owner>(history: History<Item, NewItem, Owner>, parameters: ListParameters = {}) {
+export function infiniteQuery<Item extends Stored, NewItem, Owner>(
+  history: History<Item, NewItem, Owner>,
+  parameters: ListParameters = {},
+) {
   type Shown = Pick<Listing<Item, Owner>, "links">;
   return {
     queryKey: [...historyKey(history), "infinite", parameters] as const,

@@ -1,4 +1,4 @@
-import type { History } from "./history.js";
+import type { History, Service } from "./history.js";
 import { send } from "./send.js";
 import type { Links, ListParameters, Listing, Page, PageParameters, Stored, WindowParameters } from "./types.js";
 
@@ -64,7 +64,7 @@ async function* walk<Item extends Stored, NewItem, Owner>(
   }
 }
 
-async function get<T>({ service }: Pick<History<never, never>, "service">, path: string, { signal }: ReadOptions = {}): Promise<T> {
+async function get<T>({ service }: { service: Service }, path: string, { signal }: ReadOptions = {}): Promise<T> {
   return (await send(service, path, { signal: signal ?? null })).json();
 }
 

@@ -14,7 +14,8 @@ const WORTH_A_REPEAT = [429, 502, 503, 504];
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** The answer to a request. An answer that is not a success is thrown. */
-export async function send({ baseUrl, fetch = globalThis.fetch }: Service, path: string, init: RequestInit): Promise<Response> {
+export async function send(service: Service, path: string, init: RequestInit): Promise<Response> {
+  const { baseUrl, fetch = globalThis.fetch } = service;
   const response = await fetch(baseUrl.replace(/\/$/, "") + path, init);
   if (!response.ok) throw await failure(response);
   return response;
@@ -33,8 +34,8 @@ export class Attempt {
 
   /** The result of one step, which may take `time` milliseconds. */
   async within<T>(time: number, step: () => Promise<T>): Promise<T> {
-    const late = () => this.#controller.abort(new DOMException(`no answer within ${Math.round(time)} ms`, "TimeoutError"));
-    const timer = setTimeout(late, Math.min(time, LONGEST_TIMER));
+    const error = new DOMException(`no answer within ${Math.round(time)} ms`, "TimeoutError");
+    const timer = setTimeout(() => this.#controller.abort(error), Math.min(time, LONGEST_TIMER));
     try {
       return await step();
     } catch (error) {
@@ -59,7 +60,8 @@ export function pause(error: unknown, n: number): number | undefined {
   const http = error instanceof HttpError;
   // When the connection is lost, `fetch` rejects with a TypeError. Without TLS, Chromium takes a connection that closes inside
   // the head for a complete answer without a body, which is no JSON. An `Attempt` that takes too long has a TimeoutError.
-  const lost = [TypeError, SyntaxError].some((kind) => error instanceof kind) || (error instanceof DOMException && error.name === "TimeoutError");
+  const late = error instanceof DOMException && error.name === "TimeoutError";
+  const lost = late || error instanceof TypeError || error instanceof SyntaxError;
   if (http ? !WORTH_A_REPEAT.includes(error.status) : !lost) return undefined;
   const backoff = (Math.min(FIRST_PAUSE * 2 ** n, LONGEST_PAUSE) * (1 + Math.random())) / 2;
   return (http ? (error.retryAfter ?? 0) * 1000 : 0) + backoff;
