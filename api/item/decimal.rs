@@ -4,7 +4,6 @@
 //! 6176, 113 bits of coefficient; BSON stores the 128 bits little-endian.
 
 use std::cmp::Ordering;
-use std::io::Write;
 
 /// `coefficient * 10^exponent`, or its negative. `"15.50"` stays `"15.50"`.
 #[derive(Debug, Clone, Copy)]
@@ -99,12 +98,43 @@ impl Decimal {
     /// Appends plain notation, as parsed.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let scale = self.exponent.min(0).unsigned_abs() as usize;
-        let sign = if self.negative { "-" } else { "" };
+        let mut buffer = [b'0'; 39];
+        let (mut at, mut rest) = (buffer.len(), self.coefficient);
+        let mut push = |digit: u8| {
+            at -= 1;
+            buffer[at] = b'0' + digit;
+        };
+        // Division of 64 bits is many times faster, and enough for most numbers.
+        while rest > u128::from(u64::MAX) {
+            push((rest % 10) as u8);
+            rest /= 10;
+        }
+        let mut rest = rest as u64;
+        while rest != 0 {
+            push((rest % 10) as u8);
+            rest /= 10;
+        }
+        let digits = &buffer[at..];
+        if self.negative {
+            out.push(b'-');
+        }
         // At least one digit before the point.
-        write!(out, "{sign}{:0width$}", self.coefficient, width = scale + 1)
-            .expect("a vector takes all bytes");
-        if scale > 0 {
-            out.insert(out.len() - scale, b'.');
+        match digits.len().checked_sub(scale).filter(|whole| *whole > 0) {
+            Some(whole) => {
+                out.extend_from_slice(&digits[..whole]);
+                if scale > 0 {
+                    out.push(b'.');
+                }
+                out.extend_from_slice(&digits[whole..]);
+            }
+            None => {
+                out.push(b'0');
+                if scale > 0 {
+                    out.push(b'.');
+                }
+                out.resize(out.len() + scale - digits.len(), b'0');
+                out.extend_from_slice(digits);
+            }
         }
     }
 

@@ -1,7 +1,5 @@
 //! A stored item becomes JSON, by its stored types alone.
 
-use jiff::SignedDuration;
-use jiff::civil;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 
 use super::canonical::write_string;
@@ -219,18 +217,41 @@ impl<'a> Token<'a> {
 
 /// Appends what `Display` writes of the instant, in a third of the time: each item has one.
 fn write_instant(instant: Instant, out: &mut Vec<u8>) {
-    let at =
-        civil::date(1970, 1, 1).at(0, 0, 0, 0).saturating_add(SignedDuration::from_millis(instant.millis()));
-    let fields = [at.month(), at.day(), at.hour(), at.minute(), at.second()];
-    let seconds =
-        fields.into_iter().fold(i64::from(at.year()), |number, field| number * 100 + i64::from(field));
-    let mut digits = seconds * 1000 + i64::from(at.millisecond());
+    const DAY: i64 = 86_400_000;
+    let millis = instant.millis();
+    let (year, month, day) = civil(millis.div_euclid(DAY));
+    let rest = millis.rem_euclid(DAY);
+    let (second, fraction) = (rest / 1000, rest % 1000);
     let mut text = *b"\"0000-00-00T00:00:00.000Z\"";
-    for place in text.iter_mut().rev().filter(|place| **place == b'0') {
-        *place += (digits % 10) as u8;
-        digits /= 10;
+    let fields = [
+        (4, year),
+        (7, month),
+        (10, day),
+        (13, second / 3600),
+        (16, second / 60 % 60),
+        (19, second % 60),
+        (23, fraction),
+    ];
+    for (mut at, mut number) in fields {
+        while number > 0 {
+            text[at] = b'0' + (number % 10) as u8;
+            (at, number) = (at - 1, number / 10);
+        }
     }
     out.extend_from_slice(&text);
+}
+
+/// The year, month and day of a day counted from 1970-01-01, in the Gregorian calendar (H. Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms").
+fn civil(days: i64) -> (i64, i64, i64) {
+    // Years begin in March, so that the leap day is the last; eras have 400 years.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * march_month + 2) / 5 + 1)
 }
 
 #[cfg(test)]
