@@ -88,9 +88,19 @@ impl Limit {
     pub const OWNERS: Self = Self(25);
 
     /// # Errors
+    /// The number is outside 1 to 100.
+    pub fn new(number: u64) -> Result<Self, Invalid> {
+        Self::of(Some(number))
+    }
+
+    /// # Errors
     /// The text is not a number from 1 to 100 in decimal digits.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        whole(parse_digits(text), 1..=u64::from(Self::MAX)).map(|number| Self(number as u8))
+        Self::of(parse_digits(text))
+    }
+
+    fn of(number: Option<u64>) -> Result<Self, Invalid> {
+        whole(number, 1..=u64::from(Self::MAX)).map(|number| Self(number as u8))
     }
 
     /// As many items as a full page has, but at most [`Limit::MAX`].
@@ -118,6 +128,16 @@ pub enum Cursor {
     End,
 }
 
+impl Cursor {
+    /// After the first `offset` items in `order`, of a history with `totals`.
+    pub fn at_offset(offset: u64, order: Order, totals: Totals) -> Self {
+        match order {
+            Order::Ascending => Self::After(Position(offset)),
+            Order::Descending => Self::Before(Position(totals.items().saturating_sub(offset))),
+        }
+    }
+}
+
 /// A request for the items nearest to a cursor, at most `limit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -140,17 +160,6 @@ impl Window {
             Cursor::End => up_to(total),
         };
         Span { start: Position(start), end: Position(end) }
-    }
-
-    /// Whether all items of the window are on full pages of a history with `totals`. Then the window shows the
-    /// same items however the history grows.
-    pub fn lies_in_full_pages(self, totals: Totals) -> bool {
-        let full = totals.last_full_page().map_or(0, |last| totals.page_size().last_seq(last).get());
-        match self.cursor {
-            Cursor::After(Position(start)) => start + self.limit.get() as u64 <= full,
-            Cursor::Before(Position(end)) => end <= full,
-            Cursor::End => false,
-        }
     }
 
     /// The span that a filtering search of a history with `totals` has examined. It extends to `filled_by`, the
@@ -261,30 +270,30 @@ mod tests {
     }
 
     #[test]
-    fn a_window_in_full_pages_never_changes() {
-        let (after, before) = (|n| Cursor::After(Position(n)), |n| Cursor::Before(Position(n)));
-        let mut settled = 0;
-        for cursor in (0..=45).flat_map(|n| [after(n), before(n)]).chain([Cursor::End]) {
-            for limit in [1, 7, 10, 25] {
-                for trades in 0..=45 {
-                    let window = Window { cursor, limit: Limit(limit) };
-                    let now = window.span(totals(trades));
-                    let moved = (trades..=trades + 70).any(|later| window.span(totals(later)) != now);
-                    let in_tail = now.end.0 > trades / 10 * 10;
-                    assert_eq!(
-                        window.lies_in_full_pages(totals(trades)),
-                        !moved && !in_tail,
-                        "{window:?} of {trades}"
-                    );
-                    settled += usize::from(!moved && !in_tail);
+    fn windows_at_offsets_leave_nothing_out_in_either_order() {
+        for trades in [0, 1, 9, 10, 11, 99, 100, 101] {
+            for limit in [1, 7, 10, 100] {
+                for order in [Order::Ascending, Order::Descending] {
+                    let mut shown = Vec::new();
+                    for offset in (0..trades + 25).step_by(limit.into()) {
+                        let cursor = Cursor::at_offset(offset, order, totals(trades));
+                        let span = span(cursor, limit, trades);
+                        let mut seqs: Vec<_> = (span.start.0 + 1..=span.end.0).collect();
+                        if order == Order::Descending {
+                            seqs.reverse();
+                        }
+                        assert_eq!(seqs.len() as u64, trades.saturating_sub(offset).min(limit.into()));
+                        shown.extend(seqs);
+                    }
+                    if order == Order::Descending {
+                        shown.reverse();
+                    }
+                    assert_eq!(shown, (1..=trades).collect::<Vec<_>>(), "{limit} of {trades}, {order}");
                 }
             }
         }
-        assert!(settled > 1000, "{settled}");
-        assert!(
-            !Window { cursor: after(MAX_SAFE_INTEGER), limit: Limit::MOST }
-                .lies_in_full_pages(totals(MAX_SAFE_INTEGER))
-        );
+        let beyond = Cursor::at_offset(MAX_SAFE_INTEGER, Order::Descending, totals(5));
+        assert_eq!(seqs(beyond, 100, 5), None);
     }
 
     #[test]

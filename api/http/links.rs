@@ -32,7 +32,7 @@ pub struct Links {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last: Option<String>,
-    /// Only for a window: items that are newer than all in it, now or later. Request it again to learn of new items.
+    /// Only for a window at a cursor: items that are newer than all in it, now or later. Request it again to learn of new items.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     newer: Option<String>,
@@ -86,7 +86,7 @@ impl Addresses<'_> {
     }
 
     /// The links of a window that shows `span` of a history with these totals. The links to the next and previous
-    /// windows stay with that moment, as far as its pages were full; those to the ends, and to newer items, do not.
+    /// windows stay with that moment; those to the ends, and to newer items, do not.
     pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
         let some = end > Position::BEGINNING;
@@ -106,6 +106,23 @@ impl Addresses<'_> {
             some.then_some(newest).map(to),
         ]);
         Links { own: requested(self.own), first, prev, next, last, newer: Some(to(Cursor::After(span.end))) }
+    }
+
+    /// The links of a window after the first `offset` items in the order. All of them stay with the moment of these
+    /// totals: offsets in descending order are counted from its end.
+    pub fn around_offset(&self, offset: u64, limit: Limit, totals: Totals) -> Links {
+        let (total, step) = (totals.items(), limit.get() as u64);
+        let last = total.saturating_sub(1) / step * step;
+        let some = total > 0;
+        let to = |offset: u64| self.with(&format!("offset={offset}&limit={step}&asOf={total}"));
+        Links {
+            own: requested(self.own),
+            first: some.then(|| to(0)),
+            prev: (some && offset > 0).then(|| to(offset.saturating_sub(step).min(last))),
+            next: (offset + step < total).then(|| to(offset + step)),
+            last: some.then(|| to(last)),
+            newer: None,
+        }
     }
 
     /// Arranges oldest, older, newer and newest as first, previous, next and last in the order.
@@ -218,6 +235,31 @@ mod tests {
             [some("after=0=5"), some("before=26=5&asOf=25"), None, some("before=26=5"), some("after=99=5")]
         );
         assert_eq!(around(">0", "5", 0, None), [None, None, None, None, some("after=0=5")]);
+    }
+
+    #[test]
+    fn of_offsets_lead_through_all_of_one_moment() {
+        let at = |offset: u64, items: u64, order: Option<Order>| {
+            let links = with(order, |to| to.around_offset(offset, Limit::new(10).unwrap(), totals(items)));
+            assert_eq!(links.newer, None);
+            [links.first, links.prev, links.next, links.last].map(|link| {
+                let query = link?.split_once("?offset=").unwrap().1.to_owned();
+                let (offset, rest) = query.split_once('&').unwrap();
+                let order = order.map(|order| format!("&order={order}")).unwrap_or_default();
+                assert_eq!(rest, format!("limit=10&asOf={items}{order}"));
+                offset.parse::<u64>().ok()
+            })
+        };
+        for order in [None, Some(Order::Ascending), Some(Order::Descending)] {
+            assert_eq!(at(0, 0, order), [None; 4]);
+            assert_eq!(at(7, 0, order), [None; 4]);
+            assert_eq!(at(0, 10, order), [Some(0), None, None, Some(0)]);
+            assert_eq!(at(0, 25, order), [Some(0), None, Some(10), Some(20)]);
+            assert_eq!(at(13, 25, order), [Some(0), Some(3), Some(23), Some(20)]);
+            assert_eq!(at(3, 25, order), [Some(0), Some(0), Some(13), Some(20)]);
+            assert_eq!(at(20, 30, order), [Some(0), Some(10), None, Some(20)]);
+            assert_eq!(at(9_007_199_254_740_991, 25, order), [Some(0), Some(20), None, Some(20)]);
+        }
     }
 
     #[test]

@@ -106,6 +106,8 @@ const LONGEST_NAME_REPEATED: usize = 64;
 
 /// Reads parameters one by one, and collects their faults.
 pub struct Reader<'a> {
+    /// The request, for headers that select what its parameters do not.
+    pub parts: &'a Parts,
     /// Segments of the route, such as `{name}`, with those of the request, percent-encoded.
     path: Vec<(&'a str, &'a str)>,
     query: Vec<(String, String)>,
@@ -119,7 +121,7 @@ impl<'a> Reader<'a> {
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let path = route.split('/').zip(parts.uri.path().split('/')).collect();
         let query = Query::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
-        Self { path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
+        Self { parts, path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
     }
 
     /// Reads a parameter of the path. `None` if it has a fault.
@@ -138,7 +140,12 @@ impl<'a> Reader<'a> {
 
     /// Refuses a parameter if one of these others is given, too. Returns whether it does.
     pub fn excludes(&mut self, name: &'static str, others: &[&str]) -> bool {
-        let other = others.iter().find(|other| self.gives(name) && self.gives(other));
+        self.gives(name) && self.refuse_beside(name, others)
+    }
+
+    /// Refuses what is given as `name` if one of these parameters is given, too. Returns whether it does.
+    pub fn refuse_beside(&mut self, name: &'static str, others: &[&str]) -> bool {
+        let other = others.iter().find(|other| self.gives(other));
         if let Some(other) = other {
             self.refuse(name, format!("must not be given together with `{other}`"));
         }
@@ -168,7 +175,8 @@ impl<'a> Reader<'a> {
         self.query(name, parse)
     }
 
-    fn keep<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
+    /// The value, or its fault.
+    pub fn keep<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
         result.map_err(|Invalid(detail)| self.refuse(name.to_owned(), detail)).ok()
     }
 

@@ -13,8 +13,8 @@ mod render;
 pub use content::{ParameterFault, Problem};
 pub use database::{log_cause, why_not_stored};
 pub use documented::{
-    AppendProblems, BucketProblems, CountProblems, ExportProblems, ItemProblems, ManyProblems, PageProblems,
-    PreallocationProblems, ProbeProblems, ReadProblems, ReadyProblems,
+    AppendProblems, BucketProblems, CountProblems, ExportProblems, ItemProblems, ListProblems, ManyProblems,
+    PageProblems, PreallocationProblems, ProbeProblems, ReadProblems, ReadyProblems,
 };
 pub use kind::{Kind, Spec};
 pub use render::{MEDIA_TYPE, Render};

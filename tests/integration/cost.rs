@@ -6,13 +6,15 @@ use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use pagebucket::store::history::MOST_SKIPPED;
 
-use crate::harness::{ALL, History, SMALL, Service, Setup, fill, shared, tests_over};
+use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, fill, shared, tests_over};
 
 tests_over![SMALL, "cost":
     an_append_behind_ten_thousand_pages,
     any_page_of_ten_thousand,
     any_window_of_ten_thousand_pages,
 ];
+
+tests_over![&[READINGS], "cost": any_offset_of_a_million];
 
 tests_over![ALL, "cost": every_statement_names_its_owner];
 
@@ -160,6 +162,38 @@ async fn any_window_of_ten_thousand_pages(history: &'static History) {
                 );
             }
         }
+    }
+}
+
+/// A seek, not a skip over the items before it: the last of a million items cost what the first ones do.
+async fn any_offset_of_a_million(history: &'static History) {
+    const TOTAL: u64 = 1_000_000;
+    let mut setup = Setup::on(shared().await).of(history);
+    setup.args.page_cache = 0;
+    let service = setup.start().await;
+    let (pages, size) = (TOTAL.div_ceil(history.page_size), history.page_size);
+    fill(&service.database, history, 1, pages, TOTAL - (pages - 1) * size).await;
+    println!("offset of a million: keys and documents in either order, and as of that moment");
+    for offset in [0, 10_000, 500_000, 990_000, 999_990] {
+        let mut costs = Vec::new();
+        for more in ["", "&order=desc", "&asOf=1000000", "&asOf=1000000&order=desc"] {
+            let path = history.at(1, &format!("?offset={offset}&limit=10{more}"));
+            let seen = profiled(&service, async {
+                let answer = service.client.get(&path).await;
+                answer.expect(200);
+                let range = format!("items {offset}-{}/{TOTAL}", offset + 9);
+                assert_eq!(answer.header("content-range"), range, "{path}");
+            })
+            .await;
+            let (keys, documents) = (sum(&seen, "keysExamined"), sum(&seen, "docsExamined"));
+            // The tail and at most two pages, each by its number or as the first of its order.
+            assert!(
+                seen.len() <= 2 && keys <= 4 && documents <= 3,
+                "{path}: {keys} keys, {documents} documents"
+            );
+            costs.push(format!("{keys} + {documents}"));
+        }
+        println!("{offset}: {}", costs.join(", "));
     }
 }
 

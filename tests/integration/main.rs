@@ -29,6 +29,7 @@ mod keys;
 mod layering;
 mod metrics;
 mod migrations;
+mod offsets;
 mod outage;
 mod overload;
 mod page_cache;

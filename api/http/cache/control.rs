@@ -1,8 +1,8 @@
 //! How an answer may be cached (RFC 9111): for how long, and under which tag.
 //!
-//! A full page never changes. Neither does a window of full pages with the totals of the moment that its address names.
-//! Both may be cached for a year without revalidation. Everything else changes only with the history's last page, so
-//! its tag names the total of the history. Tags begin with the database's epoch: another database of the same name,
+//! A full page never changes. Neither does a window of the moment that its address names: stored items neither move nor
+//! change. Both may be cached for a year without revalidation. Everything else changes only with the history's last page,
+//! so its tag names the total of the history. Tags begin with the database's epoch: another database of the same name,
 //! with other items, has other tags.
 
 use axum::http::{HeaderName, HeaderValue, header};
@@ -41,7 +41,7 @@ impl Caching {
         Self::new(epoch, owner, format_args!("{}.p{page}", definition.name), false)
     }
 
-    /// For a window of full pages, with the totals of the history when it ended with `last`.
+    /// For a window of the history when it ended with `last`.
     pub fn of_snapshot(epoch: Epoch, definition: &Definition, owner: &OwnerId, last: Seq) -> Self {
         Self::new(epoch, owner, format_args!("{}.a{last}", definition.name), false)
     }
@@ -65,6 +65,12 @@ impl Caching {
 
     fn new(epoch: Epoch, owner: &OwnerId, state: fmt::Arguments<'_>, changing: bool) -> Self {
         Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{owner}.{state}")), changing }
+    }
+
+    /// For a part of an answer, which has the same address.
+    #[must_use]
+    pub fn of_part(self, part: impl fmt::Display) -> Self {
+        Self { tag: self.tag.of_part(part), ..self }
     }
 
     /// The headers of an answer, or of a 304 in its place, with this tag.

@@ -14,6 +14,13 @@ impl EntityTag {
         Self(HeaderValue::try_from(format!("\"{opaque}\"")).expect("visible ASCII"))
     }
 
+    /// The tag of a part of what has this tag.
+    #[must_use]
+    pub fn of_part(&self, part: impl fmt::Display) -> Self {
+        let whole = self.0.to_str().expect("visible ASCII");
+        Self::new(format_args!("{}.{part}", whole.trim_matches('"')))
+    }
+
     /// As the value of `ETag`.
     pub fn header(&self) -> HeaderValue {
         self.0.clone()

@@ -3,22 +3,24 @@
 //! # Snapshots
 //!
 //! A walk along the links begins with a read of the history's last page. Its links name the last item of that moment
-//! (`asOf`). As long as windows lie on pages that were full then, nothing in them can change, including the totals of
-//! that moment: such a window depends on its address alone. It needs no read of the tail, and may be cached forever.
+//! (`asOf`). Stored items neither move nor change, so a window of that moment depends on its address alone, including
+//! the totals of that moment, and may be cached forever. If its items are on pages that were full then, it needs no
+//! read of the tail.
 //!
 //! A client may name any item. If the history has it, the totals are those of the history up to this item, even if
-//! the history never ended there: 25 items of one command become visible at once, and `asOf=24` still gives 24. A
+//! the history never ended there: 25 items of one command become visible at once, and `asOf=24` still gives 24. An
 //! item beyond the end is ignored. This process remembers how long it has seen histories, and reads the tail only if
 //! that does not suffice.
 
 mod params;
+mod rows;
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::Uri;
-use axum::response::Response;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -30,10 +32,11 @@ use crate::http::cache::control::Caching;
 use crate::http::cache::reading::Reading;
 use crate::http::links::{Addresses, Links};
 use crate::http::params::Address;
-use crate::http::problem::{Kind, PageProblems, Problem};
+use crate::http::problem::{Kind, ListProblems, Problem};
 use crate::http::schemas::{order, ordinal};
-use crate::store::history::{Bucket, History};
+use crate::store::history::{Bucket, FullPages, History};
 use params::{ListParams, Selection};
+use rows::{Rows, with_headers};
 
 /// A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
 #[derive(Debug, Serialize, ToSchema)]
@@ -67,12 +70,20 @@ pub struct ListingView {
     links: Links,
 }
 
+/// Where the items of an answer are read.
+enum Source {
+    /// On pages of the moment that were full then. The tail was not read.
+    Full(FullPages),
+    /// In the history as it is now, which has all items of the moment.
+    Present(History),
+}
+
 /// List {manyItems}: a page, a window, or a span of time
 ///
-/// Returns a page of a history; or, with `after`, `before` or `limit`, a window: the {manyItems} nearest a cursor, whatever
-/// pages they are on. Both have exact totals, and links to their neighbours. The `next` and `prev` links of a window
-/// name the moment of its totals (`asOf`). A client that follows them sees the history as it was when the walk began,
-/// as far as pages were full then; such windows never change. With `from` or `to`, the answer has only {manyItems} of that
+/// Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the {manyItems} nearest a cursor,
+/// or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
+/// `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
+/// as it was when the walk began; such windows never change. With `from` or `to`, the answer has only {manyItems} of that
 /// span of time, and no totals. An unknown {owner} has an empty first page.
 #[utoipa::path(
     get,
@@ -85,8 +96,11 @@ pub struct ListingView {
             status = 200, description = "The page or window.", body = ListingView,
             headers(
                 ("Link" = String, description = "The links of the body except `newer` (RFC 8288)."),
-                ("ETag" = String, description = "Changes when the history grows. Never changes for a window of full pages with `asOf`."),
-                ("Cache-Control" = String, description = "`immutable` for a window of full pages with `asOf`, otherwise `no-cache`."),
+                ("ETag" = String, description = "Changes when the history grows. Never changes for a window with `asOf`."),
+                ("Cache-Control" = String, description = "`immutable` for a window with `asOf`, otherwise `no-cache`."),
+                ("X-Total-Count" = u64, description = "`totalItems`. Absent for a span of time."),
+                ("Content-Range" = String, description = "The offsets in `order` of the first and the last {item} shown, and `totalItems`: `items 0-9/34`, or `items */34` if none is shown. Absent for a span of time."),
+                ("Accept-Ranges" = String, description = "`items`. Absent for a span of time."),
                 ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory."),
             ),
             example = json!({
@@ -98,8 +112,15 @@ pub struct ListingView {
                 }
             })
         ),
+        (
+            status = 206, description = "The window that the header `Range` asks for, with the same headers.", body = ListingView,
+            headers(
+                ("X-Total-Count" = u64, description = "`totalItems`."),
+                ("Content-Range" = String, description = "Which {manyItems} of how many: `items 0-9/34`."),
+            ),
+        ),
         (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
-        PageProblems,
+        ListProblems,
     ),
 )]
 pub async fn list(
@@ -110,72 +131,84 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let ListParams { order: given, selection } = params;
     let order = given.unwrap_or(Order::Ascending);
-    let definition = engine.definition();
+    let (definition, epoch) = (engine.definition(), reading.epoch);
+    let seqs = |totals| selection.seqs(order, totals);
+    let part = selection.part();
+    let of_part = |caching: Caching| match part {
+        Some(Rows { offset, limit, .. }) => caching.of_part(format_args!("r{offset}-{}", limit.get())),
+        None => caching,
+    };
+    let at = |last| engine.totals(Some(last));
+    let of_snapshot = |last| of_part(Caching::of_snapshot(epoch, definition, &owner, last));
+    let as_of = selection.as_of();
+    // A client with the tag of a snapshot has seen it: no look-up is needed.
+    if let Some(last) = as_of
+        && let Some(unchanged) = reading.named(|_| of_snapshot(last))
+    {
+        return Ok(with_headers(unchanged, seqs(at(last)), order, at(last)));
+    }
+    let known = as_of.and_then(|last| Some((last, engine.full_as_of(&owner, last)?)));
+    let known = known.filter(|(last, full)| seqs(at(*last)).is_none_or(|seqs| full.hold(seqs)));
+    let (source, totals, caching) = match known {
+        Some((last, full)) => (Source::Full(full), at(last), of_snapshot(last)),
+        None => {
+            let history = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
+            let now = history.totals();
+            let (totals, caching) = match as_of.filter(|last| Some(*last) <= now.last_seq()) {
+                Some(last) => (at(last), of_snapshot(last)),
+                None => (now, of_part(Caching::of_tail(epoch, definition, &owner, now))),
+            };
+            (Source::Present(history), totals, caching)
+        }
+    };
+    let (page, range) = (selection.page(order, totals), seqs(totals));
+    if page.is_some_and(|page| page > totals.last_page().unwrap_or(PageNumber::FIRST)) {
+        return Err(Problem::new(Kind::PageNotFound, "The history has fewer pages."));
+    }
+    let headed = |response| match selection {
+        Selection::Dates(..) => response,
+        _ => with_headers(response, range, order, totals),
+    };
+    if part.is_some() && range.is_none() {
+        let problem = Problem::new(Kind::RangeNotSatisfiable, "The history has fewer items.");
+        return Ok(headed(problem.into_response()));
+    }
+    if let Some(unchanged) = reading.unchanged(&caching) {
+        return Ok(headed(unchanged));
+    }
     let mut addresses = Addresses { own: &uri, definition, owner: &owner, order: given, dates: None };
-    let listing = |page: Option<_>, totals: Option<Totals>, mut items: Vec<_>, links: Links| {
+    let listing = |totals: Option<Totals>, mut items: Vec<_>, links: Links| {
         if order == Order::Descending {
             items.reverse();
         }
+        let status = if part.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
         let header = links.header();
         let owner = OwnerMember::new(definition, &owner);
         let full = page.map(|_| items.len() == definition.page_size.get());
         let (total_items, total_pages) = (totals.map(Totals::items), totals.map(Totals::pages));
-        (header, Json(ListingView { owner, order, page, full, total_items, total_pages, items, links }))
+        (
+            status,
+            header,
+            Json(ListingView { owner, order, page, full, total_items, total_pages, items, links }),
+        )
     };
-    let snapshot = match selection {
-        Selection::Window(window, Some(last)) => Some((window, last)),
-        _ => None,
-    };
-    let snapshot = snapshot.filter(|(window, last)| window.lies_in_full_pages(engine.totals(Some(*last))));
-    // A client with the tag of a snapshot has seen it: no look-up is needed.
-    if let Some((_, last)) = snapshot
-        && let Some(unchanged) = reading.named(|epoch| Caching::of_snapshot(epoch, definition, &owner, last))
-    {
-        return Ok(unchanged);
-    }
-    let mut full = snapshot.and_then(|(_, last)| engine.full_as_of(&owner, last));
-    let mut history = None;
-    if full.is_none() {
-        let now = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
-        full = snapshot.and_then(|(_, last)| now.full_as_of(last));
-        history = Some(now);
-    }
-    if let Some(((window, last), full)) = snapshot.zip(full) {
-        let totals = engine.totals(Some(last));
-        let span = window.span(totals);
-        let items = api.pages.settled(&full, span.seqs(), &mut reading).await?;
-        let links = addresses.around_window(span, window.limit, totals);
-        let caching = Caching::of_snapshot(reading.epoch, definition, &owner, last);
-        return Ok(reading.answer(&caching, listing(None, Some(totals), items, links)));
-    }
-    let history = history.expect("it was read, because no snapshot is shown");
-    let totals = history.totals();
-    let last_page = totals.last_page().unwrap_or(PageNumber::FIRST);
-    if matches!(selection, Selection::Page(Some(page)) if page > last_page) {
-        return Err(Problem::new(Kind::PageNotFound, "The history has fewer pages."));
-    }
-    let caching = Caching::of_tail(reading.epoch, definition, &owner, totals);
-    if let Some(unchanged) = reading.unchanged(&caching) {
-        return Ok(unchanged);
-    }
-    let (page, seqs, links) = match selection {
-        Selection::Page(number) => {
-            let first = if order == Order::Descending { last_page } else { PageNumber::FIRST };
-            let number = number.unwrap_or(first);
-            (Some(number), totals.on_page(number), addresses.around_page(number, totals))
-        }
-        Selection::Window(window, _) => {
-            let span = window.span(totals);
-            (None, span.seqs(), addresses.around_window(span, window.limit, totals))
-        }
-        Selection::Dates(dates, window) => {
+    let items = match (&source, selection) {
+        (Source::Present(history), Selection::Dates(dates, window)) => {
             addresses.dates = Some(dates);
-            let (items, links) = dated(&history, dates, window, &addresses, &mut reading).await?;
-            return Ok(reading.answer(&caching, listing(None, None, items, links)));
+            let (items, links) = dated(history, dates, window, &addresses, &mut reading).await?;
+            return Ok(reading.answer(&caching, listing(None, items, links)));
+        }
+        (Source::Present(history), _) => api.pages.items(history, range, &mut reading).await?,
+        (Source::Full(full), _) => api.pages.settled(full, range, &mut reading).await?,
+    };
+    let links = match selection {
+        Selection::Page(_) => addresses.around_page(page.unwrap_or(PageNumber::FIRST), totals),
+        Selection::Rows(rows, _) => addresses.around_offset(rows.offset, rows.limit, totals),
+        Selection::Window(window, _) | Selection::Dates(_, window) => {
+            addresses.around_window(window.span(totals), window.limit, totals)
         }
     };
-    let items = api.pages.items(&history, seqs, &mut reading).await?;
-    Ok(reading.answer(&caching, listing(page, Some(totals), items, links)))
+    Ok(headed(reading.answer(&caching, listing(Some(totals), items, links))))
 }
 
 /// The items of a span of time nearest a cursor. Reads one more than the limit, to know whether there are more.

@@ -2,13 +2,32 @@
 
 use std::time::Duration;
 
-use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER};
-use axum::http::{HeaderValue, Method, request::Parts};
+use axum::http::header::{
+    ACCEPT, ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RANGE,
+    RETRY_AFTER,
+};
+use axum::http::{HeaderName, HeaderValue, Method, request::Parts};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::hosts::LOOPBACK;
 use super::request_id;
 use crate::http::idempotency;
+
+/// How many items a history has, as grids read it.
+pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
+
+/// What scripts may read of an answer, besides what every browser shows them.
+const EXPOSED: [HeaderName; 9] = [
+    LINK,
+    LOCATION,
+    ETAG,
+    RETRY_AFTER,
+    ACCEPT_RANGES,
+    CONTENT_RANGE,
+    TOTAL_COUNT,
+    idempotency::REPLAYED,
+    request_id::HEADER,
+];
 
 /// Whether one of these, each `*`, `localhost` or an origin, is this origin.
 fn allow(origins: &[String], origin: &HeaderValue) -> bool {
@@ -34,8 +53,8 @@ pub fn layer(origins: Vec<String>) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(allow))
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
-        .allow_headers([ACCEPT, CONTENT_TYPE, IF_NONE_MATCH, idempotency::KEY, request_id::HEADER])
-        .expose_headers([LINK, LOCATION, ETAG, RETRY_AFTER, idempotency::REPLAYED, request_id::HEADER])
+        .allow_headers([ACCEPT, CONTENT_TYPE, IF_NONE_MATCH, RANGE, idempotency::KEY, request_id::HEADER])
+        .expose_headers(EXPOSED)
         .max_age(Duration::from_secs(3600))
 }
 

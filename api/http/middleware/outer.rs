@@ -10,6 +10,7 @@ use tower_service::Service;
 use tracing::Instrument;
 
 use super::around::{Answer, Around};
+use super::compression;
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
 use super::request_id::{self, RequestId};
@@ -57,6 +58,7 @@ where
         Box::pin(async move {
             let mut response = answer.await;
             let (status, took) = (response.status(), started.elapsed());
+            compression::add_content_range(&mut response);
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

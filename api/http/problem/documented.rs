@@ -46,6 +46,8 @@ documented! {
     ReadProblems: COMMON;
     /// Problems of a read of a page.
     PageProblems: COMMON, &[PageNotFound];
+    /// Problems of a listing.
+    ListProblems: COMMON, &[PageNotFound, RangeNotSatisfiable];
     /// Problems of a read of an item.
     ItemProblems: COMMON, &[ItemNotFound];
     /// Problems of a read of the bucket of a minute.
@@ -76,6 +78,12 @@ fn response(status: u16, kinds: &[Kind]) -> RefOr<Response> {
     let examples: Map<_, _> = kinds.iter().map(|kind| (kind.spec().slug.to_owned(), titled(kind))).collect();
     let content = json!({ "schema": { "$ref": "#/components/schemas/Problem" }, "examples": examples });
     let mut response = json!({ "description": about.join("\n\n"), "content": { MEDIA_TYPE: content } });
+    if status == 416 {
+        response["headers"] = json!({ "Content-Range": {
+            "schema": { "type": "string" },
+            "description": "The number of items that the history has: `items */34`.",
+        } });
+    }
     if status == 503 {
         response["headers"] = json!({ "Retry-After": {
             "schema": { "type": "integer", "minimum": 0 },
@@ -128,7 +136,7 @@ const SCHEMA: &str = r##"{
         "instance": { "type": "string", "description": "The path of the request." },
         "requestId": { "type": "string", "description": "The request's id, as in the header `x-request-id`." },
         "errors": { "type": "array", "maxItems": 100, "items": { "type": "object", "required": ["detail"], "properties": {
-            "parameter": { "type": "string", "description": "Name of a parameter of the path or the query." },
+            "parameter": { "type": "string", "description": "Name of a parameter of the path or the query, or of a header." },
             "pointer": { "type": "string", "description": "JSON Pointer (RFC 6901) into the body." },
             "line": { "type": "integer", "minimum": 1, "description": "In a body of lines, the line that `pointer` refers to, counted from 1." },
             "detail": { "type": "string" }

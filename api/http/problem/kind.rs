@@ -76,6 +76,8 @@ kinds! {
         "The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored.";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", nothing_stored = true,
         "The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed.";
+    RangeNotSatisfiable: RANGE_NOT_SATISFIABLE, "range-not-satisfiable", "Range not satisfiable", nothing_stored = true,
+        "The header `Range` asks for items beyond the end of the history. `Content-Range` says how many items there are. The same window as `offset` and `limit` is empty, and not an error.";
     MisdirectedRequest: MISDIRECTED_REQUEST, "misdirected-request", "Misdirected request", nothing_stored = true,
         "The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done.";
     InvalidItem: UNPROCESSABLE_ENTITY, "invalid-item", "Invalid item", nothing_stored = true,

@@ -20,7 +20,7 @@ use super::engine::Engine;
 use super::find::{self, find, find_page, numbered};
 use super::source::Source;
 use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, Seq, Totals};
+use crate::domain::{OwnerId, PageNumber, Seq, SeqRange, Totals};
 use crate::metric::PREFERRED_READS;
 use crate::store::read_preference::SOON;
 use crate::store::{COMMAND, Corruption, Deadline, Error, ReadPreference};
@@ -60,9 +60,13 @@ impl Engine {
     }
 
     /// The full pages of the history up to `last`, if this process knows without reading the database that the
-    /// history has the item `last`. Otherwise use [`History::full_as_of`].
+    /// history has the item `last`.
     pub fn full_as_of(&self, owner: &OwnerId, last: Seq) -> Option<FullPages> {
-        self.0.high_water.held(owner, last).then(|| FullPages::of(self, owner, last))
+        let full = || {
+            let last = self.totals(Some(last)).last_full_page();
+            FullPages { engine: self.clone(), owner: owner.clone(), last, tail: None }
+        };
+        self.0.high_water.held(owner, last).then(full)
     }
 
     /// A page by its number.
@@ -199,12 +203,6 @@ impl History {
         FullPages { engine: self.engine.clone(), owner: self.owner.clone(), last, tail: self.tail() }
     }
 
-    /// The full pages up to `last`, if the history has the item `last`.
-    pub fn full_as_of(&self, last: Seq) -> Option<FullPages> {
-        let has_been = self.totals().last_seq().is_some_and(|end| last <= end);
-        has_been.then(|| FullPages::of(&self.engine, &self.owner, last))
-    }
-
     /// The pages from `first` to `last`, both included, as far as the history has them. All are full, except
     /// the last page of the history, which is returned as it was read and not read again.
     ///
@@ -223,11 +221,6 @@ impl History {
 }
 
 impl FullPages {
-    fn of(engine: &Engine, owner: &OwnerId, last: Seq) -> Self {
-        let last = engine.0.source.totals(Some(last)).last_full_page();
-        Self { engine: engine.clone(), owner: owner.clone(), last, tail: None }
-    }
-
     /// The definition of the history.
     pub fn definition(&self) -> &Arc<Definition> {
         self.engine.definition()
@@ -241,6 +234,11 @@ impl FullPages {
     /// The number of the last full page, if there is one.
     pub fn last(&self) -> Option<PageNumber> {
         self.last
+    }
+
+    /// Whether all items of the range are on these pages.
+    pub fn hold(&self, range: SeqRange) -> bool {
+        self.last >= Some(self.definition().page_size.page_of(range.last))
     }
 
     /// Reads the pages from `first` to `last`, both included, as far as they exist.

@@ -106,7 +106,7 @@ async fn preflight() {
         assert!(answer.status.is_success(), "{origin}: {answer:?}");
         assert_eq!(answer.header("access-control-allow-origin"), origin);
         assert_eq!(listed(&answer, "access-control-allow-methods"), ["GET", "HEAD", "POST"]);
-        for name in ["content-type", "if-none-match", "x-request-id"] {
+        for name in ["content-type", "if-none-match", "range", "x-request-id"] {
             assert!(listed(&answer, "access-control-allow-headers").contains(&name), "{answer:?}");
         }
         assert!(!answer.headers.contains_key("access-control-allow-credentials"));
@@ -140,7 +140,17 @@ async fn origins() {
             let exposed = listed(&answer, "access-control-expose-headers");
             assert_eq!(
                 exposed,
-                ["etag", "idempotency-replayed", "link", "location", "retry-after", "x-request-id"]
+                [
+                    "accept-ranges",
+                    "content-range",
+                    "etag",
+                    "idempotency-replayed",
+                    "link",
+                    "location",
+                    "retry-after",
+                    "x-request-id",
+                    "x-total-count"
+                ]
             );
         }
         for origin in ELSEWHERE {

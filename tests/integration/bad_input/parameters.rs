@@ -6,7 +6,7 @@ use serde_json::json;
 use super::refused;
 use crate::harness::{Service, tests, trade};
 
-tests!["bad_input::parameters": numbers_in_the_path, numbers_in_the_query, queries, all_the_faults, nothing_here, method_not_allowed];
+tests!["bad_input::parameters": numbers_in_the_path, numbers_in_the_query, queries, ranges, all_the_faults, nothing_here, method_not_allowed];
 
 /// No whole number from 1 to 2^53 - 1 in decimal digits, as they stand in an address.
 const NOT_ORDINALS: [&str; 22] = [
@@ -73,10 +73,11 @@ async fn numbers_in_the_query() {
         for (name, rule) in [
             ("after", "must be a whole number from 0 to 9007199254740991"),
             ("before", "must be a whole number from 1 to 9007199254740991"),
+            ("offset", "must be a whole number from 0 to 9007199254740991"),
             ("limit", "must be a whole number from 1 to 100"),
             ("asOf", "must be a whole number from 1 to 9007199254740991"),
         ] {
-            if (name, bad) == ("after", "0") {
+            if bad == "0" && ["after", "offset"].contains(&name) {
                 continue;
             }
             let company = if name == "asOf" { "&after=0" } else { "" };
@@ -125,6 +126,23 @@ async fn queries() {
         ("asOf=1&after=0&from=2004-01-09T00:00:00Z", "asOf"),
         ("asOf=1&to=2004-01-09T00:00:00Z", "asOf"),
         ("asOf=1&page=1", "page"),
+        ("offset=", "offset"),
+        ("offset=0&offset=0", "offset"),
+        ("offset=0&limit=0", "limit"),
+        ("offset=0&limit=101", "limit"),
+        ("offset=0&limit=ten", "limit"),
+        ("offset=0&order=up", "order"),
+        ("offset=0&asOf=0", "asOf"),
+        ("offset=0&page=1", "page"),
+        ("offset=0&page=1&after=0", "page"),
+        ("offset=0&after=0", "offset"),
+        ("offset=0&before=9", "offset"),
+        ("offset=0&after=0&asOf=1", "offset"),
+        ("offset=0&from=2004-01-09T00:00:00Z", "offset"),
+        ("offset=0&to=2004-01-09T00:00:00Z&limit=5", "offset"),
+        ("offset=0&asOf=1&from=2004-01-09T00:00:00Z", "offset"),
+        ("Offset=0", "Offset"),
+        ("skip=0", "skip"),
         ("asof=1&after=0", "asof"),
         ("cursor=1", "cursor"),
         ("=", ""),
@@ -146,6 +164,48 @@ async fn queries() {
     assert_eq!(super::total(&service.client, 1).await, 1);
     for query in ["", "&", "page=1&", "&&order=asc", "page=%31", "p%61ge=1"] {
         service.client.get(&format!("/v1/customers/1/trades?{query}")).await.expect(200);
+    }
+}
+
+/// `Range` in the unit that is served: malformed, more than one, or beside parameters that select something else.
+async fn ranges() {
+    let service = Service::start().await;
+    service.client.append(1, &trade(1)).await.expect(201);
+    let with = |path: String, range: &'static str| {
+        let client = service.client.clone();
+        async move { client.send(Method::GET, &path, |request| request.header("range", range)).await }
+    };
+    for range in [
+        "items=",
+        "items=0",
+        "items=-5",
+        "items=5-",
+        "items=9-0",
+        "items=0-100",
+        "items=0-9007199254740992",
+        "items=99999999999999999999-99999999999999999999",
+        "items=0-0,0-0",
+        "items=0-0, items=1-1",
+        "items=0-0, bytes=1-1",
+        "items=00-09",
+        "items=a-b",
+        "items=0x0-0x9",
+        "ITEMS=\t",
+    ] {
+        let answer = with("/v1/customers/1/trades".to_owned(), range).await;
+        let problem = refused(&answer, 400, "invalid-parameter", range);
+        assert_eq!(problem["errors"][0]["parameter"], "Range", "{range}: {problem}");
+        let detail = problem["errors"][0]["detail"].as_str().expect("a text");
+        assert!(detail.starts_with("must be `items=first-last`"), "{range}: {detail}");
+        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1), "{range}: {problem}");
+    }
+    for other in ["page=1", "offset=0", "limit=1", "after=0", "before=1", "from=2004-01-09T00:00:00Z"] {
+        let answer = with(format!("/v1/customers/1/trades?{other}"), "items=0-0").await;
+        let problem = refused(&answer, 400, "invalid-parameter", other);
+        assert_eq!(problem["errors"][0]["parameter"], "Range", "{other}: {problem}");
+        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1), "{other}: {problem}");
+        let answer = with(format!("/v1/customers/1/trades?{other}"), "bytes=0-0").await;
+        assert_eq!(answer.status, 200, "{other}: {answer:?}");
     }
 }
 

@@ -1,10 +1,12 @@
-//! Parameters of a listing: a page, a window, or a window of a span of time.
+//! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time.
 
-use utoipa::openapi::path::Parameter;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
+use super::rows::{Rows, requested};
 use crate::domain::{
-    Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, Window,
+    Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
+    Window,
 };
 use crate::http::params::{Params, Reader, dates, in_query};
 use crate::http::schemas::{date_time, ordinal, whole};
@@ -24,6 +26,8 @@ pub enum Selection {
     Page(Option<PageNumber>),
     /// A window; with a `Seq`, as of the moment when the history ended with that item.
     Window(Window, Option<Seq>),
+    /// The same at an offset in the order.
+    Rows(Rows, Option<Seq>),
     /// A window of the items of a span of time.
     Dates(DateRange, Window),
 }
@@ -31,19 +35,28 @@ pub enum Selection {
 impl Params for ListParams {
     fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
         let page_size = engine.definition().page_size;
-        reader.excludes("page", &["after", "before", "limit", "from", "to", "asOf"]);
+        reader.excludes("page", &["after", "before", "limit", "from", "to", "asOf", "offset"]);
         reader.excludes("before", &["after"]);
-        if reader.gives("asOf")
-            && !reader.gives("page")
-            && !reader.excludes("asOf", &["from", "to"])
-            && !reader.gives("after")
-            && !reader.gives("before")
-        {
-            reader.refuse("asOf", "must be given together with `after` or `before`");
+        if !reader.gives("page") {
+            reader.excludes("offset", &["after", "before", "from", "to"]);
         }
+        let range = requested(reader.parts);
+        if range.is_some() {
+            reader.refuse_beside("Range", &["page", "offset", "limit", "after", "before", "from", "to"]);
+        }
+        if reader.gives("asOf")
+            && range.is_none()
+            && !["page", "offset"].iter().any(|name| reader.gives(name))
+            && !reader.excludes("asOf", &["from", "to"])
+            && !["after", "before"].iter().any(|name| reader.gives(name))
+        {
+            reader.refuse("asOf", "must be given together with `after`, `before` or `offset`");
+        }
+        let range = range.and_then(|range| reader.keep("Range", range));
         let page = reader.query("page", PageNumber::parse);
         let after = reader.query("after", Position::parse);
         let before = reader.query("before", Seq::parse);
+        let offset = reader.query("offset", Position::parse);
         let limit = reader.query("limit", Limit::parse);
         let as_of = reader.query("asOf", Seq::parse);
         let dates = dates(reader);
@@ -59,8 +72,10 @@ impl Params for ListParams {
             _ => Cursor::After(Position::BEGINNING),
         };
         let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(page_size)) };
+        let rows = |offset: Position| Rows { offset: offset.get(), limit: window.limit, part: false };
         let selection = match dates {
             Some(dates) => Selection::Dates(dates, window),
+            None if let Some(rows) = range.or(offset.map(rows)) => Selection::Rows(rows, as_of),
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
             None => Selection::Window(window, as_of),
         };
@@ -91,9 +106,15 @@ impl Params for ListParams {
                 ordinal(),
             ),
             in_query(
+                "offset",
+                "The {manyItems} after the first so many in `order`. At or beyond the end the answer has no items, which is \
+                 not an error. Not together with `after`, `before`, `from` or `to`.",
+                whole(0, MAX_SAFE_INTEGER),
+            ),
+            in_query(
                 "limit",
-                "Most {manyItems} in the window. Without `after` and `before`, the window is at the beginning of `order`: the \
-                 oldest {manyItems}, or the newest. Default for windows: {defaultLimit}.",
+                "Most {manyItems} in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: \
+                 the oldest {manyItems}, or the newest. Default for windows: {defaultLimit}.",
                 whole(1, u64::from(Limit::MAX)),
             ),
             in_query(
@@ -104,10 +125,10 @@ impl Params for ListParams {
             ),
             in_query(
                 "asOf",
-                "Reads the history as it was when this was its last sequence number; the links `next` and `prev` of a \
-                 window set it. If all {manyItems} of the window are on pages that were full then, the answer has the totals \
-                 of then, and never changes. Otherwise, or if the history has no such {item}, `asOf` is ignored. Only \
-                 together with `after` or `before`, not with `from` or `to`.",
+                "Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links \
+                 `next` and `prev` of a window set it. Such an answer never changes. If the history has no such {item} yet, \
+                 `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or \
+                 `to`.",
                 ordinal(),
             ),
             in_query(
@@ -120,6 +141,53 @@ impl Params for ListParams {
                 "`asc`: oldest first. `desc`: newest first. It applies to the items and to the links.",
                 order,
             ),
+            ParameterBuilder::new()
+                .name("Range")
+                .parameter_in(ParameterIn::Header)
+                .description(Some(
+                    "`items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 \
+                     {manyItems}, with both ends; only in a GET, and not together with parameters that select something \
+                     else. Other units are ignored, and so is the header together with `If-Range`.",
+                ))
+                .schema(Some(ObjectBuilder::new().schema_type(SchemaType::new(Type::String))))
+                .build(),
         ]
+    }
+}
+
+impl Selection {
+    /// The last item of the moment that is asked for.
+    pub fn as_of(self) -> Option<Seq> {
+        match self {
+            Self::Window(_, as_of) | Self::Rows(_, as_of) => as_of,
+            Self::Page(_) | Self::Dates(..) => None,
+        }
+    }
+
+    /// The part of the listing that the header `Range` asks for.
+    pub fn part(self) -> Option<Rows> {
+        match self {
+            Self::Rows(rows, _) => Some(rows).filter(|rows| rows.part),
+            _ => None,
+        }
+    }
+
+    /// The items that are shown of a history with these totals, before they are chosen by date.
+    pub fn seqs(self, order: Order, totals: Totals) -> Option<SeqRange> {
+        let window = match self {
+            Self::Page(_) => return totals.on_page(self.page(order, totals)?),
+            Self::Window(window, _) | Self::Dates(_, window) => window,
+            Self::Rows(Rows { offset, limit, .. }, _) => {
+                Window { cursor: Cursor::at_offset(offset, order, totals), limit }
+            }
+        };
+        window.span(totals).seqs()
+    }
+
+    /// The number of the page that is shown; `None` for a window.
+    pub fn page(self, order: Order, totals: Totals) -> Option<PageNumber> {
+        let Self::Page(number) = self else { return None };
+        let last = totals.last_page().filter(|_| order == Order::Descending);
+        number.or(last).or(Some(PageNumber::FIRST))
     }
 }
