@@ -136,10 +136,13 @@ def map_case(ctx, case):
         return case
     if "after" in query and "before" in query:
         query.pop("after" if "limit" in query else "before")
-    others = ["after", "before", "limit", "from", "to", "asOf"]
+    if "offset" in query and {"after", "before", "from", "to"} & query.keys():
+        for name in ["offset"] if "limit" in query else ["after", "before", "from", "to"]:
+            query.pop(name, None)
+    others = ["after", "before", "offset", "limit", "from", "to", "asOf"]
     if "page" in query and set(others) & query.keys():
         for name in ["page"] if len(query) > 3 else others:
             query.pop(name, None)
-    if not {"after", "before"} & query.keys() or {"from", "to"} & query.keys():
+    if not {"after", "before", "offset"} & query.keys() or {"from", "to"} & query.keys():
         query.pop("asOf", None)
     return case
