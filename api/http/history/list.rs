@@ -118,6 +118,14 @@ enum Source {
                 ("X-Total-Count" = u64, description = "`totalItems`."),
                 ("Content-Range" = String, description = "Which {manyItems} of how many: `items 0-9/34`."),
             ),
+            example = json!({
+                "{ownerField}": "{ownerExample}", "order": "asc", "totalItems": 1, "totalPages": 1, "items": ["{storedItem}"],
+                "links": {
+                    "self": "/v1/{owners}/{ownerExample}/{items}",
+                    "first": "/v1/{owners}/{ownerExample}/{items}?offset=0&limit=10&asOf=1",
+                    "last": "/v1/{owners}/{ownerExample}/{items}?offset=0&limit=10&asOf=1"
+                }
+            })
         ),
         (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         ListProblems,
