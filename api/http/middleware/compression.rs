@@ -8,15 +8,17 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 #[derive(Clone, Copy)]
 pub struct Whole;
 
-/// The `Content-Range` of an answer. The layer compresses no answer that already has this header; ours are compressed
-/// like any other, because their unit is not bytes.
+/// The `Content-Range` of an answer. The layer compresses no answer that already has this header, and takes
+/// `Accept-Ranges` away from those that it compresses. Our unit is not bytes, so both are added afterwards.
 #[derive(Clone)]
 pub struct ContentRange(pub HeaderValue);
 
-/// Adds the `Content-Range` after compression.
-pub fn add_content_range<B>(response: &mut Response<B>) {
+/// Adds `Content-Range` and `Accept-Ranges` after compression.
+pub fn add_ranges<B>(response: &mut Response<B>) {
     if let Some(ContentRange(range)) = response.extensions_mut().remove() {
-        response.headers_mut().insert(header::CONTENT_RANGE, range);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_RANGE, range);
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("items"));
     }
 }
 

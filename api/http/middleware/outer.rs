@@ -58,7 +58,7 @@ where
         Box::pin(async move {
             let mut response = answer.await;
             let (status, took) = (response.status(), started.elapsed());
-            compression::add_content_range(&mut response);
+            compression::add_ranges(&mut response);
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -1,7 +1,7 @@
 //! Items by their offset in the order: the header `Range` of a request, and what the headers of an answer say about the
 //! items that it shows.
 
-use axum::http::header::{ACCEPT_RANGES, IF_RANGE, RANGE, VARY};
+use axum::http::header::{IF_RANGE, RANGE, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
@@ -60,7 +60,6 @@ pub fn with_headers(
     response.extensions_mut().insert(ContentRange(range));
     let headers = response.headers_mut();
     headers.insert(TOTAL_COUNT, total.into());
-    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("items"));
     headers.append(VARY, HeaderValue::from_static("range"));
     response
 }
