@@ -13,10 +13,10 @@ export interface paths {
         };
         /**
          * List trades: a page, a window, or a span of time
-         * @description Returns a page of a history; or, with `after`, `before` or `limit`, a window: the trades nearest a cursor, whatever
-         *     pages they are on. Both have exact totals, and links to their neighbours. The `next` and `prev` links of a window
-         *     name the moment of its totals (`asOf`). A client that follows them sees the history as it was when the walk began,
-         *     as far as pages were full then; such windows never change. With `from` or `to`, the answer has only trades of that
+         * @description Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the trades nearest a cursor,
+         *     or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
+         *     `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
+         *     as it was when the walk began; such windows never change. With `from` or `to`, the answer has only trades of that
          *     span of time, and no totals. An unknown customer has an empty first page.
          */
         get: operations["listTrades"];
@@ -494,7 +494,7 @@ export interface components {
             next?: string;
             /** @description The end of the order. */
             last?: string;
-            /** @description Only for a window: items that are newer than all in it, now or later. Request it again to learn of new items. */
+            /** @description Only for a window at a cursor: items that are newer than all in it, now or later. Request it again to learn of new items. */
             newer?: string;
         };
         /** @description Summary of an upload to many histories, in which every line is stored or refused. */
@@ -774,7 +774,7 @@ export interface components {
             requestId: string;
             /** @description What is wrong with the request: at most 100 faults. */
             errors?: {
-                /** @description Name of a parameter of the path or the query. */
+                /** @description Name of a parameter of the path or the query, or of a header. */
                 parameter?: string;
                 /** @description JSON Pointer (RFC 6901) into the body. */
                 pointer?: string;
@@ -839,7 +839,7 @@ export interface components {
             requestId?: string;
             /** @description What is wrong with the request: at most 100 faults. */
             errors?: {
-                /** @description Name of a parameter of the path or the query. */
+                /** @description Name of a parameter of the path or the query, or of a header. */
                 parameter?: string;
                 /** @description JSON Pointer (RFC 6901) into the body. */
                 pointer?: string;
@@ -1056,18 +1056,23 @@ export interface operations {
                 after?: number;
                 /** @description The nearest trades before this sequence number. Not together with `after`. */
                 before?: number;
-                /** @description Most trades in the window. Without `after` and `before`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. */
+                /** @description The trades after the first so many in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. */
+                offset?: number;
+                /** @description Most trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. */
                 limit?: number;
                 /** @description Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order of `seq`, and the answer has no totals. */
                 from?: string;
-                /** @description Reads the history as it was when this was its last sequence number; the links `next` and `prev` of a window set it. If all trades of the window are on pages that were full then, the answer has the totals of then, and never changes. Otherwise, or if the history has no such trade, `asOf` is ignored. Only together with `after` or `before`, not with `from` or `to`. */
+                /** @description Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links `next` and `prev` of a window set it. Such an answer never changes. If the history has no such trade yet, `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or `to`. */
                 asOf?: number;
                 /** @description Only trades dated before this moment, which must not be before `from`. */
                 to?: string;
                 /** @description `asc`: oldest first. `desc`: newest first. It applies to the items and to the links. */
                 order?: "asc" | "desc";
             };
-            header?: never;
+            header?: {
+                /** @description `items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 trades, with both ends; only in a GET, and not together with parameters that select something else. Other units are ignored, and so is the header together with `If-Range`. */
+                Range?: string;
+            };
             path: {
                 /**
                  * @description The customer's id: decimal digits, without a sign or a leading zero.
@@ -1082,14 +1087,20 @@ export interface operations {
             /** @description The page or window. */
             200: {
                 headers: {
-                    /** @description `immutable` for a window of full pages with `asOf`, otherwise `no-cache`. */
+                    /** @description `items`. Absent for a span of time. */
+                    "Accept-Ranges"?: string;
+                    /** @description `immutable` for a window with `asOf`, otherwise `no-cache`. */
                     "Cache-Control"?: string;
-                    /** @description Changes when the history grows. Never changes for a window of full pages with `asOf`. */
+                    /** @description The offsets in `order` of the first and the last trade shown, and `totalItems`: `items 0-9/34`, or `items *\/34` if none is shown. Absent for a span of time. */
+                    "Content-Range"?: string;
+                    /** @description Changes when the history grows. Never changes for a window with `asOf`. */
                     ETag?: string;
                     /** @description The links of the body except `newer` (RFC 8288). */
                     Link?: string;
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory. */
                     "Server-Timing"?: string;
+                    /** @description `totalItems`. Absent for a span of time. */
+                    "X-Total-Count"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1115,6 +1126,42 @@ export interface operations {
                      *         "self": "/v1/customers/7/trades",
                      *         "first": "/v1/customers/7/trades?page=1",
                      *         "last": "/v1/customers/7/trades?page=1"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TradeListing"];
+                };
+            };
+            /** @description The window that the header `Range` asks for, with the same headers. */
+            206: {
+                headers: {
+                    /** @description Which trades of how many: `items 0-9/34`. */
+                    "Content-Range"?: string;
+                    /** @description `totalItems`. */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "customerId": 7,
+                     *       "order": "asc",
+                     *       "totalItems": 1,
+                     *       "totalPages": 1,
+                     *       "items": [
+                     *         {
+                     *           "seq": 1,
+                     *           "type": "buy",
+                     *           "ticker": "MDB",
+                     *           "qty": 419,
+                     *           "price": "15.54",
+                     *           "date": "2004-01-09T00:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "links": {
+                     *         "self": "/v1/customers/7/trades",
+                     *         "first": "/v1/customers/7/trades?offset=0&limit=10&asOf=1",
+                     *         "last": "/v1/customers/7/trades?offset=0&limit=10&asOf=1"
                      *       }
                      *     }
                      */
@@ -1149,6 +1196,17 @@ export interface operations {
             /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `range-not-satisfiable`: The header `Range` asks for items beyond the end of the history. `Content-Range` says how many items there are. The same window as `offset` and `limit` is empty, and not an error. */
+            416: {
+                headers: {
+                    /** @description The number of items that the history has: `items *\/34`. */
+                    "Content-Range"?: string;
                     [name: string]: unknown;
                 };
                 content: {
