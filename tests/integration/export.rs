@@ -391,6 +391,10 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let mut client = TcpStream::connect(service.address()).await.expect("a connection");
     let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path(""));
     client.write_all(request.as_bytes()).await.expect("to send");
+    // Before it has its place, a request after it could take that.
+    let mut status = [0; b"HTTP/1.1 200".len()];
+    client.read_exact(&mut status).await.expect("an answer");
+    assert_eq!(&status, b"HTTP/1.1 200");
     // It has its place, and asks the database no more than the client reads.
     let refused = || async { service.client.get(&path("?after=399990")).await.status == 503 };
     eventually("the only place is taken", PATIENCE, refused).await;
