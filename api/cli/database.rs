@@ -89,7 +89,7 @@ impl HistoryArgs {
     /// The definition that is meant.
     ///
     /// # Errors
-    /// There is none of this name, or there are several and none is named.
+    /// No history has the name, or no name is given and there are several histories.
     pub(super) fn of<'a>(&self, definitions: &'a Definitions) -> Result<&'a Arc<Definition>, Failure> {
         let mut all = definitions.iter();
         let problem = match (&self.history, all.next(), all.next()) {

@@ -30,7 +30,7 @@ impl Definitions {
     /// Reads every `*.json` of a directory, in the order of their names.
     ///
     /// # Errors
-    /// A file cannot be read or is not a definition, two do not agree, or there is none.
+    /// A file cannot be read, or is not a definition. Two definitions contradict each other. The directory has no definition.
     pub fn of_directory(path: &Path) -> Result<Self, LoadError> {
         let paths = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.path())).collect();
         let files = fs::read_dir(path).and_then(paths);
@@ -125,7 +125,7 @@ fn agree(one: &Definition, before: &[Arc<Definition>]) -> Result<(), Mistake> {
         return mistake("/owner/field", rule);
     }
     let mut taken = HashMap::new();
-    // Of two that have a schema, the first is named.
+    // If several definitions have a schema of one name, the message names the first.
     for other in before.iter().rev() {
         taken.extend(schemas(other).map(|(_, schema)| (schema, &*other.name)));
     }

@@ -57,7 +57,7 @@ impl OwnerType {
 
 impl OwnerId {
     /// A hash that distributes owners evenly. Clients choose texts: their hashes differ from process to process, so
-    /// that nobody can choose two with the same.
+    /// that no client can choose two texts with the same hash.
     pub fn spread(&self) -> u64 {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         match self {

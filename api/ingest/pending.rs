@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(of(pending.take(Least::Page)), None);
         push(&mut pending, 1, 1);
         assert_eq!(of(pending.take(Least::Page)), Some((1, 6)));
-        // A page of somebody else's items is in its way.
+        // Another writer has filled the page.
         pending.done(&OwnerId::Integer(3), Seq::new(17).ok());
         assert_eq!(of(pending.take(Least::Page)), Some((3, 3)));
         pending.done(&OwnerId::Integer(3), Seq::new(20).ok());

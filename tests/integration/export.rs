@@ -51,7 +51,7 @@ fn of_7(history: &History, query: &str) -> String {
     history.at(7, &format!("/export{query}"))
 }
 
-/// Writes a history of 200,000 items but for the last ones.
+/// Writes a history of 200,000 items, without the last `but` of them.
 async fn fill_200_000(service: &Service, but: u64) -> u64 {
     let history = service.history;
     let pages = 200_000 / history.page_size;

@@ -24,12 +24,6 @@ tests!["offsets":
     no_totals_no_headers,
 ];
 
-async fn filled(history: &'static History, items: u64) -> Service {
-    let service = Service::of(history).await;
-    service.client.append_all(1, 1..=items).await;
-    service
-}
-
 /// The sequence numbers at an offset, in the order shown.
 fn expected(order: &str, total: u64, offset: u64, limit: u64) -> Vec<u64> {
     let in_order: Vec<u64> = if order == "asc" { (1..=total).collect() } else { (1..=total).rev().collect() };
@@ -54,7 +48,7 @@ fn assert_tells(answer: &Answer, seqs: &[u64], order: &str, total: u64) {
 
 async fn sizes_are_exact_in_either_order(history: &'static History) {
     let (page, total) = (history.page_size, history.pages(12.5));
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     for order in ["asc", "desc"] {
         for limit in [1, 10, 25, 100] {
             for offset in [0, 1, page - 1, page, page + 1, total / 2, total - page, total - 2, total - 1] {
@@ -82,7 +76,7 @@ async fn sizes_are_exact_in_either_order(history: &'static History) {
 
 async fn beyond_the_end_is_empty(history: &'static History) {
     let total = history.pages(2.5);
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     for order in ["asc", "desc"] {
         for offset in [total, total + 1, 9_007_199_254_740_991] {
             let path = history.at(1, &format!("?offset={offset}&limit=100&order={order}"));
@@ -110,7 +104,7 @@ async fn beyond_the_end_is_empty(history: &'static History) {
 async fn a_hundred_windows_beside_a_writer(history: &'static History) {
     const LIMIT: u64 = 7;
     let began = 100 * LIMIT - 3;
-    let service = filled(history, began).await;
+    let service = Service::filled(history, began).await;
     let stop = Arc::new(AtomicBool::new(false));
     let writer = {
         let (client, stop) = (service.client.clone(), Arc::clone(&stop));
@@ -153,7 +147,7 @@ async fn a_hundred_windows_beside_a_writer(history: &'static History) {
 /// From any window, though items are appended after each: the links keep order, limit and moment.
 async fn links_lead_through_one_moment(history: &'static History) {
     let mut total = history.pages(3.5).max(7);
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     let limit = (total / 7).min(100);
     for order in ["", "&order=asc", "&order=desc"] {
         let direction = order.strip_prefix("&order=").unwrap_or("asc");
@@ -188,7 +182,7 @@ async fn links_lead_through_one_moment(history: &'static History) {
 /// In every listing with totals, whichever way it is asked for; in its 304 and for HEAD too, and if it is compressed.
 async fn headers_tell_what_is_shown(history: &'static History) {
     let (page, total) = (history.page_size, history.pages(2.5));
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     for (query, first, last) in [
         ("".to_owned(), 1, page),
         ("?page=2".to_owned(), page + 1, 2 * page),

@@ -230,7 +230,7 @@ async fn a_page_that_is_not_full_is_never_kept(history: &'static History) {
 }
 
 /// One asks for a page, and its answer is long on the way. Meanwhile an item is appended and
-/// acknowledged; whoever asks after that must see it, and not what the first one is waiting for.
+/// acknowledged. Every later request must see it, and not what the first one is waiting for.
 async fn who_came_later_sees_what_came_between(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let service = Setup::at(&proxy.uri()).of(history).start().await;

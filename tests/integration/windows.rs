@@ -17,16 +17,10 @@ tests_over![ALL, "windows":
     walks_beside_a_writer,
 ];
 
-async fn filled(history: &'static History, items: u64) -> Service {
-    let service = Service::of(history).await;
-    service.client.append_all(1, 1..=items).await;
-    service
-}
-
 async fn sizes_are_exact_across_pages(history: &'static History) {
     let total = history.pages(12.5);
     let (page, full) = (history.page_size, history.pages(12.0));
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     for limit in [1, 2, 9, 10, 11, 25, 99, 100] {
         for cursor in [
             0,
@@ -68,7 +62,7 @@ async fn sizes_are_exact_across_pages(history: &'static History) {
 
 async fn a_cursor_beyond_the_end(history: &'static History) {
     let total = history.pages(2.5);
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     for (owner, cursor) in [(1, total), (1, total + 1), (1, 9_007_199_254_740_991_u64), (2, 0), (2, 7)] {
         let path = history.at(owner, &format!("?after={cursor}&limit=5"));
         let body = service.client.get(&path).await.expect(200);
@@ -86,7 +80,7 @@ async fn a_cursor_beyond_the_end(history: &'static History) {
 
 async fn order_only_arranges(history: &'static History) {
     let total = history.pages(4.5);
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     let [some, more, most] = [0.7, 3.0, 4.2].map(|pages| history.pages(pages));
     for cursor in [
         format!("after={some}&limit=25"),
@@ -137,7 +131,7 @@ async fn walk(client: &Client, path: &str) -> (Vec<u64>, String) {
 
 async fn links_lead_through_all_of_it(history: &'static History) {
     let total = history.pages(12.5);
-    let service = filled(history, total).await;
+    let service = Service::filled(history, total).await;
     // The number of windows is bounded, also of a long history.
     let limits = [1, 7, 10, 25, 100].into_iter().filter(|limit| total / limit <= 200);
     for limit in limits {
@@ -190,7 +184,7 @@ async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
 /// every item once.
 async fn walks_beside_a_writer(history: &'static History) {
     const ITEMS: u64 = 3_000;
-    let service = filled(history, 200).await;
+    let service = Service::filled(history, 200).await;
     let done = Arc::new(AtomicBool::new(false));
     let writer = {
         let (client, done) = (service.client.clone(), Arc::clone(&done));

@@ -1,4 +1,4 @@
-//! What is wrong with one owner costs nobody else anything.
+//! A fault in one owner's history does not affect other owners.
 
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
 use pagebucket::store::Error;

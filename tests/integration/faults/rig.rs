@@ -73,7 +73,7 @@ impl Rig {
         stored(&self.database, self.history, owner)
     }
 
-    /// Appends so many items, told apart by their numbers, from `first` on.
+    /// Appends `count` items, which are numbered from `first` on.
     pub async fn append(&self, owner: u64, first: u64, count: u64, within: Duration) -> Told {
         let items = (first..first + count).map(|number| engine::dated(self.history, number, DATE));
         let histories = engine::histories(&self.store, self.history);
@@ -267,8 +267,8 @@ impl Sent {
         numbers.into_iter().map(|(_, times)| times).collect()
     }
 
-    /// Without another writer no statement is refused, so that no item may be placed anew: it has
-    /// one number for ever.
+    /// Without another writer no statement is refused, so no item may be placed a second time: the command
+    /// that has it keeps its number.
     #[track_caller]
     pub fn nothing_is_placed_anew(&self) -> Vec<usize> {
         let mut placed = BTreeMap::new();
@@ -277,7 +277,7 @@ impl Sent {
                 for item in items {
                     let number = (update.session.clone(), update.number);
                     let first = placed.entry((owner, item)).or_insert_with(|| number.clone());
-                    assert_eq!(*first, number, "item {item} of owner {owner} was placed anew");
+                    assert_eq!(*first, number, "item {item} of owner {owner} was placed twice");
                 }
             }
         }

@@ -153,6 +153,13 @@ impl Service {
         Setup::on(shared().await).of(history).start().await
     }
 
+    /// The usual one, whose owner 1 has the items with the numbers from 1 to `items`.
+    pub async fn filled(history: &'static History, items: u64) -> Self {
+        let service = Self::of(history).await;
+        service.client.append_all(1, 1..=items).await;
+        service
+    }
+
     /// Another instance on the same database.
     pub async fn sibling(&self, mongod: &Mongod) -> Self {
         Setup::on(mongod).of(self.history).in_database(&self.database).start().await

@@ -36,7 +36,7 @@ async fn wide(history: &'static History) -> Service {
     setup.start().await
 }
 
-/// An item of about so many bytes in the database: by a long text where the definition has room for one, else by
+/// An item of about `bytes` bytes in the database: with a long text where the definition has room for one, else with
 /// an array of zeros, which is a seventh of that in JSON.
 fn of_bytes(history: &History, number: u64, bytes: usize) -> Value {
     let mut item = history.item(number);

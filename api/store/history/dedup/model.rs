@@ -142,6 +142,6 @@ fn a_from_that_is_raised_beyond_what_was_looked_at_doubles() {
 }
 
 #[test]
-fn a_from_that_is_raised_past_a_item_of_the_request_doubles() {
+fn a_from_that_is_raised_past_an_item_of_the_request_doubles() {
     assert_breaks(Relaxed::RaisedPastFound, "doubled");
 }
