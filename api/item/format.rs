@@ -67,7 +67,7 @@ static URI: LazyLock<Regex> = LazyLock::new(|| {
     let characters = |also: &str| format!("([A-Za-z0-9._~!$&'()*+,;={also}-]|%[0-9A-Fa-f]{{2}})");
     let (user, host, segment, query) =
         (characters(":"), characters(""), characters(":@"), characters(":@/?"));
-    let authority = format!(r"({user}*@)?(\[[0-9A-Fa-f:.]+\](:+[0-9]*)?|{host}*(:[0-9]*)?)");
+    let authority = format!(r"({user}*@)?(\[[0-9A-Fa-f:.]+\](:[0-9]*)?|{host}*(:[0-9]*)?)");
     let hierarchy = format!("(//{authority}(/({segment}|/)*)?|/?({segment}({segment}|/)*)?)");
     regex(&format!(r"[A-Za-z][A-Za-z0-9+.-]*:{hierarchy}(\?{query}*)?(#{query}*)?"))
 });
@@ -149,6 +149,7 @@ mod tests {
             "https://ä.org",
             "a:b#c#d",
             "https://[::1",
+            "https://[::1]::80/",
             "https://a:b/",
             "a:[",
             "a:\\",

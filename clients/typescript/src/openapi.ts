@@ -1056,7 +1056,7 @@ export interface operations {
                 after?: number;
                 /** @description The nearest trades before this sequence number. Not together with `after`. */
                 before?: number;
-                /** @description The trades after the first so many in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. */
+                /** @description How many trades to skip in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. */
                 offset?: number;
                 /** @description Most trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. */
                 limit?: number;

@@ -107,8 +107,8 @@ impl Params for ListParams {
             ),
             in_query(
                 "offset",
-                "The {manyItems} after the first so many in `order`. At or beyond the end the answer has no items, which is \
-                 not an error. Not together with `after`, `before`, `from` or `to`.",
+                "How many {manyItems} to skip in `order`. At or beyond the end the answer has no items, which is not an \
+                 error. Not together with `after`, `before`, `from` or `to`.",
                 whole(0, MAX_SAFE_INTEGER),
             ),
             in_query(
