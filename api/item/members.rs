@@ -215,7 +215,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Appends what `Display` writes of the instant, in a third of the time: each item has one.
+/// Appends what `Display` writes of the instant. By hand, because every item of a page and of an export has one.
 fn write_instant(instant: Instant, out: &mut Vec<u8>) {
     const DAY: i64 = 86_400_000;
     let millis = instant.millis();

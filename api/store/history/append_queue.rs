@@ -34,7 +34,6 @@ pub(in crate::store) struct AppendQueue {
     pub(in crate::store) all: Queue,
     /// How much of it uploads may hold: half.
     uploads: Arc<Semaphore>,
-    half: u32,
 }
 
 /// How an upload waits for room.
@@ -49,8 +48,8 @@ pub struct Waiting {
 impl AppendQueue {
     pub(in crate::store) fn new(capacity: Capacity) -> Self {
         let all = Queue::new(capacity.queued_bytes, capacity.commit_time, QUEUED_BYTES);
-        let half = (all.size() as u32 / 2).max(1);
-        Self { all, uploads: Arc::new(Semaphore::new(half as usize)), half }
+        let uploads = Arc::new(Semaphore::new(half(&all)));
+        Self { all, uploads }
     }
 
     /// Takes room for an append.
@@ -89,7 +88,7 @@ impl AppendQueue {
 
     async fn wait_for_room(&self, owner: &OwnerId, bytes: usize, until: Instant) -> Result<Room, Cause> {
         // A single item may be larger than all that uploads may hold.
-        let permits = bytes.try_into().unwrap_or(u32::MAX).min(self.half);
+        let permits = bytes.min(half(&self.all)) as u32;
         let mut part = None;
         loop {
             if part.is_none() {
@@ -112,7 +111,29 @@ impl AppendQueue {
     }
 }
 
+/// How much of a queue uploads may hold. Its size fits into 32 bits.
+fn half(queue: &Queue) -> usize {
+    (queue.size() / 2).max(1)
+}
+
 /// The error of an upload that was stopped.
 pub(super) fn stopped() -> Error {
     Error::Unavailable("an upload was stopped".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A single item may be larger than all that uploads may hold, or than the queue.
+    #[tokio::test]
+    async fn an_upload_of_any_size_has_room_in_an_empty_queue() {
+        let queue = AppendQueue::new(Capacity { queued_bytes: 100, ..Capacity::default() });
+        for bytes in [50, 60, 1_000] {
+            let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
+            let room = queue.room_of_an_upload(&OwnerId::Integer(1), bytes, &mut waiting);
+            let room = timeout_at(Instant::now() + Duration::from_secs(10), room).await.expect("at once");
+            drop(room.unwrap());
+        }
+    }
 }
