@@ -19,5 +19,5 @@ pub mod openapi;
 mod oracle_tests;
 
 pub use all::{Definitions, LoadError};
-pub use names::{camel_case, capitalised};
+pub use names::{OF_LISTINGS, camel_case, capitalised};
 pub use one::{DateProperty, Definition, DefinitionError, Owner};

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::all::Definitions;
+use super::names::OF_LISTINGS;
 use super::one::Definition;
 use crate::domain::OwnerType;
 
@@ -48,6 +49,16 @@ fn expect(text: &str, sentence: &str) {
 }
 
 #[test]
+fn filters_are_no_other_parameters_of_listings() {
+    for name in OF_LISTINGS {
+        let mut definition = good();
+        definition["item"]["properties"][name] = json!({ "type": "string" });
+        definition["filters"] = json!([name]);
+        expect(&definition.to_string(), "/filters/0 must not be the name of another parameter of listings");
+    }
+}
+
+#[test]
 fn the_definition_that_is_spoilt_below_is_good() {
     let definition = Definition::parse(&good().to_string()).unwrap();
     assert_eq!((definition.item.noun().one(), definition.owner.noun().as_str()), ("message", "room"));
@@ -63,6 +74,7 @@ fn members() {
     let ours = "must not be a name that the server uses itself";
     let bytes =
         "must be a whole number from 64 to 83886, so that a page of 50 items has at most 4194304 bytes";
+    let filter = "must name a property that is a string, without the format date-time or decimal";
     for (pointer, value, sentence) in [
         ("/history", Value::Null, "/history is required".to_owned()),
         ("/history", json!(5), "/history must be a string".to_owned()),
@@ -96,6 +108,11 @@ fn members() {
         ("/date", Value::Null, "/date is required".to_owned()),
         ("/date", json!("created"), "/date must name a property of the item".to_owned()),
         ("/date", json!("text"), "/item/properties/text must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it".to_owned()),
+        ("/filters", json!("text"), "/filters must be an array".to_owned()),
+        ("/filters", json!([1]), "/filters/0 must be a string".to_owned()),
+        ("/filters", json!(["sentAt"]), format!("/filters/0 {filter}")),
+        ("/filters", json!(["text", "other"]), format!("/filters/1 {filter}")),
+        ("/filters", json!(["text", "text"]), "/filters/1 must not be given more than once".to_owned()),
         ("/item", Value::Null, "/item is required".to_owned()),
         ("/indexes", json!([]), "/indexes is not a member of a definition".to_owned()),
     ] {

@@ -35,6 +35,9 @@ pub(super) const OUR_FIELDS: [&str; 18] = [
     "totalPages",
 ];
 
+/// The parameters of a listing, which no filter may have as its name.
+pub const OF_LISTINGS: [&str; 8] = ["after", "asOf", "before", "from", "limit", "offset", "order", "to"];
+
 /// Names that no item may have on its first level, beside the owner's field and all that begins with `_`.
 pub(super) const RESERVED: [&str; 2] = ["page", "seq"];
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::names::{FIELD, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
+use super::names::{FIELD, OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
 use crate::domain::{OwnerType, PageSize};
 use crate::item::{Frame, Members, Mistake, Noun, Schema, Source};
 
@@ -36,6 +36,8 @@ pub struct Definition {
     pub max_item_bytes: usize,
     /// The property that spans of time go by.
     pub date: DateProperty,
+    /// The properties by whose values listings can be filtered. All are texts.
+    pub filters: Vec<String>,
     /// What an item is.
     pub item: Schema,
     /// The item's schema as it is written, for OpenAPI and for the database.
@@ -71,7 +73,7 @@ impl Definition {
         if text.len() > MAX_TEXT {
             return Err(Mistake::new("", format!("must have at most {MAX_TEXT} bytes")));
         }
-        let known = ["history", "title", "owner", "pageSize", "maxItemBytes", "date", "item"];
+        let known = ["history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
         let mut members = members(&Source::of_text(text)?, "an object, which is a definition", &known)?;
         let name = route(&members.required("history")?)?;
         let title = named(
@@ -98,10 +100,21 @@ impl Definition {
         let reserved = RESERVED.into_iter().chain([&*owner.field, key_field]).map(str::to_owned).collect();
         let frame = Frame { title: &title, date: &date, reserved, page_size, max_item_bytes, key_field };
         let schema = Schema::parse(&item, frame)?;
+        let filters = members.read("filters", |source| filters(source, &schema))?.unwrap_or_default();
         let source = serde_json::from_str(item.raw.get())
             .map_err(|error| item.mistake(format!("cannot be read: {error}")))?;
         let date = DateProperty { required: schema.date_is_required(), name: date };
-        Ok(Self { name: name.into(), title, owner, page_size, max_item_bytes, date, item: schema, source })
+        Ok(Self {
+            name: name.into(),
+            title,
+            owner,
+            page_size,
+            max_item_bytes,
+            date,
+            filters,
+            item: schema,
+            source,
+        })
     }
 
     /// The history of trades that is built in.
@@ -123,6 +136,26 @@ impl Definition {
     pub fn key_field(&self) -> &str {
         key_field(&self.name)
     }
+}
+
+/// Names of properties that listings can be filtered by.
+fn filters(source: &Source<'_>, schema: &Schema) -> Result<Vec<String>, Mistake> {
+    let mut names: Vec<String> = Vec::new();
+    for name in source.array()? {
+        let text = name.text()?;
+        if !schema.has_text(&text) {
+            return Err(name
+                .mistake("must name a property that is a string, without the format date-time or decimal"));
+        }
+        if OF_LISTINGS.contains(&&*text) {
+            return Err(name.mistake("must not be the name of another parameter of listings"));
+        }
+        if names.contains(&text) {
+            return Err(name.mistake("must not be given more than once"));
+        }
+        names.push(text);
+    }
+    Ok(names)
 }
 
 /// Trades had it before there were definitions.

@@ -5,12 +5,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::definition::Definition;
-use crate::domain::{
-    Cursor, DateRange, Instant, Limit, Order, OwnerId, PageNumber, Position, Seq, Span, Totals,
-};
+use crate::domain::{Cursor, Limit, Order, OwnerId, PageNumber, Position, Seq, Span, Totals};
 
-/// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time, only
-/// the link in the direction of the search is certain to lead to an item.
+/// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time
+/// and for values, a link may lead to a window without items.
 #[derive(Debug, Serialize, ToSchema, PartialEq, Eq)]
 pub struct Links {
     /// This listing, as it was requested.
@@ -24,7 +22,7 @@ pub struct Links {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     prev: Option<String>,
-    /// The next page or window in the order. Except for a span of time, it is never empty.
+    /// The next page or window in the order. Except for a span of time and for values, it is never empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next: Option<String>,
@@ -48,19 +46,15 @@ pub struct Addresses<'a> {
     pub owner: &'a OwnerId,
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
-    /// The span of time that all windows are limited to.
-    pub dates: Option<DateRange>,
+    /// The parameters that all windows repeat, each after `&`: a span of time, or values.
+    pub repeated: String,
 }
 
 impl Addresses<'_> {
     fn with(&self, query: &str) -> String {
         let order = self.order.map(|order| format!("&order={order}")).unwrap_or_default();
-        let date = |name: &str, date: Option<Instant>| {
-            date.map(|date| format!("&{name}={date}")).unwrap_or_default()
-        };
-        let dates = self.dates.map(|dates| date("from", dates.from()) + &date("to", dates.to()));
         let (owners, owner, items) = (&self.definition.owner.collection, self.owner, &self.definition.name);
-        format!("/v1/{owners}/{owner}/{items}?{query}{order}{}", dates.unwrap_or_default())
+        format!("/v1/{owners}/{owner}/{items}?{query}{order}{}", self.repeated)
     }
 
     /// `as_of` is the last item of a moment of the history.
@@ -96,7 +90,7 @@ impl Addresses<'_> {
             _ => Cursor::Before(end),
         };
         let oldest = some.then_some(Cursor::After(Position::BEGINNING));
-        let as_of = totals.last_seq().filter(|_| self.dates.is_none());
+        let as_of = totals.last_seq().filter(|_| self.repeated.is_empty());
         let to = |cursor| self.window(cursor, limit, None);
         let on = |cursor| self.window(cursor, limit, as_of);
         let [first, prev, next, last] = self.arranged([
@@ -167,7 +161,7 @@ mod tests {
     fn with<T>(order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
         let own = "/v1/customers/7/trades".parse().unwrap();
         let (definition, owner) = (&Definition::trades(), &OwnerId::Integer(7));
-        work(Addresses { own: &own, definition, owner, order, dates: None })
+        work(Addresses { own: &own, definition, owner, order, repeated: String::new() })
     }
 
     fn totals(items: u64) -> Totals {

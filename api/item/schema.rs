@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use mongodb::bson::raw::RawDocumentBuf;
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use self::check::Checker;
 use self::node::{Count, Kinds, Node, NumberKind};
@@ -230,6 +230,24 @@ impl Schema {
             values: values_of(&property.node),
             required: property.required,
         })
+    }
+
+    /// Whether this is a property whose values are texts that are stored as they are.
+    pub fn has_text(&self, name: &str) -> bool {
+        self.properties()
+            .any(|property| property.name == name && property.values.kind == Some(ColumnKind::Text))
+    }
+
+    /// Checks a text by the schema of a property.
+    ///
+    /// # Errors
+    /// No item has this text there.
+    pub fn check_text(&self, name: &str, text: &str) -> Result<(), Invalid> {
+        let properties = &self.root.object.properties;
+        let property = properties.iter().find(|property| property.name == name);
+        let json = to_raw_value(text).expect("a text is JSON");
+        let fault = property.and_then(|property| compile::fault_of(&property.node, &json, ""));
+        fault.map_or(Ok(()), |fault| Err(Invalid(fault.detail)))
     }
 
     /// What the members may be that are no properties; `None` if there must not be any.

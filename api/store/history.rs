@@ -51,7 +51,7 @@
 //! showed and what was acknowledged before, whichever server is primary ([`majority`](super::majority)). The
 //! state up to an item that was read before can be read without reading the tail again ([`high_water`]).
 //! Simultaneous readers of one history share commands ([`coalesce`]). Spans of time have their own index
-//! ([`date_scan`]).
+//! ([`date_scan`]); items with given values are found by examining pages, a bounded number of them ([`matching`]).
 //!
 //! # Retry
 //!
@@ -76,11 +76,13 @@ mod engine;
 mod export;
 mod find;
 mod high_water;
+mod matching;
 mod outcome;
 mod owners;
 mod policy;
 mod reads;
 mod request;
+mod search;
 mod source;
 mod statement;
 mod tails;
@@ -95,8 +97,10 @@ pub use document::{Bucket, Stored};
 pub use engine::Engine;
 pub use export::{Batch, Export};
 pub use find::MOST_SKIPPED;
+pub use matching::{MOST_EXAMINED, Values};
 pub use outcome::{AppendError, Cause, Progress};
 pub use owners::Owners;
 pub use reads::{FullPages, History};
 pub use request::weight;
+pub use search::Found;
 pub use statement::{SecondsExhausted, next_second};

@@ -184,6 +184,7 @@ async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
             .dated(dates, cursor, 100, Deadline::within(LONG))
             .await
             .expect("trades")
+            .items
             .iter()
             .map(|(_, seq)| seq.get())
             .collect()

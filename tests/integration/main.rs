@@ -23,6 +23,7 @@ mod exactly_once;
 mod export;
 mod failover;
 mod faults;
+mod filters;
 mod histories;
 mod import;
 mod keys;

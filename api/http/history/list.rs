@@ -21,12 +21,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::item_schemas::Item;
 use super::item_view::{ItemView, OwnerMember, owner_member};
-use crate::domain::{Cursor, DateRange, Order, OwnerId, PageNumber, Seq, Totals, Window};
+use crate::domain::{Order, OwnerId, PageNumber, Seq, Totals};
 use crate::http::api::Api;
 use crate::http::cache::control::Caching;
 use crate::http::cache::reading::Reading;
@@ -137,7 +138,7 @@ pub async fn list(
     Address { engine, params: (owner, params) }: Address<(OwnerId, ListParams)>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let ListParams { order: given, selection } = params;
+    let ListParams { order: given, selection, values } = params;
     let order = given.unwrap_or(Order::Ascending);
     let (definition, epoch) = (engine.definition(), reading.epoch);
     let seqs = |totals| selection.seqs(order, totals);
@@ -174,7 +175,7 @@ pub async fn list(
         return Err(Problem::new(Kind::PageNotFound, "The history has fewer pages."));
     }
     let headed = |response| match selection {
-        Selection::Dates(..) => response,
+        Selection::Dates(..) | Selection::Values(_) => response,
         _ => with_headers(response, range, order, totals),
     };
     if part.is_some() && range.is_none() {
@@ -184,7 +185,18 @@ pub async fn list(
     if let Some(unchanged) = reading.unchanged(&caching) {
         return Ok(headed(unchanged));
     }
-    let mut addresses = Addresses { own: &uri, definition, owner: &owner, order: given, dates: None };
+    let repeated = match selection {
+        Selection::Dates(dates, _) => {
+            let bounds = [("from", dates.from()), ("to", dates.to())];
+            let bounds = bounds.into_iter().filter_map(|(name, date)| Some((name, date?)));
+            bounds.map(|(name, date)| format!("&{name}={date}")).collect()
+        }
+        _ => values
+            .iter()
+            .map(|(name, value)| format!("&{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)))
+            .collect(),
+    };
+    let addresses = Addresses { own: &uri, definition, owner: &owner, order: given, repeated };
     let listing = |totals: Option<Totals>, mut items: Vec<_>, links: Links| {
         if order == Order::Descending {
             items.reverse();
@@ -201,9 +213,18 @@ pub async fn list(
         )
     };
     let items = match (&source, selection) {
-        (Source::Present(history), Selection::Dates(dates, window)) => {
-            addresses.dates = Some(dates);
-            let (items, links) = dated(history, dates, window, &addresses, &mut reading).await?;
+        (Source::Present(history), Selection::Dates(_, window) | Selection::Values(window)) => {
+            let (cursor, limit, deadline) = (window.cursor, window.limit.get(), reading.deadline);
+            let found = match selection {
+                Selection::Dates(dates, _) => {
+                    reading.database(history.dated(dates, cursor, limit, deadline)).await
+                }
+                _ => reading.database(history.matching(&values, cursor, limit, deadline)).await,
+            }?;
+            let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
+            let items = found.items.iter().filter_map(item).collect();
+            let span = window.searched(totals, found.reached);
+            let links = addresses.around_window(span, window.limit, totals);
             return Ok(reading.answer(&caching, listing(None, items, links)));
         }
         (Source::Present(history), _) => api.pages.items(history, range, &mut reading).await?,
@@ -212,35 +233,9 @@ pub async fn list(
     let links = match selection {
         Selection::Page(_) => addresses.around_page(page.unwrap_or(PageNumber::FIRST), totals),
         Selection::Rows(rows, _) => addresses.around_offset(rows.offset, rows.limit, totals),
-        Selection::Window(window, _) | Selection::Dates(_, window) => {
+        Selection::Window(window, _) | Selection::Dates(_, window) | Selection::Values(window) => {
             addresses.around_window(window.span(totals), window.limit, totals)
         }
     };
     Ok(headed(reading.answer(&caching, listing(Some(totals), items, links))))
-}
-
-/// The items of a span of time nearest a cursor. Reads one more than the limit, to know whether there are more.
-async fn dated(
-    history: &History,
-    dates: DateRange,
-    window: Window,
-    addresses: &Addresses<'_>,
-    reading: &mut Reading,
-) -> Result<(Vec<ItemView>, Links), Problem> {
-    let limit = window.limit.get();
-    let found = history.dated(dates, window.cursor, limit + 1, reading.deadline);
-    let mut found = reading.database(found).await?;
-    let surplus = found.len().saturating_sub(limit);
-    let furthest = if matches!(window.cursor, Cursor::After(_)) {
-        found.truncate(limit);
-        found.last()
-    } else {
-        found.drain(..surplus);
-        found.first()
-    };
-    let filled_by = furthest.filter(|_| surplus > 0).map(|(_, seq)| *seq);
-    let span = window.searched(history.totals(), filled_by);
-    let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
-    let items = found.iter().filter_map(item).collect();
-    Ok((items, addresses.around_window(span, window.limit, history.totals())))
 }

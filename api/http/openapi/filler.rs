@@ -7,6 +7,7 @@ use crate::domain::Limit;
 use crate::export::columns;
 use crate::http::names::Names;
 use crate::http::schemas::OWNER_ID;
+use crate::store::history::MOST_EXAMINED;
 
 const REFERENCE: &str = "#/components/schemas/";
 
@@ -38,6 +39,11 @@ impl<'a> Filler<'a> {
         }
         if !is_flat(self.definition) {
             remove_csv(&mut document);
+        }
+        let listing =
+            format!("/paths/~1v1~1{}", self.names.fill("{owners}~1{ownerId}~1{items}/get/parameters"));
+        if let Some(Value::Array(parameters)) = document.pointer_mut(&listing) {
+            parameters.extend(self.filters());
         }
         document
     }
@@ -113,6 +119,30 @@ impl<'a> Filler<'a> {
             item.shift_remove(&date.name);
         }
         item
+    }
+
+    /// The parameters of a listing that are properties of its items.
+    fn filters(&self) -> impl Iterator<Item = Value> {
+        let properties = &self.schemas[&format!("New{}", self.definition.title)]["properties"];
+        let example = self.example("newItem").flatten();
+        self.definition.filters.iter().map(move |name| {
+            let mut schema = properties[name].clone();
+            if let Some(schema) = schema.as_object_mut() {
+                schema.retain(|keyword, _| !["description", "examples"].contains(&keyword.as_str()));
+            }
+            let template = format!(
+                "Only {{manyItems}} with this `{name}`. They are still in order of `seq`, and the answer has no totals. A \
+                 request examines at most {MOST_EXAMINED} pages: the answer may have fewer {{manyItems}} than `limit`, or \
+                 none, and a link to the next. Not together with `page`, `offset`, `asOf`, `from` or `to`."
+            );
+            let mut parameter = json!({
+                "name": name, "in": "query", "description": self.names.fill(&template), "required": false, "schema": schema,
+            });
+            if let Some(example) = example.as_ref().and_then(|item| item.get(name)) {
+                parameter["example"] = example.clone();
+            }
+            parameter
+        })
     }
 
     /// Writes the page size into the schemas of pages and listings.

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::document;
-use crate::definition::Definitions;
+use crate::definition::{Definitions, OF_LISTINGS};
 
 /// A history whose names have hyphens, whose items need no member, and another one of the same owners.
 const AUDITS: [&str; 2] = [
@@ -101,6 +101,22 @@ fn operations_and_tags_have_names_of_their_own() {
             };
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             assert!(parameters.into_iter().all(described), "{path}");
+        }
+    }
+}
+
+#[test]
+fn filters_are_beside_all_other_parameters_of_listings() {
+    for (definitions, document) in documents() {
+        for definition in definitions.iter() {
+            let owner = &definition.owner;
+            let path = format!("/v1/{}/{{{}}}/{}", owner.collection, owner.field, definition.name);
+            let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
+            let of_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+            let names: BTreeSet<_> = of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
+            let filters = definition.filters.iter().map(String::as_str);
+            // No item has `page`.
+            assert_eq!(names, OF_LISTINGS.into_iter().chain(filters).chain(["page"]).collect());
         }
     }
 }

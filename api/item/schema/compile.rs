@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 use super::check::Checker;
 use super::node::{
     Array, Bound, Count, Kinds, Node, NumberKind, Numbers, Object, OneOf, Property, SIDES, TYPES, Text,
 };
 use super::source::{Members, Mistake, Source};
-use crate::domain::{Faults, Json};
+use crate::domain::{Fault, Faults, Json};
 use crate::item::canonical;
 use crate::item::decimal::Decimal;
 use crate::item::format::Format;
@@ -319,6 +321,16 @@ fn one_of(sources: &[Source<'_>], node: &Node) -> Result<OneOf, Mistake> {
 /// # Errors
 /// The schema that has this value refuses it.
 fn accept(node: &Node, value: &Source<'_>) -> Result<(), Mistake> {
+    match fault_of(node, value.raw, &value.pointer) {
+        None => Ok(()),
+        Some(fault) => {
+            Err(Mistake::new(&*fault.pointer, format!("is refused by its own schema: it {}", fault.detail)))
+        }
+    }
+}
+
+/// The first fault of a value that is at `pointer`.
+pub(super) fn fault_of(node: &Node, value: &RawValue, pointer: &str) -> Option<Fault> {
     let mut faults = Faults::default();
     let mut checker = Checker {
         out: Vec::new(),
@@ -327,11 +339,6 @@ fn accept(node: &Node, value: &Source<'_>) -> Result<(), Mistake> {
         reserved: &|_| false,
         item: "the schema",
     };
-    checker.value(node, value.raw, &Place::At(&value.pointer), 1);
-    match faults.kept().first() {
-        None => Ok(()),
-        Some(fault) => {
-            Err(Mistake::new(&*fault.pointer, format!("is refused by its own schema: it {}", fault.detail)))
-        }
-    }
+    checker.value(node, value, &Place::At(pointer), 1);
+    faults.kept().first().cloned()
 }

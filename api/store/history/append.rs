@@ -203,7 +203,7 @@ impl Engine {
         let owner = owner.clone();
         let registration = Registration { owner, id, proposed, keeps, deadline, attempts: 0, answer };
         if registrar.send(registration).is_err() {
-            return Err(Error::Internal("a committer has ended".to_owned()));
+            return Err(Error::Internal("a registrar has ended".to_owned()));
         }
         let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
         deadline.wait_for(answered).await.and_then(Result::ok).ok_or_else(unavailable)?

@@ -15,8 +15,9 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::document::Bucket;
 use super::reads::History;
+use super::search::Found;
 use super::source::{Source, page_of};
-use crate::domain::{Cursor, DateRange, OwnerId, PageNumber, Position, Seq};
+use crate::domain::{Cursor, DateRange, OwnerId, PageNumber};
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// How many pages the first scan of the index chooses. Each further scan chooses four times as many, at most
@@ -42,8 +43,7 @@ pub(super) struct DateScan {
 }
 
 impl History {
-    /// Up to `count` items of `dates`, those nearest to the cursor, in order of their addresses: each with the
-    /// bucket that holds it.
+    /// Up to `limit` items of `dates`, those nearest to the cursor. Reads one more, to know whether there are more.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
@@ -51,39 +51,24 @@ impl History {
         &self,
         dates: DateRange,
         cursor: Cursor,
-        count: usize,
+        limit: usize,
         deadline: Deadline,
-    ) -> Result<Vec<(Bucket, Seq)>, Error> {
-        let (Some(last), Some(tail)) = (self.last(), self.tail()) else { return Ok(Vec::new()) };
-        let end = Position::end_of(self.totals());
-        let (start, end) = match cursor {
-            Cursor::After(position) => (position, end),
-            Cursor::Before(position) => (Position::BEGINNING, position.min(end)),
-            Cursor::End => (Position::BEGINNING, end),
-        };
-        let size = tail.page_size;
-        let backwards = !matches!(cursor, Cursor::After(_));
-        let shown = |bucket: &Bucket| {
-            let items = bucket.items();
-            let items = items.filter(|item| item.seq.within(start, end) && dates.contains(item.date()));
-            let mut shown: Vec<_> = items.map(|item| (bucket.clone(), item.seq)).collect();
-            if backwards {
-                shown.reverse();
-            }
-            shown
-        };
+    ) -> Result<Found, Error> {
+        let Some(tail) = self.last() else { return Ok(Found::default()) };
+        let search = self.search(cursor);
+        let backwards = search.backwards;
+        let shown = |bucket: &Bucket| search.shown(bucket, |item| dates.contains(item.date()));
         // In the order of the scan.
         let mut found = Vec::new();
         if backwards {
-            found.extend(shown(last));
+            found.extend(shown(tail));
         }
-        let left = tail.page.previous().and_then(|full| {
-            Some((size.page_of(start.next_seq()?), size.page_of(end.last_seq()?).min(full)))
-        });
-        let mut scan = DateScan { dates, backwards, left, choice: FIRST_CHOICE, chosen: VecDeque::new() };
+        let (left, choice, chosen) = (search.full, FIRST_CHOICE, VecDeque::new());
+        let mut scan = DateScan { dates, backwards, left, choice, chosen };
         // Doubled with each command: more than one command is needed if few items match the dates.
-        let mut most = (count.div_ceil(size.get()) + 1).min(self.source().most_buckets());
-        while found.len() < count {
+        let mut most =
+            ((limit + 1).div_ceil(self.source().page_size().get()) + 1).min(self.source().most_buckets());
+        while found.len() <= limit {
             let buckets = scan.read(self, most, deadline).await?;
             if buckets.is_empty() {
                 break;
@@ -91,14 +76,10 @@ impl History {
             found.extend(buckets.iter().flat_map(shown));
             most = (most * 2).min(MOST_READ).min(self.source().most_buckets());
         }
-        if !backwards && found.len() < count {
-            found.extend(shown(last));
+        if !backwards && found.len() <= limit {
+            found.extend(shown(tail));
         }
-        found.truncate(count);
-        if backwards {
-            found.reverse();
-        }
-        Ok(found)
+        Ok(Found::up_to(limit, found, None, backwards))
     }
 }
 

@@ -4,6 +4,7 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
 use super::rows::{Rows, requested};
+use crate::definition::Definition;
 use crate::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
     Window,
@@ -17,6 +18,8 @@ pub struct ListParams {
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
     pub selection: Selection,
+    /// The properties that items must have, with their values.
+    pub values: Vec<(String, String)>,
 }
 
 /// The items that a listing shows.
@@ -30,27 +33,35 @@ pub enum Selection {
     Rows(Rows, Option<Seq>),
     /// A window of the items of a span of time.
     Dates(DateRange, Window),
+    /// A window of the items with the given values.
+    Values(Window),
 }
 
 impl Params for ListParams {
     fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
-        let page_size = engine.definition().page_size;
-        reader.excludes("page", &["after", "before", "limit", "from", "to", "asOf", "offset"]);
+        let Definition { page_size, filters, item, .. } = &**engine.definition();
+        let filters: Vec<_> = filters.iter().map(String::as_str).collect();
+        let with_filters = |others: &[&'static str]| [others, &filters].concat();
+        reader.excludes("page", &with_filters(&["after", "before", "limit", "from", "to", "asOf", "offset"]));
         reader.excludes("before", &["after"]);
         if !reader.gives("page") {
-            reader.excludes("offset", &["after", "before", "from", "to"]);
+            reader.excludes("offset", &with_filters(&["after", "before", "from", "to"]));
         }
         let range = requested(reader.parts);
         if range.is_some() {
-            reader.refuse_beside("Range", &["page", "offset", "limit", "after", "before", "from", "to"]);
+            let others = with_filters(&["page", "offset", "limit", "after", "before", "from", "to"]);
+            reader.refuse_beside("Range", &others);
         }
         if reader.gives("asOf")
             && range.is_none()
             && !["page", "offset"].iter().any(|name| reader.gives(name))
-            && !reader.excludes("asOf", &["from", "to"])
+            && !reader.excludes("asOf", &with_filters(&["from", "to"]))
             && !["after", "before"].iter().any(|name| reader.gives(name))
         {
             reader.refuse("asOf", "must be given together with `after`, `before` or `offset`");
+        }
+        for date in ["from", "to"] {
+            reader.excludes(date, &filters);
         }
         let range = range.and_then(|range| reader.keep("Range", range));
         let page = reader.query("page", PageNumber::parse);
@@ -60,6 +71,11 @@ impl Params for ListParams {
         let limit = reader.query("limit", Limit::parse);
         let as_of = reader.query("asOf", Seq::parse);
         let dates = dates(reader);
+        let mut values = Vec::new();
+        for name in filters {
+            let value = reader.query(name, |text| item.check_text(name, text).map(|()| text.to_owned()));
+            values.extend(value.map(|value| (name.to_owned(), value)));
+        }
         let order = reader.query("order", |text| match text {
             "asc" => Ok(Order::Ascending),
             "desc" => Ok(Order::Descending),
@@ -71,15 +87,16 @@ impl Params for ListParams {
             (.., Some(Order::Descending)) => Cursor::End,
             _ => Cursor::After(Position::BEGINNING),
         };
-        let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(page_size)) };
+        let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(*page_size)) };
         let rows = |offset: Position| Rows { offset: offset.get(), limit: window.limit, part: false };
         let selection = match dates {
             Some(dates) => Selection::Dates(dates, window),
+            None if !values.is_empty() => Selection::Values(window),
             None if let Some(rows) = range.or(offset.map(rows)) => Selection::Rows(rows, as_of),
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
             None => Selection::Window(window, as_of),
         };
-        Some(Self { order, selection })
+        Some(Self { order, selection, values })
     }
 
     fn documented() -> Vec<Parameter> {
@@ -160,7 +177,7 @@ impl Selection {
     pub fn as_of(self) -> Option<Seq> {
         match self {
             Self::Window(_, as_of) | Self::Rows(_, as_of) => as_of,
-            Self::Page(_) | Self::Dates(..) => None,
+            Self::Page(_) | Self::Dates(..) | Self::Values(_) => None,
         }
     }
 
@@ -172,11 +189,11 @@ impl Selection {
         }
     }
 
-    /// The items that are shown of a history with these totals, before they are chosen by date.
+    /// The items that are shown of a history with these totals, before they are chosen by date or value.
     pub fn seqs(self, order: Order, totals: Totals) -> Option<SeqRange> {
         let window = match self {
             Self::Page(_) => return totals.on_page(self.page(order, totals)?),
-            Self::Window(window, _) | Self::Dates(_, window) => window,
+            Self::Window(window, _) | Self::Dates(_, window) | Self::Values(window) => window,
             Self::Rows(Rows { offset, limit, .. }, _) => {
                 Window { cursor: Cursor::at_offset(offset, order, totals), limit }
             }

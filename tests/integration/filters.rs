@@ -1,0 +1,252 @@
+//! Listings of the items with given values: exact, and of a bounded cost.
+
+use mongodb::bson::doc;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::cost::{profiled, sum};
+use crate::harness::{Client, NOTES, Service, TRADES, fill, tests};
+
+tests!["filters":
+    any_window_of_any_values,
+    walks_find_all,
+    a_search_ends_after_a_thousand_pages,
+    texts_of_any_script,
+    what_is_no_filter_is_refused,
+    an_index_would_cost_as_much_as_the_trades,
+];
+
+/// From 1: buys and sales in turns, of a ticker that is frequent, one that is rare, and others.
+fn trade(seq: u64) -> Value {
+    let ticker = match seq {
+        seq if seq.is_multiple_of(97) => "RARE",
+        seq if seq.is_multiple_of(3) => "MDB",
+        _ => "AMD",
+    };
+    json!({ "type": if seq % 2 == 1 { "buy" } else { "sell" }, "ticker": ticker, "qty": seq })
+}
+
+async fn of_trades(total: u64) -> Service {
+    let service = Service::start().await;
+    let trades: Vec<_> = (1..=total).map(trade).collect();
+    for part in trades.chunks(1000) {
+        service.client.append(1, &json!(part)).await.expect(201);
+    }
+    service
+}
+
+/// Against the same done by hand.
+async fn any_window_of_any_values() {
+    const TOTAL: u64 = 437;
+    let service = of_trades(TOTAL).await;
+    for (filter, wanted) in [
+        ("ticker=RARE", json!({ "ticker": "RARE" })),
+        ("ticker=MDB", json!({ "ticker": "MDB" })),
+        ("type=sell", json!({ "type": "sell" })),
+        ("type=buy&ticker=MDB", json!({ "type": "buy", "ticker": "MDB" })),
+        ("ticker=NONE", json!({ "ticker": "NONE" })),
+    ] {
+        let has = |seq: &u64| {
+            let trade = trade(*seq);
+            wanted.as_object().expect("values").iter().all(|(name, value)| trade[name] == *value)
+        };
+        for limit in [1, 10, 100] {
+            for at in [0, 1, 9, 10, 11, 96, 97, 98, 200, 430, 436, 437, 438, 1_000] {
+                for (query, backwards, descending) in [
+                    (format!("after={at}"), false, false),
+                    (format!("after={at}&order=desc"), false, true),
+                    (format!("before={}", at + 1), true, false),
+                    (format!("before={}&order=desc", at + 1), true, true),
+                    ("order=asc".to_owned(), false, false),
+                    ("order=desc".to_owned(), true, true),
+                ] {
+                    let at = if query.starts_with("order") && backwards { TOTAL } else { at };
+                    let at = if query == "order=asc" { 0 } else { at };
+                    let mut expected: Vec<u64> = match backwards {
+                        true => (1..=at.min(TOTAL)).rev().filter(has).take(limit).collect(),
+                        false => (at + 1..=TOTAL).filter(has).take(limit).collect(),
+                    };
+                    if backwards != descending {
+                        expected.reverse();
+                    }
+                    let path = format!("/v1/customers/1/trades?{filter}&{query}&limit={limit}");
+                    let body = service.client.get(&path).await.expect(200);
+                    assert_eq!(TRADES.seqs(&body), expected, "{path}");
+                    assert_eq!((body.get("totalItems"), body.get("page")), (None, None), "{path}");
+                }
+            }
+        }
+    }
+    let unknown = service.client.get("/v1/customers/2/trades?ticker=MDB").await.expect(200);
+    assert_eq!((&unknown["items"], unknown["links"].get("next")), (&json!([]), None));
+}
+
+/// Along `next` until there is none. Returns what was shown, and the number of windows.
+async fn walk(client: &Client, path: &str) -> (Vec<u64>, usize) {
+    let (mut path, mut seen, mut windows) = (path.to_owned(), Vec::new(), 0);
+    loop {
+        let body = client.get(&path).await.expect(200);
+        seen.extend(client.history.seqs(&body));
+        windows += 1;
+        match body["links"]["next"].as_str() {
+            Some(next) => path = next.to_owned(),
+            None => return (seen, windows),
+        }
+    }
+}
+
+async fn walks_find_all() {
+    const TOTAL: u64 = 437;
+    let service = of_trades(TOTAL).await;
+    for ticker in ["RARE", "MDB", "AMD", "NONE"] {
+        let expected: Vec<u64> = (1..=TOTAL).filter(|seq| trade(*seq)["ticker"] == ticker).collect();
+        for limit in [1, 7, 100] {
+            let path = format!("/v1/customers/1/trades?ticker={ticker}&limit={limit}");
+            let (up, windows) = walk(&service.client, &path).await;
+            assert_eq!(up, expected);
+            assert!(windows <= expected.len() / limit + 1, "{windows}");
+            let (mut down, _) = walk(&service.client, &format!("{path}&order=desc")).await;
+            down.reverse();
+            assert_eq!(down, expected);
+        }
+    }
+    // An answer is that of a moment: it changes with the history.
+    let path = "/v1/customers/1/trades?ticker=RARE&order=desc&limit=1";
+    let before = service.client.get(path).await;
+    service.client.append(1, &json!({ "type": "buy", "ticker": "RARE", "qty": TOTAL + 1 })).await.expect(201);
+    let after = service.client.get(path).await;
+    assert_ne!(before.header("etag"), after.header("etag"));
+    assert_eq!(TRADES.seqs(&after.expect(200)), [TOTAL + 1]);
+    assert_eq!(after.header("cache-control"), "no-cache");
+}
+
+/// Whatever it finds, and then it says where to go on.
+async fn a_search_ends_after_a_thousand_pages() {
+    const PAGES: u64 = 2_500;
+    let service = Service::start().await;
+    fill(&service.database, TRADES, 1, PAGES, 10).await;
+    let last = json!({ "type": "buy", "ticker": "LAST", "qty": PAGES * 10 + 1 });
+    service.client.append(1, &last).await.expect(201);
+    for (order, found_in, expected) in [
+        ("asc", "LAST", vec![vec![], vec![], vec![PAGES * 10 + 1]]),
+        ("desc", "LAST", vec![vec![PAGES * 10 + 1], vec![], vec![]]),
+        ("desc", "NONE", vec![vec![]; 3]),
+    ] {
+        let mut path = format!("/v1/customers/1/trades?ticker={found_in}&order={order}");
+        let mut windows = Vec::new();
+        loop {
+            let mut body = Value::Null;
+            let seen = profiled(&service, async { body = service.client.get(&path).await.expect(200) }).await;
+            let (keys, documents) = (sum(&seen, "keysExamined"), sum(&seen, "docsExamined"));
+            println!("{path}: {keys} keys, {documents} documents, {} commands", seen.len());
+            assert!(keys <= 1_001 && documents <= 1_002, "{path}: {keys} keys, {documents} documents");
+            windows.push(TRADES.seqs(&body));
+            match body["links"]["next"].as_str() {
+                Some(next) => path = next.to_owned(),
+                None => break,
+            }
+        }
+        assert_eq!(windows, expected, "{found_in} {order}");
+    }
+    // A frequent one is found at once.
+    let seen = profiled(&service, async {
+        let body = service.client.get("/v1/customers/1/trades?ticker=MDB&limit=10").await.expect(200);
+        assert_eq!(TRADES.seqs(&body), (1..=10).collect::<Vec<_>>());
+    })
+    .await;
+    assert!(sum(&seen, "docsExamined") <= 13, "{seen:?}");
+}
+
+/// Links repeat the value so that it is read as it was written.
+async fn texts_of_any_script() {
+    let service = Service::of(NOTES).await;
+    let authors = ["Ada & Co", "Ωmega+1", "a=b#c%41", "日本"];
+    for number in 1..=40_u64 {
+        let author = authors[number as usize % authors.len()];
+        let note = json!({ "author": author, "number": number, "text": "" });
+        service.client.append(1, &note).await.expect(201);
+    }
+    for (place, author) in authors.iter().enumerate() {
+        let encoded: String = author.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let (seen, _) = walk(&service.client, &NOTES.at(1, &format!("?author={encoded}&limit=3"))).await;
+        let expected: Vec<u64> = (1..=40).filter(|number| number % 4 == place as u64).collect();
+        assert_eq!(seen, expected, "{author}");
+    }
+}
+
+async fn what_is_no_filter_is_refused() {
+    let service = of_trades(12).await;
+    for (query, parameter) in [
+        ("ticker=amd", "ticker"),
+        ("ticker=", "ticker"),
+        ("ticker=ABCDEFGHIJKLM", "ticker"),
+        ("ticker=%FF", "ticker"),
+        ("type=hold", "type"),
+        ("ticker=AMD&ticker=MDB", "ticker"),
+        ("qty=1", "qty"),
+        ("price=1.5", "price"),
+        ("ticker=AMD&page=1", "page"),
+        ("ticker=AMD&offset=0", "offset"),
+        ("ticker=AMD&after=3&asOf=12", "asOf"),
+        ("type=buy&from=2004-01-01T00:00:00Z", "from"),
+        ("type=buy&to=2004-01-01T00:00:00Z", "to"),
+        ("ticker=AMD&limit=101", "limit"),
+    ] {
+        let path = format!("/v1/customers/1/trades?{query}");
+        let problem = service.client.get(&path).await.problem(400, "invalid-parameter");
+        assert_eq!(problem["errors"][0]["parameter"], parameter, "{path}: {problem}");
+    }
+    let path = "/v1/customers/1/trades?ticker=AMD";
+    let ranged = service.client.send(Method::GET, path, |request| request.header("range", "items=0-9")).await;
+    let problem = ranged.problem(400, "invalid-parameter");
+    assert_eq!(problem["errors"][0]["parameter"], "Range", "{problem}");
+    let elsewhere = service.client.get("/v1/customers/1/trades/export?ticker=AMD").await;
+    elsewhere.problem(400, "invalid-parameter");
+}
+
+/// Why there is none: bytes of an index on tickers beside those of the trades, with 7, 500 and 5,000 tickers by chance.
+/// 500 customers have 200 trades each.
+async fn an_index_would_cost_as_much_as_the_trades() {
+    const TRADES_OF_EACH: u64 = 200;
+    println!("| Tickers | Bytes a trade | Of an index on owner, ticker and page, full pages only |");
+    println!("|---|---|---|");
+    for tickers in [7_u64, 500, 5_000] {
+        let service = Service::start().await;
+        let mut state = tickers;
+        for customer in 1..=500_u64 {
+            let trades: Vec<_> = (0..TRADES_OF_EACH)
+                .map(|seq| {
+                    // Knuth, MMIX.
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    json!({ "type": "buy", "ticker": format!("T{}", (state >> 33) % tickers), "qty": seq + 1 })
+                })
+                .collect();
+            service.client.append(customer, &json!(trades)).await.expect(201);
+        }
+        let index = doc! {
+            "key": { "customerId": 1, "history.ticker": 1, "page": 1 }, "name": "tickers",
+            "partialFilterExpression": { "count": 10 },
+        };
+        let made = doc! { "createIndexes": "trades", "indexes": [index] };
+        service.database.run_command(made).await.expect("an index");
+        let admin = service.database.client().database("admin");
+        admin.run_command(doc! { "fsync": 1 }).await.expect("a checkpoint");
+        let stats = service.database.run_command(doc! { "collStats": "trades" }).await.expect("statistics");
+        let total = (500 * TRADES_OF_EACH) as f64;
+        let bytes = |value: Option<&mongodb::bson::Bson>| {
+            let value = value.expect("a number");
+            value
+                .as_f64()
+                .or(value.as_i64().map(|n| n as f64))
+                .or(value.as_i32().map(f64::from))
+                .expect("bytes")
+        };
+        let data = bytes(stats.get("storageSize"))
+            - bytes(stats.get_document("wiredTiger").ok().and_then(|tiger| {
+                tiger.get_document("block-manager").ok()?.get("file bytes available for reuse")
+            }));
+        let index = bytes(stats.get_document("indexSizes").ok().and_then(|sizes| sizes.get("tickers")));
+        println!("| {tickers} | {:.1} | {:.1} |", data / total, index / total);
+        assert!(index > data / 2.0, "an index has become cheap: {index} bytes beside {data}");
+    }
+}
