@@ -126,8 +126,8 @@ impl<'a> Reader<'a> {
 
     /// Reads a parameter of the path. `None` if it has a fault.
     fn path<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
-        let segment = format!("{{{name}}}");
-        let (_, value) = self.path.iter().find(|(part, _)| *part == segment)?;
+        let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
+        let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
         let value = percent_decode_str(value).decode_utf8();
         let invalid = |_| Invalid::new("must be UTF-8 after percent-decoding");
         self.keep(name, value.map_err(invalid).and_then(|value| parse(&value)))

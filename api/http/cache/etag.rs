@@ -1,5 +1,6 @@
 //! Entity tags (RFC 9110, 8.8.3), and the condition `If-None-Match` on them (13.1.2).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -41,20 +42,23 @@ pub enum IfNoneMatch {
 impl IfNoneMatch {
     /// From all the lines of the header.
     pub fn of(headers: &HeaderMap) -> Self {
-        let lines: Vec<_> =
-            headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes).collect();
-        match lines.as_slice() {
-            [] => Self::Nothing,
-            [b"*"] => Self::Anything,
-            lines => tags(&lines.join(&b',')).map_or(Self::Nothing, Self::Tags),
+        let mut lines = headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
+        let Some(first) = lines.next() else { return Self::Nothing };
+        let mut line = Cow::Borrowed(first);
+        for more in lines {
+            line.to_mut().extend([b",", more].concat());
         }
+        if *line == *b"*" { Self::Anything } else { tags(&line).map_or(Self::Nothing, Self::Tags) }
     }
 
     /// The tag for a 304, if the client has this one by weak comparison. It is weak if the client's is, because the
     /// client then has a compressed copy.
     pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
         let Self::Tags(tags) = self else { return None };
-        [weak(&tag.0), tag.header()].into_iter().find(|tag| tags.iter().any(|known| known == tag.as_bytes()))
+        let strong = |known: &&Vec<u8>| *known.strip_prefix(b"W/").unwrap_or(known) == *tag.0.as_bytes();
+        let mut same = tags.iter().filter(strong).peekable();
+        same.peek()?;
+        Some(if same.any(|known| known.starts_with(b"W/")) { weak(&tag.0) } else { tag.header() })
     }
 
     /// Like [`IfNoneMatch::known`], but `*` matches too: for an address that has content.

@@ -12,10 +12,9 @@ use crate::metric::{REQUEST_SECONDS, REQUESTS};
 
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever clients
 /// send.
-#[derive(PartialEq, Eq, Hash)]
 pub struct Measured {
     method: &'static str,
-    route: String,
+    route: Option<MatchedPath>,
 }
 
 impl Measured {
@@ -23,35 +22,36 @@ impl Measured {
     pub fn of(request: &Request) -> Self {
         let mut methods = ["GET", "HEAD", "POST", "OPTIONS"].into_iter();
         let method = methods.find(|method| request.method() == method).unwrap_or("other");
-        let route = request.extensions().get().map_or("none", MatchedPath::as_str);
-        Self { method, route: route.to_owned() }
+        Self { method, route: request.extensions().get().cloned() }
     }
 }
 
 /// The metrics of requests, kept at hand: looking them up in the registry takes longer than counting.
 /// Clones share them.
 #[derive(Clone, Default)]
-pub struct Meters(Arc<RwLock<HashMap<(Measured, StatusCode), Meter>>>);
+pub struct Meters(Arc<RwLock<HashMap<String, OfRoute>>>);
 
-type Meter = (Counter, Histogram);
+type OfRoute = HashMap<(&'static str, StatusCode), (Counter, Histogram)>;
 
 impl Meters {
     /// Counts a request.
-    pub fn count(&self, request: Measured, status: StatusCode, took: Duration) {
-        let labels = (request, status);
-        let count = |(requests, seconds): &Meter| {
+    pub fn count(&self, Measured { method, route }: &Measured, status: StatusCode, took: Duration) {
+        let (labels, route) = ((*method, status), route.as_ref().map_or("none", MatchedPath::as_str));
+        let count = |(requests, seconds): &(Counter, Histogram)| {
             seconds.record(took.as_secs_f64());
             requests.increment(1);
         };
-        if let Some(meter) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&labels) {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(meter) = known.get(route).and_then(|of_route| of_route.get(&labels)) {
             return count(meter);
         }
+        drop(known);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        count(known.entry(labels).or_insert_with_key(|(Measured { method, route }, status)| {
-            let seconds = metrics::histogram!(REQUEST_SECONDS, "method" => *method, "route" => route.clone());
+        count(known.entry(route.to_owned()).or_default().entry(labels).or_insert_with(|| {
+            let seconds = metrics::histogram!(REQUEST_SECONDS, "method" => *method, "route" => route.to_owned());
             let status = status.as_u16().to_string();
             let requests =
-                metrics::counter!(REQUESTS, "method" => *method, "route" => route.clone(), "status" => status);
+                metrics::counter!(REQUESTS, "method" => *method, "route" => route.to_owned(), "status" => status);
             (requests, seconds)
         }));
     }

@@ -63,7 +63,7 @@ where
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             headers.insert(request_id::HEADER, id.0.clone());
-            meters.count(measured, status, took);
+            meters.count(&measured, status, took);
             tracing::info!(
                 target: "pagebucket::access",
                 id = id.as_str(),
