@@ -55,12 +55,11 @@ pub fn router(api: Api) -> Router {
     middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }
 
-/// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside. These
-/// routes choose their media types themselves.
+/// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside.
 #[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
-    let (stop, policy) = (Default::default(), Policy::Rows);
+    let (stop, policy) = (Default::default(), Policy::Json);
     let admission = Admission { stop, uploads: requests.clone(), requests, policy };
     middleware::surround(routes.layer(admission.layer(policy)), limits, origins, Hosts::only([]))
 }

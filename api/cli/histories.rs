@@ -68,15 +68,23 @@ fn check(definition: &Definition) {
         "{name}: {page_size} {many} a page, each of at most {max_item_bytes} bytes, with the date {}, {default}",
         date.name
     ));
-    for (methods, path, what) in [
+    let csv = definition
+        .item
+        .columns()
+        .map(|_| ("GET", format!("{path}/export.csv"), "the same as a table".to_owned()));
+    let routes = [
         ("GET, POST", path.clone(), format!("the {many} of one {whose}")),
         ("GET", format!("{path}/{{seq}}"), format!("one {one}")),
         ("GET", format!("{path}/pages/{{page}}"), "one page".to_owned()),
-        ("GET", format!("{path}/export"), "all of them, as a file".to_owned()),
-        ("POST", format!("/v1/{name}"), format!("an upload for many {owners}")),
+        ("POST", format!("{path}/upload"), "an upload, with a summary".to_owned()),
+        ("POST", format!("{path}/upload.ndjson"), "an upload, with an outcome for each line".to_owned()),
+        ("GET", format!("{path}/export.ndjson"), "all of them, as a file".to_owned()),
+        ("POST", format!("/v1/{name}/upload"), format!("an upload for many {owners}")),
+        ("POST", format!("/v1/{name}/upload.ndjson"), "the same, with an outcome for each line".to_owned()),
         ("GET", format!("/v1/{owners}/{{{}}}", owner.field), format!("the totals of one {whose}")),
         ("GET", format!("/v1/{owners}"), format!("all {owners}")),
-    ] {
+    ];
+    for (methods, path, what) in routes.into_iter().chain(csv) {
         print(format_args!("  {methods:<9}  {path:<50}  {what}"));
     }
 }

@@ -3,7 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::names::{OUR_SCHEMAS, camel_case, schemas_of_owner, schemas_of_title};
+use super::names::{OUR_SCHEMAS, camel_case, schemas_of_owner, schemas_of_title, uploads};
 use super::one::Definition;
 use crate::item::Mistake;
 
@@ -77,15 +77,18 @@ impl Definitions {
     #[cfg(test)]
     pub fn has_schema(&self, name: &str) -> bool {
         OUR_SCHEMAS.contains(&name)
-            || self.iter().any(|definition| schemas(definition).any(|(_, schema)| schema == name))
+            || self.iter().any(|definition| names(definition).any(|(_, schema)| schema == name))
     }
 }
 
-/// The schemas that a definition makes in the OpenAPI document, and the members of the definition that name them.
-fn schemas(definition: &Definition) -> impl Iterator<Item = (&'static str, String)> {
+/// The names of schemas and operations that a definition makes in the OpenAPI document, and the members of the definition
+/// that they come from.
+fn names(definition: &Definition) -> impl Iterator<Item = (&'static str, String)> {
+    let uploads = uploads(&definition.name, &definition.owner.collection).map(|upload| ("/history", upload));
     let of_title = schemas_of_title(&definition.title).map(|schema| ("/title", schema));
-    of_title
+    uploads
         .into_iter()
+        .chain(of_title)
         .chain(schemas_of_owner(&definition.owner.title()).map(|schema| ("/owner/field", schema)))
 }
 
@@ -125,23 +128,23 @@ fn agree(one: &Definition, before: &[Arc<Definition>]) -> Result<(), Mistake> {
         return mistake("/owner/field", rule);
     }
     let mut taken = HashMap::new();
-    // If several definitions have a schema of one name, the message names the first.
+    // If several definitions make one name, the message names the first.
     for other in before.iter().rev() {
-        taken.extend(schemas(other).map(|(_, schema)| (schema, &*other.name)));
+        taken.extend(names(other).map(|(_, made)| (made, &*other.name)));
     }
-    for (pointer, schema) in schemas(one) {
+    for (pointer, made) in names(one) {
         if pointer == "/owner/field" && !relatives.is_empty() {
             break;
         }
-        let taken_by = match taken.get(&schema) {
+        let taken_by = match taken.get(&made) {
             Some(other) => format!("which {other} has"),
-            None if OUR_SCHEMAS.contains(&&*schema) => "which the server has itself".to_owned(),
+            None if OUR_SCHEMAS.contains(&&*made) => "which the server has itself".to_owned(),
             None => {
-                taken.insert(schema, name);
+                taken.insert(made, name);
                 continue;
             }
         };
-        let rule = format!("makes the schema {schema} in the OpenAPI document, {taken_by}");
+        let rule = format!("makes the name {made} in the OpenAPI document, {taken_by}");
         return mistake(pointer, rule);
     }
     Ok(())

@@ -293,19 +293,23 @@ fn definitions_agree() {
         ),
         (
             notes(&[("\"Note\"", "\"Message\"")]),
-            "b.json: /title makes the schema Message in the OpenAPI document, which messages has",
+            "b.json: /title makes the name Message in the OpenAPI document, which messages has",
         ),
         (
             notes(&[("\"Note\"", "\"MessagePage\"")]),
-            "b.json: /title makes the schema MessagePage in the OpenAPI document, which messages has",
+            "b.json: /title makes the name MessagePage in the OpenAPI document, which messages has",
         ),
         (
             notes(&[("\"Note\"", "\"Problem\"")]),
-            "b.json: /title makes the schema Problem in the OpenAPI document, which the server has itself",
+            "b.json: /title makes the name Problem in the OpenAPI document, which the server has itself",
         ),
         (
             notes(&[("\"Note\"", "\"Room\"")]),
-            "b.json: /title makes the schema Room in the OpenAPI document, which messages has",
+            "b.json: /title makes the name Room in the OpenAPI document, which messages has",
+        ),
+        (
+            notes(&[("notes", "messages-of-rooms")]),
+            "b.json: /history makes the name uploadMessagesOfRooms in the OpenAPI document, which messages has",
         ),
         (
             notes(&[("roomId", "link"), ("rooms", "links")]).replace("\"link\"", "\"notes\""),

@@ -84,6 +84,15 @@ pub(super) fn schemas_of_title(title: &str) -> [String; 12] {
     ]
 }
 
+/// The operations of a history in the OpenAPI document whose names another history could make, too: an upload to
+/// `trades-of-customers` is called as one of `trades` for many `customers`.
+pub(super) fn uploads(history: &str, owners: &str) -> [String; 4] {
+    let (one, many) = (format!("upload{}", camel_case(history)), camel_case(owners));
+    let of = |uploads: &str| [uploads.to_owned(), format!("{uploads}WithOutcomes")];
+    let ([one, one_with], [many, many_with]) = (of(&one), of(&format!("{one}Of{many}")));
+    [one, one_with, many, many_with]
+}
+
 /// The schemas that owners have in the OpenAPI document, by the owner in upper camel case.
 pub(super) fn schemas_of_owner(owner: &str) -> [String; 3] {
     [owner.to_owned(), format!("{owner}Listing"), format!("{owner}Totals")]

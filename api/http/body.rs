@@ -1,7 +1,7 @@
 //! The body of a request: its media type, and its bytes within their limits.
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::api::Limits;
@@ -13,28 +13,20 @@ pub const JSON: &str = "application/json";
 /// The media type of one JSON text per line. (<https://github.com/ndjson/ndjson-spec>)
 pub const NDJSON: &str = "application/x-ndjson";
 
-/// Whether the body is one JSON text per line.
-pub fn is_lines(headers: &HeaderMap) -> bool {
-    content_type(headers).0.eq_ignore_ascii_case(NDJSON)
-}
+/// The media type of CSV (RFC 4180).
+pub const CSV: &str = "text/csv";
 
-/// The media type of the body and its parameters; empty where the header is missing or is no text.
-fn content_type(headers: &HeaderMap) -> (&str, &str) {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (media_type, parameters) = given.split_once(';').unwrap_or((given, ""));
-    (media_type.trim(), parameters)
-}
-
-/// Which of these media types the body is.
+/// Expects a body of this media type. `advice` may say where to send others.
 ///
 /// # Errors
-/// It is none of them, or it is compressed or not in UTF-8.
-pub fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static str, Problem> {
+/// The body is of another type, or it is compressed or not in UTF-8.
+pub fn expect(headers: &HeaderMap, expected: &str, advice: impl FnOnce() -> String) -> Result<(), Problem> {
     let refuse = |detail: &str| Err(Problem::new(Kind::UnsupportedMediaType, detail));
-    let (given, parameters) = content_type(headers);
-    let Some(media_type) = types.iter().find(|media_type| given.eq_ignore_ascii_case(media_type)) else {
-        return refuse(&format!("The `Content-Type` must be `{}`.", types.join("` or `")));
-    };
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (media_type, parameters) = given.split_once(';').unwrap_or((given, ""));
+    if !media_type.trim().eq_ignore_ascii_case(expected) {
+        return refuse(&format!("The `Content-Type` must be `{expected}`.{}", advice()));
+    }
     let charset = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
@@ -46,7 +38,12 @@ pub fn expect(headers: &HeaderMap, types: &[&'static str]) -> Result<&'static st
     if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return refuse("The body must not be compressed.");
     }
-    Ok(media_type)
+    Ok(())
+}
+
+/// Advice for a route that takes JSON and has an upload below it.
+pub fn upload_below(uri: &Uri) -> String {
+    format!(" Lines of `{NDJSON}` are sent to `{}/upload`.", uri.path())
 }
 
 /// Reads all of a body, within its limits.

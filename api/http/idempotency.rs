@@ -3,9 +3,13 @@
 use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
 use axum::http::request::Parts;
+use serde_json::json;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 
 use crate::domain::{IdempotencyKey, Invalid};
 use crate::http::problem::{ParameterFault, Problem};
+use crate::http::schemas::schema;
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -28,5 +32,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
         key.map(|key| Self(Some(key))).map_err(|Invalid(detail)| {
             Problem::invalid_parameters(vec![ParameterFault { parameter: "Idempotency-Key".into(), detail }])
         })
+    }
+}
+
+impl IntoParams for Key {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.";
+        let key = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$" });
+        let parameter = ParameterBuilder::new().name("Idempotency-Key").parameter_in(ParameterIn::Header);
+        vec![parameter.description(Some(description)).schema(Some(schema(&key.to_string()))).build()]
     }
 }

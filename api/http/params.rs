@@ -76,6 +76,17 @@ impl Params for OwnerId {
     }
 }
 
+/// Of a route for one owner, or for many.
+impl Params for Option<OwnerId> {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        Some(OwnerId::read(reader, engine))
+    }
+
+    fn documented() -> Vec<Parameter> {
+        OwnerId::documented()
+    }
+}
+
 impl Params for PageNumber {
     fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
         reader.path("page", Self::parse)

@@ -13,8 +13,9 @@ mod render;
 pub use content::{ParameterFault, Problem};
 pub use database::{log_cause, why_not_stored};
 pub use documented::{
-    AppendProblems, BucketProblems, CountProblems, ExportProblems, ItemProblems, ListProblems, ManyProblems,
-    PageProblems, PreallocationProblems, ProbeProblems, ReadProblems, ReadyProblems,
+    AppendProblems, BucketProblems, CountProblems, ExportProblems, ItemProblems, ListProblems,
+    ManyUploadsProblems, OutcomesProblems, PageProblems, PreallocationProblems, ProbeProblems, ReadProblems,
+    ReadyProblems, UploadProblems,
 };
 pub use kind::{Kind, Spec};
 pub use render::{MEDIA_TYPE, Render};

@@ -8,6 +8,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::api::Api;
+use super::body::{CSV, JSON, NDJSON};
 use super::history::{append, export, list, page, upload};
 use super::middleware::admission::{Admission, Policy};
 use super::names::Names;
@@ -22,9 +23,13 @@ pub type Routes = UtoipaMethodRouter<Arc<Api>>;
 /// The routes of one history.
 pub fn of_history() -> Vec<(Routes, Policy)> {
     vec![
-        (routes!(append::append, list::list), Policy::JsonOrUpload),
-        (routes!(upload::append_many), Policy::JsonOrUpload),
-        (routes!(export::export), Policy::Rows),
+        (routes!(append::append, list::list), Policy::Json),
+        (routes!(upload::of_one), Policy::Upload(JSON)),
+        (routes!(upload::of_one_with_outcomes), Policy::Upload(NDJSON)),
+        (routes!(upload::of_many), Policy::Upload(JSON)),
+        (routes!(upload::of_many_with_outcomes), Policy::Upload(NDJSON)),
+        (routes!(export::ndjson), Policy::Rows(NDJSON)),
+        (routes!(export::csv), Policy::Rows(CSV)),
         (routes!(page::page), Policy::Json),
         (routes!(page::item), Policy::Json),
     ]
@@ -39,6 +44,7 @@ pub fn of_owners() -> Vec<(Routes, Policy)> {
 pub fn of_page_views() -> Vec<(Routes, Policy)> {
     vec![
         (routes!(writes::count, reads::series), Policy::Json),
+        (routes!(writes::upload), Policy::Json),
         (routes!(reads::bucket), Policy::Json),
         (routes!(reads::top), Policy::Json),
         (routes!(writes::preallocate), Policy::Json),

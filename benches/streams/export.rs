@@ -28,10 +28,10 @@ pub async fn run(bench: &Bench) -> Result<Outcome> {
     let flat = Server::peer(flat::routes(&databases[1]), true).await?;
     let block = async |place: usize, _| {
         let (rows, length) = match LABELS[place] {
-            "flat, NDJSON" => download(flat.address, 1, "application/x-ndjson").await?,
-            "ours, CSV" => download(ours.address, 1, "text/csv").await?,
+            "flat, NDJSON" => download(flat.address, 1, "ndjson").await?,
+            "ours, CSV" => download(ours.address, 1, "csv").await?,
             "ours, command" => command(bench, name).await?,
-            _ => download(ours.address, 1, "application/x-ndjson").await?,
+            _ => download(ours.address, 1, "ndjson").await?,
         };
         // A trade's quantity is its number.
         let (header, number) = match LABELS[place] {

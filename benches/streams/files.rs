@@ -52,8 +52,10 @@ impl Trades {
 
     /// As a request's path.
     pub fn upload_path(&self) -> String {
-        self.customer
-            .map_or_else(|| "/v1/trades".to_owned(), |customer| format!("/v1/customers/{customer}/trades"))
+        match self.customer {
+            Some(customer) => format!("/v1/customers/{customer}/trades/upload"),
+            None => "/v1/trades/upload".to_owned(),
+        }
     }
 
     /// Opens it as the program does.

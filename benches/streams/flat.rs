@@ -66,7 +66,7 @@ pub async fn insert(database: &Database, trades: &Trades, workers: usize) -> Res
 
 /// The handler that exports.
 pub fn routes(database: &Database) -> Router {
-    let path = "/v1/customers/{customerId}/trades/export";
+    let path = "/v1/customers/{customerId}/trades/export.ndjson";
     Router::new().route(path, get(export)).with_state(database.collection(COLLECTION))
 }
 

@@ -21,10 +21,10 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     eprintln!("bench: memory: writing a history");
     let database = Layout::Ours.create(&bench.mongod, DATABASE).await?;
     write_history(&database, Layout::Ours, (LONG, LONG, trades / 10)).await?;
-    // As which media type they go out, or of how many customers they come in.
-    for (what, accept, customers) in [
-        ("export, NDJSON", Some("application/x-ndjson"), 1),
-        ("export, CSV", Some("text/csv"), 1),
+    // In which format they go out, or of how many customers they come in.
+    for (what, format, customers) in [
+        ("export, NDJSON", Some("ndjson"), 1),
+        ("export, CSV", Some("csv"), 1),
         ("upload, one customer", None, 1),
         ("upload, 10,000 customers", None, 10_000),
     ] {
@@ -32,10 +32,10 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         let server = Server::program(&bench.mongod, DATABASE).await?;
         Client::new(server.address).get("/v1/customers/1", "").await?;
         let (idle, _) = server.resident()?;
-        let done = match accept {
-            Some(accept) => {
-                let (rows, _) = transfer::download(server.address, LONG, accept).await?;
-                rows.count - u64::from(accept == "text/csv")
+        let done = match format {
+            Some(format) => {
+                let (rows, _) = transfer::download(server.address, LONG, format).await?;
+                rows.count - u64::from(format == "csv")
             }
             None => {
                 let file = Trades::write(bench, "memory.ndjson", customers, trades)?;
@@ -49,7 +49,7 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         server.stop().await?;
         let over = peak - idle;
         section.row(what, [idle, peak, over].map(|mib| format!("{mib:.0}")));
-        if accept.is_some() {
+        if format.is_some() {
             let (work, most) = (format!("memory, {what}, {shown} trades"), format!("≤ {EXPECTED} MiB"));
             let measured = format!("{over:.0} MiB");
             report.expect([&work, "over idle, at most", &most, &measured], over <= EXPECTED, "");

@@ -65,11 +65,11 @@ pub async fn upload(address: SocketAddr, trades: &Trades) -> Result<(u64, Durati
 }
 
 /// Reads an export to its end; how long it took.
-pub async fn download(address: SocketAddr, customer: u64, accept: &'static str) -> Result<(Rows, Duration)> {
+pub async fn download(address: SocketAddr, customer: u64, format: &'static str) -> Result<(Rows, Duration)> {
     on_its_own(async move {
         let began = Instant::now();
-        let request = Request::get(format!("/v1/customers/{customer}/trades/export"));
-        let request = request.header(header::ACCEPT, accept).body(Body::empty())?;
+        let request = Request::get(format!("/v1/customers/{customer}/trades/export.{format}"));
+        let request = request.body(Body::empty())?;
         let mut body = ask(address, request).await?.into_body();
         let mut rows = Rows::default();
         while let Some(frame) = body.frame().await {

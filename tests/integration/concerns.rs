@@ -125,7 +125,7 @@ fn kind(history: &History, name: &str, command: &Document) -> String {
 /// With keys and without, cold and warm, first and again, alone and refused.
 async fn append(one: &Client, other: &Client) {
     let history = one.history;
-    let (path, of_many) = (history.path(7), history.of_many());
+    let (path, of_many) = (history.uploads(7), history.of_many());
     let (item, several) = (history.item(1), history.items(1..=history.pages(1.2)));
     one.append(7, &item).await.expect(201);
     one.append_all(7, 1..=history.pages(7.5)).await;
@@ -173,7 +173,7 @@ async fn read(client: &Client) {
         client.get(&history.at(7, path)).await.expect(200);
     }
     for export in ["", "?from=2004-01-01T00:00:00Z"] {
-        assert_eq!(client.get(&history.at(7, &format!("/export{export}"))).await.status, 200);
+        assert_eq!(client.get(&history.at(7, &format!("/export.ndjson{export}"))).await.status, 200);
     }
 }
 

@@ -70,10 +70,8 @@ async fn histories_of_one_directory_do_not_mix(history: &'static History) {
 async fn nested_items_have_no_csv(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(1, &history.item(1)).await.expect(201);
-    let export = history.at(1, "/export");
-    let csv = |request: reqwest::RequestBuilder| request.header("accept", "text/csv");
-    service.client.send(reqwest::Method::GET, &export, csv).await.problem(406, "not-acceptable");
-    let named = service.client.get(&format!("{export}?format=csv")).await;
-    assert_eq!(named.problem(400, "invalid-parameter")["errors"][0]["parameter"], "format");
-    assert_eq!(service.client.get(&export).await.header("content-type"), "application/x-ndjson");
+    let problem = service.client.get(&history.at(1, "/export.csv")).await.problem(404, "not-found");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("export.ndjson")), "{problem}");
+    let export = service.client.get(&history.at(1, "/export.ndjson")).await;
+    assert_eq!(export.header("content-type"), "application/x-ndjson");
 }

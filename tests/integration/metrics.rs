@@ -27,7 +27,7 @@ async fn exposition(service: &Service) -> String {
 async fn what_is_measured_is_documented() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
-    upload(&service.client, "/v1/customers/1/trades", lines([1])).await.expect(200);
+    upload(&service.client, "/v1/customers/1/trades/upload", lines([1])).await.expect(200);
     let exposition = exposition(&service).await;
     let documented =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md")).expect("docs");
@@ -67,6 +67,7 @@ async fn routes_not_addresses_are_counted() {
     let service = Service::start().await;
     service.client.get("/v1/customers/424242/trades/pages/77").await.problem(404, "page-not-found");
     service.client.get("/nowhere/424242").await.problem(404, "not-found");
+    assert_eq!(service.client.get("/v1/customers/424242/trades/export.csv").await.status, 200);
     let exposition = exposition(&service).await;
     let counted = |route: &str, status: &str| {
         let (route, status) = (format!("route=\"{route}\""), format!("status=\"{status}\""));
@@ -75,6 +76,7 @@ async fn routes_not_addresses_are_counted() {
     };
     assert!(counted("/v1/customers/{customerId}/trades/pages/{page}", "404"), "{exposition}");
     assert!(counted("none", "404"), "{exposition}");
+    assert!(counted("/v1/customers/{customerId}/trades/export.csv", "200"), "{exposition}");
     assert!(!exposition.contains("424242"), "an address in a label");
 }
 
@@ -91,7 +93,7 @@ async fn uploads_are_counted() {
     };
     let expected = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
     let body = format!("{}{{}}\n\n", lines([1, 2]));
-    upload(&serving.client, "/v1/customers/1/trades", body).await.expect(200);
+    upload(&serving.client, "/v1/customers/1/trades/upload", body).await.expect(200);
     let finished = [
         "pagebucket_uploads_under_way 0",
         "pagebucket_uploads_total{result=\"finished\"} 1",
@@ -102,7 +104,7 @@ async fn uploads_are_counted() {
         "pagebucket_upload_lines_total{result=\"not_stored\"} 0",
     ];
     assert_eq!(counted().await, expected(&finished));
-    let mut cut = Upload::begin(serving.address, "/v1/customers/1/trades", &[]).await;
+    let mut cut = Upload::begin(serving.address, "/v1/customers/1/trades/upload", &[]).await;
     cut.send(&lines([3])).await;
     // While it is under way.
     let mut under_way = finished;

@@ -205,11 +205,12 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     }
     // An upload to the same history waits, and not in the way of another.
     let (of_it, of_others) = (client.clone(), client.clone());
-    let of_it = tokio::spawn(async move { upload(&of_it, "/v1/customers/1/trades", lines(101..=140)).await });
+    let of_it =
+        tokio::spawn(async move { upload(&of_it, "/v1/customers/1/trades/upload", lines(101..=140)).await });
     for customer in 2..=10 {
         // More than a quarter of the queue, where the customer holds nothing.
         client.append(customer, &trades(1, 60)).await.expect(201);
-        let path = format!("/v1/customers/{customer}/trades");
+        let path = format!("/v1/customers/{customer}/trades/upload");
         assert_eq!(upload(&of_others, &path, lines(61..=90)).await.expect(200)["stored"], 30);
     }
     assert!(!of_it.is_finished() && clients.try_join_next().is_none(), "they wait");
@@ -304,10 +305,11 @@ async fn uploads_leave_room_for_others() {
         let client = service.client.clone();
         uploads.spawn(async move {
             if number % 2 == 0 {
-                return upload(&client, &format!("/v1/customers/{number}/trades"), lines(1..=LINES)).await;
+                return upload(&client, &format!("/v1/customers/{number}/trades/upload"), lines(1..=LINES))
+                    .await;
             }
             let many = (1..=LINES).map(|qty| of(number * 1_000 + qty % 50, qty)).collect::<String>();
-            upload(&client, "/v1/trades", many).await
+            upload(&client, "/v1/trades/upload", many).await
         });
     }
     let (mut appended, mut stored) = (0, 0);

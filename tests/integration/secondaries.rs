@@ -91,7 +91,7 @@ async fn full_pages_are_theirs_and_need_no_primary() {
 
     // Exports, too: their batches, not their beginning.
     let before = counted().await;
-    let rows = service.client.get("/v1/customers/7/trades/export").await.body;
+    let rows = service.client.get("/v1/customers/7/trades/export.ndjson").await.body;
     assert_eq!(rows.iter().filter(|byte| **byte == b'\n').count(), 19_995);
     let after = counted().await;
     assert!(after[1] - before[1] >= 20 && after[0] - before[0] < 10, "{before:?} {after:?}");
@@ -164,7 +164,7 @@ async fn one_that_lags_is_passed_over() {
         assert_eq!(body["items"][9]["qty"], page * 10 - 5, "{body}");
     }
     for _ in 0..10 {
-        let rows = service.client.get("/v1/customers/7/trades/export?after=100").await.body;
+        let rows = service.client.get("/v1/customers/7/trades/export.ndjson?after=100").await.body;
         assert_eq!(rows.iter().filter(|byte| **byte == b'\n').count(), 895);
     }
     assert!(queries(set.mongod(lagging)).await > before, "the one that lags was asked");

@@ -15,6 +15,7 @@ use crate::commands::program::Place;
 use crate::harness::{
     ALL, Answer, Client, History, INVALID_ITEM, READINGS, Service, TRADES, tests, tests_over, trade,
 };
+use faults::{ANSWERS, BY_LINE};
 use wire::Upload;
 
 pub const NDJSON: &str = "application/x-ndjson";
@@ -60,7 +61,7 @@ pub fn of(customer: u64, qty: u64) -> String {
 
 async fn one_summary(history: &'static History) {
     let service = Service::of(history).await;
-    let path = history.path(7);
+    let path = history.uploads(7);
     let answer = upload(&service.client, &path, history.lines(1..=2_345)).await;
     assert_eq!(
         answer.expect(200),
@@ -93,7 +94,7 @@ async fn what_is_wrong_with_a_line_is_its_own_matter() {
         trade(6),
         json!({ "customerId": 7, "type": "buy", "ticker": "MDB", "qty": 8 })
     );
-    let summary = upload(&service.client, "/v1/customers/7/trades", body).await.expect(200);
+    let summary = upload(&service.client, "/v1/customers/7/trades/upload", body).await.expect(200);
     assert_eq!((&summary["stored"], &summary["refused"]), (&json!(2), &json!(5)), "{summary}");
     let problems = summary["problems"].as_array().expect("problems");
     let told = |problem: &Value| {
@@ -113,7 +114,7 @@ async fn what_is_wrong_with_a_line_is_its_own_matter() {
 
 async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
     let service = Service::of(history).await;
-    let mut upload = Upload::begin(service.address(), &history.path(7), &[("Accept", NDJSON)]).await;
+    let mut upload = Upload::begin(service.address(), &history.outcomes(7), &[]).await;
     let head = upload.head().await;
     assert!(
         head.starts_with("HTTP/1.1 200 ") && head.contains("content-type: application/x-ndjson"),
@@ -144,10 +145,7 @@ async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, [1, 2, 3, 7]);
     // All at once.
     let body = history.lines(1..=5_000);
-    let with = |request: reqwest::RequestBuilder| {
-        request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
-    };
-    let answer = service.client.send(Method::POST, &history.path(8), with).await;
+    let answer = self::upload(&service.client, &history.outcomes(8), body).await;
     let text = String::from_utf8(answer.body).expect("UTF-8");
     let outcomes: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let expected: Vec<_> = (1..=5_000).map(|line| json!({ "line": line, "seq": line })).collect();
@@ -160,11 +158,12 @@ async fn problems_beyond_the_first_are_counted() {
     body += &lines([1]);
     let fields: Vec<_> = (0..50).map(|field| format!("\"f{field}\":0")).collect();
     writeln!(body, "{{{}}}", fields.join(",")).unwrap();
-    let summary = upload(&service.client, "/v1/customers/7/trades", body).await.expect(200);
+    let summary = upload(&service.client, "/v1/customers/7/trades/upload", body).await.expect(200);
     assert_eq!((&summary["stored"], &summary["refused"]), (&json!(1), &json!(251)));
     assert_eq!(summary["problems"].as_array().map(Vec::len), Some(100));
     assert_eq!(summary["problemsOmitted"], 151);
-    let first = upload(&service.client, "/v1/customers/7/trades", format!("{{{}}}", fields.join(","))).await;
+    let unknown = format!("{{{}}}", fields.join(","));
+    let first = upload(&service.client, "/v1/customers/7/trades/upload", unknown).await;
     let problem = &first.expect(200)["problems"][0];
     assert_eq!(problem["errors"].as_array().map(Vec::len), Some(10));
     assert_eq!(problem["errorsOmitted"], 43, "50 unknown fields, and 3 that are not there");
@@ -190,10 +189,7 @@ async fn many_owners_at_once(history: &'static History) {
     }
     let lines = [(200, 1), (1, 31), (200, 2)];
     let body: String = lines.map(|(owner, number)| history.line_of(owner, number)).concat();
-    let with = |request: reqwest::RequestBuilder| {
-        request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
-    };
-    let answer = service.client.send(Method::POST, &history.of_many(), with).await;
+    let answer = upload(&service.client, &history.outcomes_of_many(), body).await;
     let outcome = |(line, (owner, seq)): (u64, (u64, u64))| {
         let (field, owner) = (history.owner_field, history.owner(owner));
         format!("{{\"line\":{line},\"{field}\":{owner},\"seq\":{seq}}}\n")
@@ -209,7 +205,7 @@ async fn others_may_append_meanwhile(history: &'static History) {
             service.client.append(7, &history.item(1_000_000 + number)).await.expect(201);
         }
     };
-    let path = history.path(7);
+    let path = history.uploads(7);
     let (summary, ()) = tokio::join!(upload(&service.client, &path, history.lines(1..=20_000)), others);
     let summary = summary.expect(200);
     let stored = service.stored(7).await;
@@ -223,24 +219,57 @@ async fn others_may_append_meanwhile(history: &'static History) {
 
 async fn what_no_upload_is() {
     let service = Service::start().await;
-    let json = |request: reqwest::RequestBuilder| request.json(&trade(1));
-    let answer = service.client.send(Method::POST, "/v1/trades", json).await;
-    answer.problem(415, "unsupported-media-type");
-    let packed = |request: reqwest::RequestBuilder| {
-        request.header("content-type", NDJSON).header("content-encoding", "gzip").body(lines([1]))
+    let client = &service.client;
+    let post = async |path: &str, name: &'static str, value: &'static str| {
+        let with = |request: reqwest::RequestBuilder| {
+            let request =
+                if name == "content-type" { request } else { request.header("content-type", NDJSON) };
+            request.header(name, value).body(lines([1]))
+        };
+        client.send(Method::POST, path, with).await
     };
-    let answer = service.client.send(Method::POST, "/v1/customers/7/trades", packed).await;
-    answer.problem(415, "unsupported-media-type");
-    let html = |request: reqwest::RequestBuilder| {
-        request.header("content-type", NDJSON).header("accept", "text/html").body(lines([1]))
-    };
-    service.client.send(Method::POST, "/v1/trades", html).await.problem(406, "not-acceptable");
-    upload(&service.client, "/v1/customers/0/trades", lines([1])).await.problem(400, "invalid-parameter");
+    for (path, answer, other) in [
+        ("/v1/customers/7/trades/upload", "application/json", NDJSON),
+        ("/v1/customers/7/trades/upload.ndjson", NDJSON, "application/json"),
+        ("/v1/trades/upload", "application/json", NDJSON),
+        ("/v1/trades/upload.ndjson", NDJSON, "application/json"),
+    ] {
+        let refused = post(path, "content-type", "application/json").await;
+        let problem = refused.problem(415, "unsupported-media-type");
+        assert_eq!(problem["detail"], format!("The `Content-Type` must be `{NDJSON}`."));
+        post(path, "content-encoding", "gzip").await.problem(415, "unsupported-media-type");
+        for accept in [other, "text/html"] {
+            let problem = post(path, "accept", accept).await.problem(406, "not-acceptable");
+            assert_eq!(problem["detail"], format!("The answer is `{answer}`, which `Accept` excludes."));
+        }
+        upload(client, &format!("{path}?strict=1"), lines([1])).await.problem(400, "invalid-parameter");
+        let answer = client.get(path).await;
+        answer.problem(405, "method-not-allowed");
+        assert_eq!(answer.header("allow"), "POST");
+    }
+    upload(client, "/v1/customers/0/trades/upload", lines([1])).await.problem(400, "invalid-parameter");
+    // Lines are no JSON, and the problem says where they are taken.
+    let refused = upload(client, "/v1/customers/7/trades", lines([1])).await;
+    let detail = refused.problem(415, "unsupported-media-type")["detail"].clone();
+    assert!(
+        detail.as_str().is_some_and(|detail| detail.contains("`/v1/customers/7/trades/upload`")),
+        "{detail}"
+    );
     // JSON is not answered line by line.
     let lines_of_json = |request: reqwest::RequestBuilder| request.header("accept", NDJSON).json(&trade(1));
-    let answer = service.client.send(Method::POST, "/v1/customers/7/trades", lines_of_json).await;
+    let answer = client.send(Method::POST, "/v1/customers/7/trades", lines_of_json).await;
     answer.problem(406, "not-acceptable");
-    assert_eq!(service.client.total(7).await, 0);
+    // The address of a history without its owner.
+    upload(client, "/v1/trades", lines([1])).await.problem(404, "not-found");
+    assert_eq!(client.total(7).await, 0);
+    for accept in ["*/*", "application/*", "application/x-ndjson;q=0.1, text/html"] {
+        assert_eq!(
+            post("/v1/customers/7/trades/upload.ndjson", "accept", accept).await.status,
+            200,
+            "{accept}"
+        );
+    }
+    assert_eq!(client.total(7).await, 3);
 }
 
 async fn a_history_that_takes_no_more(history: &'static History) {
@@ -271,10 +300,7 @@ async fn a_history_that_takes_no_more(history: &'static History) {
             );
         }
     }
-    let with = |request: reqwest::RequestBuilder| {
-        request.header("content-type", NDJSON).header("accept", NDJSON).body(body)
-    };
-    let answer = service.client.send(Method::POST, &history.of_many(), with).await;
+    let answer = upload(&service.client, &history.outcomes_of_many(), body).await;
     let outcomes = String::from_utf8(answer.body).expect("UTF-8");
     let outcomes: Vec<Value> =
         outcomes.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -286,7 +312,7 @@ async fn a_history_that_takes_no_more(history: &'static History) {
     }
     assert_eq!(outcomes[1]["seq"], 3, "{outcomes:?}");
     // Of an upload to it alone there is no more to be done.
-    let answer = upload(&service.client, &history.path(7), history.lines([beyond])).await;
+    let answer = upload(&service.client, &history.uploads(7), history.lines([beyond])).await;
     let problem = answer.problem(409, "history-exhausted");
     assert_eq!(problem["notStoredLines"], json!([{ "first": 1 }]), "{problem}");
     assert_eq!(service.stored(8).await.numbers, [1, 1, 1]);
@@ -307,8 +333,8 @@ async fn memory_is_constant(history: &'static History) {
     // Some 180 MB each time, of items and of lines that are none.
     let (good, noise) =
         (history.lines(1..=1_000), format!("{}\n{}\n", "\n".repeat(1_000), "x".repeat(300_000)));
-    for accept in ["application/json", NDJSON] {
-        let upload = Upload::begin(serving.address, &history.path(7), &[("Accept", accept)]).await;
+    for answer in ANSWERS {
+        let upload = Upload::begin(serving.address, &history.at(7, answer), &[]).await;
         let (mut read, mut write) = upload.split();
         let writing = async {
             for _ in 0..100 {
@@ -320,7 +346,7 @@ async fn memory_is_constant(history: &'static History) {
             write.end().await;
         };
         let reading = async {
-            if accept == NDJSON {
+            if answer == BY_LINE {
                 let mut stored = 0_u64;
                 while let Some(line) = read.line().await {
                     stored += u64::from(line.get("seq").is_some());
@@ -333,9 +359,9 @@ async fn memory_is_constant(history: &'static History) {
         };
         tokio::join!(writing, reading);
         let after = most_memory(serving.pid());
-        println!("{accept}: {before} MiB before, at most {after} MiB");
+        println!("{answer}: {before} MiB before, at most {after} MiB");
         // What an allocator keeps for each thread is most of it, and differs from run to run.
-        assert!(after <= before + 96, "{accept}: {before} MiB before, {after} MiB after");
+        assert!(after <= before + 96, "{answer}: {before} MiB before, {after} MiB after");
     }
     serving.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Imports through a running server: uploads the rows to `POST /v1/{history}`, and reads the outcomes line by line
+//! Imports through a running server: uploads the rows to `POST /v1/{history}/upload.ndjson`, and reads the outcomes line by line
 //! meanwhile.
 //!
 //! A row has the same line number in the upload as in the file. So the server's messages name lines of the file, a key

@@ -9,12 +9,12 @@ use axum::{Extension, Json};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::item_schemas::{MOST_ITEMS, NewItem, NewItems};
+use super::item_schemas::{MOST_ITEMS, NewItems};
 use super::item_view::{OwnerMember, owner_member};
-use super::upload::{OutcomeView, RangeView, Upload, UploadedView};
+use super::upload::RangeView;
 use crate::domain::{Instant, OwnerId};
 use crate::http::api::Api;
-use crate::http::body::{JSON, NDJSON, expect, read};
+use crate::http::body::{JSON, expect, read, upload_below};
 use crate::http::idempotency::{self, Key};
 use crate::http::params::Address;
 use crate::http::problem::{AppendProblems, Kind, Problem};
@@ -51,32 +51,21 @@ pub struct AppendedView {
 /// the {manyItems} are durable on a majority of the database's nodes. If one {item} of an array is invalid, nothing is
 /// stored.
 ///
-/// An upload sends any number of {manyItems} as `application/x-ndjson`, one {item} a line. Lines are stored in order as they
-/// arrive, and a refused line does not affect the others. The answer is 200 with a summary when the body has ended.
-/// With `Accept: application/x-ndjson` the answer begins at once, with one outcome for each line as it is stored; the
-/// client must read it while it sends.
-///
 /// With an `Idempotency-Key` the request may be repeated, whatever its outcome: the {manyItems} are stored once, and every
 /// answer says where they are stored. A key belongs to one {owner}. The server remembers it for a day after its last
-/// use, or as its operator has configured. An upload with a key that is sent again, from the first line on, continues
-/// where it ended: each line is identified by its number.
+/// use, or as its operator has configured.
 #[utoipa::path(
     post,
     path = "/v1/{owners}/{ownerId}/{items}",
     operation_id = "append{Items}",
     tag = "{Items}",
-    params(
-        Address<OwnerId>,
-        ("Idempotency-Key" = Option<String>, Header, description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
-    ),
+    params(Address<OwnerId>, Key),
     request_body(
-        description = "One {item}, or an array of 1 to 1,000; or one JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
-        content(
-            (NewItems = "application/json", examples(
-                ("one" = (summary = "One {item}{unlessDated}", value = json!("{newItem}"))),
-                ("many" = (summary = "An array of {manyItems}", value = json!("{newItems}")))
-            )),
-            (NewItem = "application/x-ndjson", example = json!("{newItem}"))
+        content = NewItems, content_type = "application/json",
+        description = "One {item}, or an array of 1 to 1,000.",
+        examples(
+            ("one" = (summary = "One {item}{unlessDated}", value = json!("{newItem}"))),
+            ("many" = (summary = "An array of {manyItems}", value = json!("{newItems}")))
         )
     ),
     responses(
@@ -91,17 +80,6 @@ pub struct AppendedView {
                 "date": "2026-11-20T12:00:00.000Z"
             })
         ),
-        (
-            status = 200,
-            description = "The answer to an upload. As JSON: a summary, when every line is stored durably or refused. As NDJSON: one outcome for each line, in order, as it is stored. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
-            content(
-                (UploadedView = "application/json", example = json!({
-                    "{ownerField}": "{ownerExample}", "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "stored": 2, "refused": 0,
-                    "problems": []
-                })),
-                (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "seq": 1 }))
-            )
-        ),
         AppendProblems,
     ),
 )]
@@ -112,9 +90,7 @@ pub async fn append(
     Key(key): Key,
     request: Request,
 ) -> Result<Response, Problem> {
-    if expect(request.headers(), &[JSON, NDJSON])? == NDJSON {
-        return Ok(Upload { api, engine, owner: Some(owner), key, request }.answer().await);
-    }
+    expect(request.headers(), JSON, || upload_below(request.uri()))?;
     let bytes = read(request.into_body(), api.limits).await?;
     let definition = engine.definition();
     let drafts = definition.item.parse_drafts(&bytes, MOST_ITEMS);

@@ -4,25 +4,24 @@
 //! If the client stops reading, the database reads stop too. A client that reads too slowly is disconnected
 //! ([`crate::server`]), so that its place becomes free. The request's deadline applies to the head of the answer, not
 //! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
-//! such a body is incomplete, because clients of HTTP/1.0 are refused ([`accept`]).
+//! such a body is incomplete, because clients of HTTP/1.0 are refused
+//! ([`crate::http::middleware::accept`]).
 
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
 use super::item_schemas::ExportedItem;
-use crate::domain::{DateRange, Invalid, MAX_SAFE_INTEGER, OwnerId, Position};
+use crate::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
 use crate::export::{Format, Writer};
 use crate::http::api::Api;
 use crate::http::body::NDJSON;
-use crate::http::middleware::accept;
 use crate::http::params::{Address, Params, Reader, dates, in_query};
 use crate::http::places::Place;
 use crate::http::problem::{ExportProblems, Kind, Problem};
@@ -31,35 +30,20 @@ use crate::metric::{EXPORTED_ITEMS, EXPORTS};
 use crate::store::history::{Engine, Export};
 use crate::store::{Deadline, Error};
 
-const CSV: &str = "text/csv";
-
-/// What an export has, and how.
+/// What an export has.
 pub struct ExportParams {
-    /// Takes precedence over `Accept`.
-    format: Option<Format>,
     after: Position,
     dates: Option<DateRange>,
 }
 
 impl Params for ExportParams {
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
-        let tabular = Writer::new(engine.definition(), Format::Csv).is_some();
-        let format = reader.query("format", |text| match text {
-            "ndjson" => Ok(Format::Ndjson),
-            "csv" if tabular => Ok(Format::Csv),
-            _ if !tabular => Err(Invalid::new("must be \"ndjson\": the items are no rows of a table")),
-            _ => Err(Invalid::new("must be \"ndjson\" or \"csv\"")),
-        });
+    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
         let after = reader.query("after", Position::parse).unwrap_or(Position::BEGINNING);
-        Some(Self { format, after, dates: dates(reader) })
+        Some(Self { after, dates: dates(reader) })
     }
 
     fn documented() -> Vec<Parameter> {
-        let format = ObjectBuilder::new()
-            .schema_type(SchemaType::new(Type::String))
-            .enum_values(Some(["ndjson", "csv"]));
         vec![
-            in_query("format", "The format of the answer. It overrides `Accept`.", format),
             in_query(
                 "after",
                 "Only {manyItems} after this sequence number; 0 is the beginning. To continue an export that failed, give the \
@@ -80,53 +64,77 @@ impl Params for ExportParams {
     }
 }
 
-/// Export a history
+/// Export {manyItems} as NDJSON
 ///
-/// Returns the {manyItems} of a history in order of `seq`: all of them, those after a sequence number, or those of a span of
-/// time. {formats} {ManyItems} that are appended after
-/// the export began are not in it. An unknown {owner} has no rows. If the export fails, the connection is closed
-/// before the end of the body: continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
+/// Returns the {manyItems} of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
+/// them, those after a sequence number, or those of a span of time. {ManyItems} that are appended after the export began are
+/// not in it. An unknown {owner} has no rows. If the export fails, the connection is closed before the end of the body:
+/// continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
 #[utoipa::path(
     get,
-    path = "/v1/{owners}/{ownerId}/{items}/export",
-    operation_id = "export{Items}",
+    path = "/v1/{owners}/{ownerId}/{items}/export.ndjson",
+    operation_id = "export{Items}AsNdjson",
     tag = "{Items}",
     params(Address<(OwnerId, ExportParams)>),
     responses(
         (
-            status = 200, description = "The rows.",
-            content(
-                (ExportedItem = "application/x-ndjson", example = json!("{exportedItem}")),
-                (String = "text/csv", example = json!("{csvRows}")),
-            ),
+            status = 200, description = "The rows.", body = ExportedItem, content_type = "application/x-ndjson",
+            example = json!("{exportedItem}")
         ),
         ExportProblems,
     ),
 )]
-pub async fn export(
+pub async fn ndjson(
     State(api): State<Arc<Api>>,
-    Address { engine, params: (owner, params) }: Address<(OwnerId, ExportParams)>,
     Extension(deadline): Extension<Deadline>,
-    headers: HeaderMap,
+    address: Address<(OwnerId, ExportParams)>,
 ) -> Result<Response, Problem> {
-    let ExportParams { format, after, dates } = params;
-    let definition = engine.definition();
-    let tabular = Writer::new(definition, Format::Csv).is_some();
-    let offered: &[_] = if tabular { &[NDJSON, CSV] } else { &[NDJSON] };
-    let by_media_type = |media_type| if media_type == CSV { Format::Csv } else { Format::Ndjson };
-    let preferred = || accept::preferred(&headers, offered).map(by_media_type);
-    let format = format.or_else(preferred).ok_or_else(|| {
-        let types = offered.join("` or `");
-        let detail = format!("The answer is `{types}`. `Accept` excludes that, and there is no `format`.");
-        Problem::new(Kind::NotAcceptable, detail)
+    export(&api, address, deadline, Format::Ndjson, NDJSON).await
+}
+
+/// Export {manyItems} as CSV
+///
+/// Returns the {manyItems} of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. In all else it
+/// is like `export{Items}AsNdjson`.
+#[utoipa::path(
+    get,
+    path = "/v1/{owners}/{ownerId}/{items}/export.csv",
+    operation_id = "export{Items}AsCsv",
+    tag = "{Items}",
+    params(Address<(OwnerId, ExportParams)>),
+    responses(
+        (
+            status = 200, description = "The rows, after the header.", body = String, content_type = "text/csv",
+            example = json!("{csvRows}")
+        ),
+        ExportProblems,
+    ),
+)]
+pub async fn csv(
+    State(api): State<Arc<Api>>,
+    Extension(deadline): Extension<Deadline>,
+    address: Address<(OwnerId, ExportParams)>,
+) -> Result<Response, Problem> {
+    export(&api, address, deadline, Format::Csv, "text/csv; charset=utf-8; header=present").await
+}
+
+async fn export(
+    api: &Api,
+    Address { engine, params: (owner, ExportParams { after, dates }) }: Address<(OwnerId, ExportParams)>,
+    deadline: Deadline,
+    format: Format,
+    content_type: &'static str,
+) -> Result<Response, Problem> {
+    let writer = Writer::new(engine.definition(), format).ok_or_else(|| {
+        let items = engine.definition().item.noun().many();
+        Problem::new(
+            Kind::NotFound,
+            format!("There is no CSV of {items}, which are no rows of a table, only `export.ndjson`."),
+        )
     })?;
-    let writer = Writer::new(definition, format).expect("CSV is chosen only where it can be");
     let place = api.exports.take()?;
     let export = engine.export(owner.clone(), after, dates, deadline).await?;
-    let csv = "text/csv; charset=utf-8; header=present";
-    let media_type = if format == Format::Csv { csv } else { NDJSON };
-    let head =
-        [(header::CONTENT_TYPE, media_type), (header::CACHE_CONTROL, "no-store"), (header::VARY, "accept")];
+    let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();
     let rows = Rows { owner, writer, export, ready, result: "abandoned", _place: place };
     Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())

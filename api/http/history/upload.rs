@@ -19,90 +19,119 @@ mod measured;
 mod outcomes;
 pub mod quota;
 mod read;
+mod run;
 mod views;
 
-use std::sync::Arc;
-use std::time::Duration;
+use axum::response::Response;
 
-use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{Request, State};
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
-use futures_util::stream;
-use http_body_util::BodyExt;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_util::task::AbortOnDropHandle;
-
-use super::item_schemas::NewItemLine;
-use crate::domain::{IdempotencyKey, OwnerId};
-use crate::http::api::Api;
-use crate::http::body::{NDJSON, expect};
-use crate::http::deadline::REQUEST;
+use super::item_schemas::{NewItem, NewItemLine};
+use crate::domain::OwnerId;
 use crate::http::idempotency::Key;
-use crate::http::middleware::accept;
-use crate::http::middleware::compression::Whole;
-use crate::http::middleware::drain_body::StillRead;
-use crate::http::places::LongPlace;
-use crate::http::problem::{Kind, ManyProblems, Problem};
-use crate::ingest::{self, Destination, Options, Report, Watch};
-use crate::store;
-use crate::store::history::Engine;
-use ending::Summary;
-use measured::Measured;
-use outcomes::Outcomes;
-use quota::WAITING_OF_MANY;
-use read::{BadLine, Reader};
-pub use views::{ManyUploadedView, OutcomeView, RangeView, UploadedView};
+use crate::http::params::Address;
+use crate::http::problem::{ManyUploadsProblems, OutcomesProblems, UploadProblems};
+use run::Upload;
+pub use views::RangeView;
+use views::{ManyUploadedView, OutcomeView, UploadedView};
 
-/// How long the database may be away, without any progress on a batch: longer than an election takes.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// When an upload ends before its body, the rest of the body is read and dropped for this long, because many clients
-/// read no answer before they have sent everything. A client has as long to read the end of its answer.
-const LINGER: Duration = Duration::from_secs(3);
-
-/// When the service stops, lines that were read are still sent for this long.
-const STOPPING: Duration = Duration::from_secs(1);
-
-// A stopped upload ends before the drain does, which lasts some seconds longer than a request: even after a last
-// command, and with a client that neither reads the answer nor ends its body.
-const _: () =
-    assert!(STOPPING.as_secs() + store::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2);
-
-/// Lines that may wait in an upload to one history: two batches, because only one can be under way.
-const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
-
-/// Most owners that a summary counts, at 15 bytes each.
-const MOST_OWNERS: usize = 10_000;
-
-/// An upload that is about to begin.
-pub struct Upload {
-    pub api: Arc<Api>,
-    /// The engine of the history, or of the histories.
-    pub engine: Engine,
-    /// The owner; `None` if each line names one.
-    pub owner: Option<OwnerId>,
-    pub key: Option<IdempotencyKey>,
-    pub request: Request,
-}
-
-/// Append {manyItems} of many {manyOwners}
+/// Upload {manyItems}
 ///
-/// Stores one {item} a line, each with its `{ownerField}`, at the end of the history of its {owner}. The {manyItems} of each
-/// {owner} are stored in order as they arrive. Like an upload to one history, the body may have any length and has no
-/// deadline. The answer is one summary, or with `Accept: application/x-ndjson` one outcome for each line. With an
-/// `Idempotency-Key` the upload may be repeated, whatever its outcome, and continues where it ended; each {owner} has
-/// keys of its own. The summary counts up to 10,000 {manyOwners}; `moreOwners` says that there are more.
+/// Stores any number of {manyItems}, one {item} a line, at the end of the {owner}'s history. Lines are stored in order as
+/// they arrive, and a refused line does not affect the others. The body may have any length and has no deadline. The answer
+/// is one summary, when the body has ended.
+///
+/// With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first line on, it
+/// continues where it ended: each line is identified by its number.
 #[utoipa::path(
     post,
-    path = "/v1/{items}",
+    path = "/v1/{owners}/{ownerId}/{items}/upload",
     operation_id = "upload{Items}",
     tag = "{Items}",
-    params(
-        ("Idempotency-Key" = Option<String>, Header, description = "A unique key for the upload, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the same lines has the same key.", min_length = 1, max_length = 255, pattern = "^[!-~]{1,255}$"),
+    params(Address<OwnerId>, Key),
+    request_body(
+        content = NewItem, content_type = "application/x-ndjson",
+        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
+        example = json!("{newItem}")
     ),
+    responses(
+        (
+            status = 200, description = "Every line is stored durably, or refused.", body = UploadedView,
+            example = json!({
+                "{ownerField}": "{ownerExample}", "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "stored": 2, "refused": 0,
+                "problems": []
+            })
+        ),
+        UploadProblems,
+    ),
+)]
+pub async fn of_one(upload: Upload) -> Response {
+    upload.answer().await
+}
+
+/// Upload {manyItems}, with an outcome for each line
+///
+/// Stores lines as `upload{Items}` does. The answer begins at once, and has one outcome for each line, in order, as it is
+/// stored; the client must read it while it sends. Needs HTTP/1.1 or later.
+#[utoipa::path(
+    post,
+    path = "/v1/{owners}/{ownerId}/{items}/upload.ndjson",
+    operation_id = "upload{Items}WithOutcomes",
+    tag = "{Items}",
+    params(Address<OwnerId>, Key),
+    request_body(
+        content = NewItem, content_type = "application/x-ndjson",
+        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
+        example = json!("{newItem}")
+    ),
+    responses(
+        (
+            status = 200,
+            description = "One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
+            body = OutcomeView, content_type = "application/x-ndjson", example = json!({ "line": 1, "seq": 1 })
+        ),
+        OutcomesProblems,
+    ),
+)]
+pub async fn of_one_with_outcomes(upload: Upload) -> Response {
+    upload.answer_by_line()
+}
+
+/// Upload {manyItems} of many {manyOwners}
+///
+/// Stores lines as `upload{Items}` does, each with its `{ownerField}`, at the end of the history of its {owner}. The
+/// {manyItems} of each {owner} are stored in order as they arrive, and each {owner} has keys of its own. The summary counts
+/// up to 10,000 {manyOwners}; `moreOwners` says that there are more.
+#[utoipa::path(
+    post,
+    path = "/v1/{items}/upload",
+    operation_id = "upload{Items}Of{Owners}",
+    tag = "{Items}",
+    params(Key),
+    request_body(
+        content = NewItemLine, content_type = "application/x-ndjson",
+        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
+        example = json!("{newLine}")
+    ),
+    responses(
+        (
+            status = 200, description = "Every line is stored durably, or refused.", body = ManyUploadedView,
+            example = json!({ "owners": 2, "stored": 2, "refused": 0, "problems": [] })
+        ),
+        ManyUploadsProblems,
+    ),
+)]
+pub async fn of_many(upload: Upload) -> Response {
+    upload.answer().await
+}
+
+/// Upload {manyItems} of many {manyOwners}, with an outcome for each line
+///
+/// Stores lines as `upload{Items}Of{Owners}` does, and answers as `upload{Items}WithOutcomes` does.
+#[utoipa::path(
+    post,
+    path = "/v1/{items}/upload.ndjson",
+    operation_id = "upload{Items}Of{Owners}WithOutcomes",
+    tag = "{Items}",
+    params(Key),
     request_body(
         content = NewItemLine, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
@@ -111,116 +140,13 @@ pub struct Upload {
     responses(
         (
             status = 200,
-            description = "As JSON: a summary, when every line is stored durably or refused. As NDJSON: one outcome for each line, in order, as it is stored. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
-            content(
-                (ManyUploadedView = "application/json", example = json!({ "owners": 2, "stored": 2, "refused": 0, "problems": [] })),
-                (OutcomeView = "application/x-ndjson", example = json!({ "line": 1, "{ownerField}": "{ownerExample}", "seq": 1 }))
-            )
+            description = "One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
+            body = OutcomeView, content_type = "application/x-ndjson",
+            example = json!({ "line": 1, "{ownerField}": "{ownerExample}", "seq": 1 })
         ),
-        ManyProblems,
+        OutcomesProblems,
     ),
 )]
-pub async fn append_many(
-    State(api): State<Arc<Api>>,
-    Extension(engine): Extension<Engine>,
-    Key(key): Key,
-    request: Request,
-) -> Result<Response, Problem> {
-    expect(request.headers(), &[NDJSON])?;
-    Ok(Upload { api, engine, owner: None, key, request }.answer().await)
-}
-
-impl Upload {
-    /// Stores the lines, and answers.
-    pub async fn answer(self) -> Response {
-        if accept::takes_lines(self.request.headers()) {
-            return self.by_lines();
-        }
-        // A task, because the handler is cancelled when its client disconnects.
-        let stored = tokio::spawn(async move {
-            let definition = Arc::clone(self.engine.definition());
-            let (owner, mut summary) = (self.owner.clone(), Summary::default());
-            let (report, rest, _place) = self.store(&mut summary).await;
-            linger(rest).await;
-            // Logged here, because the problem is not rendered if the client has disconnected.
-            summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged)
-        });
-        match stored.await {
-            Ok(summary) => summary.map(Json).into_response(),
-            Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
-        }
-    }
-
-    /// Answers at once, and stores the lines meanwhile.
-    fn by_lines(self) -> Response {
-        let (send, receive) = mpsc::channel::<Bytes>(1);
-        tokio::spawn(async move {
-            let definition = Arc::clone(self.engine.definition());
-            let (owner, limit) = (self.owner.clone(), self.api.limits.body_timeout);
-            let mut outcomes = Outcomes::new(&definition, send, owner.is_none(), limit);
-            let (report, rest, _place) = self.store(&mut outcomes).await;
-            let ended = Summary::default().end(&definition, report, owner.as_ref());
-            let whole = outcomes.finish(ended.err().map(Problem::logged), LINGER).await;
-            // The end of the answer would end the connection.
-            linger(rest).await;
-            if whole {
-                outcomes.end().await;
-            }
-        });
-        let lines = stream::unfold(Some(receive), async |receive| {
-            let mut receive = receive?;
-            match receive.recv().await {
-                Some(lines) if lines == outcomes::END => None,
-                Some(lines) => Some((Ok(lines), Some(receive))),
-                None => Some((Err("the answer is not complete"), None)),
-            }
-        });
-        let media_type = [(header::CONTENT_TYPE, NDJSON)];
-        // A compressor would hold lines back until it has enough of them.
-        (media_type, Extension(StillRead), Extension(Whole), Body::from_stream(lines)).into_response()
-    }
-
-    /// Stores the lines. Returns also the rest of the body, and the upload's place, which every upload has.
-    async fn store(
-        self,
-        watch: &mut (impl Watch<BadLine> + Send),
-    ) -> (Report, JoinHandle<Option<Body>>, Option<LongPlace>) {
-        let Self { api, engine, owner, key, mut request } = self;
-        let place = request.extensions_mut().remove();
-        let began = api.clock.now();
-        // With a key, its record dates all undated lines, the same way in every attempt.
-        let clock = key.is_none().then(|| api.clock.clone());
-        let to = Destination { engine, key, began };
-        let many = owner.is_none();
-        let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
-        let options = Options { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
-        let (chunks, incoming) = mpsc::channel(1);
-        let reader =
-            Reader::new(chunks, Arc::clone(to.engine.definition()), owner, clock, api.limits.body_timeout);
-        let reading = tokio::spawn(reader.run(request.into_body()));
-        let (stop, mut stopped) = mpsc::channel(2);
-        let stopping = api.stop.clone();
-        let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
-            stopping.cancelled().await;
-            // Reading stops now, and sending soon after.
-            let _ = stop.send(()).await;
-            tokio::time::sleep(STOPPING).await;
-            let _ = stop.send(()).await;
-        }));
-        let mut measured = Measured::new(watch);
-        let report =
-            ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
-        measured.ended(&report);
-        (report, reading, place)
-    }
-}
-
-/// Reads and drops the rest of a body, for [`LINGER`] at most.
-async fn linger(rest: JoinHandle<Option<Body>>) {
-    let dropped = async {
-        if let Ok(Some(mut body)) = rest.await {
-            while !body.is_end_stream() && matches!(body.frame().await, Some(Ok(_))) {}
-        }
-    };
-    let _ = tokio::time::timeout(LINGER, dropped).await;
+pub async fn of_many_with_outcomes(upload: Upload) -> Response {
+    upload.answer_by_line()
 }

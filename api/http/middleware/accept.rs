@@ -1,8 +1,7 @@
-//! Which answers a client can take. Every answer is JSON, except that of an export, and that of an upload whose
-//! client asks for a JSON text a line. A client that excludes the answer is refused before anything is done, so that
-//! an append is not stored.
+//! Which answers a client can take. Each route answers in one media type. A client that excludes it is refused before
+//! anything is done, so that an append is not stored.
 //!
-//! A streamed answer needs HTTP/1.1. Its length is not known beforehand, so it is sent in chunks, and when it breaks
+//! Every answer that is not JSON is streamed. A streamed answer needs HTTP/1.1. Its length is not known beforehand, so it is sent in chunks, and when it breaks
 //! off the last chunk is missing (RFC 9112, 6.3). In HTTP/1.0 it would end with its connection, and one that breaks off
 //! would look whole. Resetting the connection is not enough: the system closes the connections of a killed process
 //! in order, and a forwarder of connections may turn a reset into an ordinary end.
@@ -14,49 +13,42 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-use crate::http::body::{JSON, NDJSON};
+use crate::http::body::JSON;
 use crate::http::problem::{Kind, Problem};
 
-/// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude JSON if it is not, and clients that
-/// exclude every encoding that the server can send. The handler of a streamed answer checks `Accept` itself.
+/// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude its media type, and clients that exclude
+/// every encoding that the server can send.
 ///
 /// # Errors
 /// The client cannot take the answer.
-pub fn takes_answer(request: &Request, streamed: bool) -> Result<(), Problem> {
+pub fn takes_answer(request: &Request, media_type: &str) -> Result<(), Problem> {
     let headers = request.headers();
-    let (kind, why) = if streamed && request.version() < Version::HTTP_11 {
+    let refuse = |kind, why: &str| Err(Problem::new(kind, why));
+    if media_type != JSON && request.version() < Version::HTTP_11 {
         let why = "This answer is streamed, and needs HTTP/1.1 or later. The request, or a proxy, speaks HTTP/1.0. Nothing was done.";
-        (Kind::HttpVersionNotSupported, why)
-    } else if !streamed && preferred(headers, &[JSON]).is_none() {
-        (Kind::NotAcceptable, "The answer is `application/json`, which `Accept` excludes.")
-    } else if !takes_encoding(headers) {
+        return refuse(Kind::HttpVersionNotSupported, why);
+    }
+    if !takes_media(headers, media_type) {
+        let why = format!("The answer is `{media_type}`, which `Accept` excludes.");
+        return refuse(Kind::NotAcceptable, &why);
+    }
+    if !takes_encoding(headers) {
         let why =
             "The answer is sent uncompressed, or as `gzip` or `zstd`. `Accept-Encoding` excludes all three.";
-        (Kind::NotAcceptable, why)
-    } else {
-        return Ok(());
-    };
-    Err(Problem::new(kind, why))
+        return refuse(Kind::NotAcceptable, why);
+    }
+    Ok(())
 }
 
-/// The offered media type that the client prefers; of equals, the first one. Each has the weight of the most specific
-/// media range that matches it (RFC 9110, 12.5.1), and 0 excludes it. A header without a well-formed range excludes
-/// nothing.
-pub fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
-    let excludes = listed(headers, header::ACCEPT).any(|(range, _)| range.contains('/'));
-    let of_media = |media: &str| {
-        let (kind, _) = media.split_once('/').expect("a media type that is offered has a subtype");
-        let given = weight(headers, header::ACCEPT, [media, &format!("{kind}/*"), "*/*"]);
-        given.unwrap_or(if excludes { 0.0 } else { 1.0 })
-    };
-    let weighed = offered.iter().map(|media| (*media, of_media(media))).filter(|(_, weight)| *weight > 0.0);
-    // `max_by` returns the last of equals: in reverse order, that is the first.
-    weighed.rev().max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(media, _)| media)
-}
-
-/// Whether `Accept` names NDJSON, so that an upload is answered line by line.
-pub fn takes_lines(headers: &HeaderMap) -> bool {
-    listed(headers, header::ACCEPT).any(|(range, weight)| weight > 0.0 && range.eq_ignore_ascii_case(NDJSON))
+/// Whether the client accepts the media type. The most specific media range that matches it decides (RFC 9110, 12.5.1),
+/// and the weight 0 excludes it. A header without a well-formed range excludes nothing.
+fn takes_media(headers: &HeaderMap, media_type: &str) -> bool {
+    let (kind, _) = media_type.split_once('/').expect("a media type has a subtype");
+    let given = weight(headers, header::ACCEPT, [media_type, &format!("{kind}/*"), "*/*"]);
+    given.map_or_else(
+        || listed(headers, header::ACCEPT).all(|(range, _)| !range.contains('/')),
+        |weight| weight > 0.0,
+    )
 }
 
 /// Whether the client accepts the answer uncompressed, or in an encoding that the server can send.
@@ -105,12 +97,8 @@ mod tests {
         HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
     }
 
-    fn takes_json(headers: &HeaderMap) -> bool {
-        preferred(headers, &[JSON]).is_some()
-    }
-
     #[test]
-    fn json_is_taken_unless_it_is_excluded() {
+    fn a_media_type_is_taken_unless_it_is_excluded() {
         for accept in [
             "*/*",
             "application/json",
@@ -123,7 +111,7 @@ mod tests {
             "",
             "garbage",
         ] {
-            assert!(takes_json(&with(header::ACCEPT, accept)), "{accept:?}");
+            assert!(takes_media(&with(header::ACCEPT, accept), JSON), "{accept:?}");
         }
         for accept in [
             "text/html",
@@ -135,42 +123,12 @@ mod tests {
             "*/*;q=0",
             "text/csv, garbage",
         ] {
-            assert!(!takes_json(&with(header::ACCEPT, accept)), "{accept:?}");
+            assert!(!takes_media(&with(header::ACCEPT, accept), JSON), "{accept:?}");
         }
-        assert!(takes_json(&HeaderMap::new()));
-    }
-
-    #[test]
-    fn lines_are_only_sent_to_who_names_them() {
-        for (accept, lines) in [
-            ("application/x-ndjson", true),
-            ("application/json, Application/X-NDJSON;q=0.1", true),
-            ("application/x-ndjson;q=0", false),
-            ("application/*", false),
-            ("*/*", false),
-        ] {
-            assert_eq!(takes_lines(&with(header::ACCEPT, accept)), lines, "{accept:?}");
-        }
-    }
-
-    #[test]
-    fn the_heaviest_is_preferred_and_of_equals_the_first() {
-        let offered = ["application/x-ndjson", "text/csv"];
-        for (accept, chosen) in [
-            ("", Some(offered[0])),
-            ("*/*", Some(offered[0])),
-            ("garbage", Some(offered[0])),
-            ("text/csv", Some(offered[1])),
-            ("TEXT/CSV; header=present", Some(offered[1])),
-            ("text/*", Some(offered[1])),
-            ("text/csv, application/x-ndjson", Some(offered[0])),
-            ("text/csv, application/x-ndjson;q=0.9", Some(offered[1])),
-            ("*/*;q=0.5, text/csv", Some(offered[1])),
-            ("*/*, application/x-ndjson;q=0", Some(offered[1])),
-            ("application/json", None),
-            ("text/csv;q=0", None),
-        ] {
-            assert_eq!(preferred(&with(header::ACCEPT, accept), &offered), chosen, "{accept:?}");
+        assert!(takes_media(&HeaderMap::new(), JSON));
+        for (accept, csv) in [("text/*", true), ("TEXT/CSV; header=present", true), ("application/*", false)]
+        {
+            assert_eq!(takes_media(&with(header::ACCEPT, accept), "text/csv"), csv, "{accept:?}");
         }
     }
 

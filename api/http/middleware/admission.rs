@@ -8,7 +8,6 @@
 use std::convert::Infallible;
 
 use axum::extract::{Request, State};
-use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -17,32 +16,20 @@ use tower_service::Service;
 
 use super::accept;
 use super::around::{Answer, Around, AroundLayer};
-use crate::http::body;
+use crate::http::body::JSON;
 use crate::http::deadline::{self, REQUEST};
 use crate::http::places::{LongPlace, Place, Places};
 use crate::http::problem::{Kind, Problem};
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Policy {
     /// JSON, within the time of a request.
     Json,
-    /// The same, unless the request is a POST of lines. That is an upload: it takes as long as its client keeps its
-    /// pace, and is answered line by line if `Accept` asks for lines.
-    JsonOrUpload,
-    /// Rows that are streamed, in a media type that the handler chooses. The answer begins within the time of a
-    /// request.
-    Rows,
-}
-
-impl Policy {
-    fn is_upload(self, request: &Request) -> bool {
-        self == Self::JsonOrUpload && request.method() == Method::POST && body::is_lines(request.headers())
-    }
-
-    fn is_streamed(self, request: &Request, upload: bool) -> bool {
-        self == Self::Rows || upload && accept::takes_lines(request.headers())
-    }
+    /// Rows of this media type, which are streamed. The answer begins within the time of a request.
+    Rows(&'static str),
+    /// The answer of this media type to an upload, which takes as long as its client keeps its pace.
+    Upload(&'static str),
 }
 
 /// Answers 503 at once if the limit of concurrent requests is reached.
@@ -73,12 +60,17 @@ impl Admission {
         AroundLayer(Self { policy, ..self.clone() })
     }
 
-    fn admit(&self, request: &Request, upload: bool) -> Result<Place, Problem> {
+    fn admit(&self, request: &Request) -> Result<Place, Problem> {
         if self.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
-        let place = if upload { &self.uploads } else { &self.requests }.take()?;
-        accept::takes_answer(request, self.policy.is_streamed(request, upload))?;
+        let (places, answer) = match self.policy {
+            Policy::Json => (&self.requests, JSON),
+            Policy::Rows(media_type) => (&self.requests, media_type),
+            Policy::Upload(media_type) => (&self.uploads, media_type),
+        };
+        let place = places.take()?;
+        accept::takes_answer(request, answer)?;
         Ok(place)
     }
 }
@@ -90,13 +82,12 @@ where
     type Response = Response;
 
     fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response> {
-        let upload = self.policy.is_upload(&request);
-        let place = match self.admit(&request, upload) {
+        let place = match self.admit(&request) {
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
         };
         request.extensions_mut().insert(deadline::from_now());
-        if upload {
+        if let Policy::Upload(_) = self.policy {
             request.extensions_mut().insert(LongPlace::new(place));
             return inner.call(request).boxed();
         }
@@ -108,43 +99,5 @@ where
                 Ok(Problem::new(Kind::TimedOut, late).into_response())
             })
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::body::Body;
-    use axum::http::header;
-
-    use super::*;
-
-    #[test]
-    fn an_upload_is_a_post_of_lines_to_a_route_that_takes_uploads() {
-        for (policy, method, media_type, upload) in [
-            (Policy::JsonOrUpload, Method::POST, "application/x-ndjson", true),
-            (Policy::JsonOrUpload, Method::POST, " Application/X-NDJSON ; charset=utf-8", true),
-            (Policy::JsonOrUpload, Method::POST, "application/json", false),
-            (Policy::JsonOrUpload, Method::GET, "application/x-ndjson", false),
-            (Policy::Json, Method::POST, "application/x-ndjson", false),
-            (Policy::Rows, Method::POST, "application/x-ndjson", false),
-        ] {
-            let request = Request::builder().method(&method).header(header::CONTENT_TYPE, media_type);
-            let request = request.body(Body::empty()).unwrap();
-            assert_eq!(policy.is_upload(&request), upload, "{policy:?} {method} {media_type}");
-        }
-    }
-
-    #[test]
-    fn an_upload_is_streamed_where_its_client_asks_for_lines() {
-        for (policy, upload, accept, streamed) in [
-            (Policy::Json, false, "application/x-ndjson", false),
-            (Policy::JsonOrUpload, false, "application/x-ndjson", false),
-            (Policy::JsonOrUpload, true, "application/json", false),
-            (Policy::JsonOrUpload, true, "application/x-ndjson", true),
-            (Policy::Rows, false, "*/*", true),
-        ] {
-            let request = Request::builder().header(header::ACCEPT, accept).body(Body::empty()).unwrap();
-            assert_eq!(policy.is_streamed(&request, upload), streamed, "{policy:?} {upload} {accept}");
-        }
     }
 }

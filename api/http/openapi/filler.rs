@@ -37,8 +37,8 @@ impl<'a> Filler<'a> {
             schemas.extend(self.schemas.clone());
             self.bound_pages(schemas);
         }
-        if !is_flat(self.definition) {
-            remove_csv(&mut document);
+        if let (None, Value::Object(paths)) = (self.definition.item.columns(), &mut document["paths"]) {
+            paths.retain(|path, _| !path.ends_with(".csv"));
         }
         let listing =
             format!("/paths/~1v1~1{}", self.names.fill("{owners}~1{ownerId}~1{items}/get/parameters"));
@@ -171,22 +171,12 @@ fn texts(definition: &Definition) -> Vec<(&'static str, String)> {
             ("/0".to_owned(), format!("must be {item}, which is an object, not a string"))
         }
     };
-    let formats = if is_flat(definition) {
-        "The format is one JSON object a line, or CSV; `pagebucket import` reads both."
-    } else {
-        "The format is one JSON object a line, as `pagebucket import` reads it."
-    };
     let owner = openapi::owner_example(definition.owner.kind);
     vec![
         ("ownerExample", owner.as_str().map_or_else(|| owner.to_string(), str::to_owned)),
         ("faultPointer", pointer),
         ("faultDetail", detail),
-        ("formats", formats.to_owned()),
     ]
-}
-
-fn is_flat(definition: &Definition) -> bool {
-    definition.item.columns().is_some()
 }
 
 /// A file of one row. `None` if items are no rows of a table.
@@ -202,21 +192,6 @@ fn csv(definition: &Definition, item: &Value) -> Option<Value> {
     };
     let row: Vec<_> = columns.iter().map(cell).collect();
     Some(json!(format!("{}\r\n{}\r\n", columns.join(","), row.join(","))))
-}
-
-/// Removes CSV from the formats of an export, because items are no rows of a table.
-fn remove_csv(document: &mut Value) {
-    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
-    for export in paths.filter_map(|path| path.get_mut("get")) {
-        if let Some(Value::Object(types)) = export.pointer_mut("/responses/200/content") {
-            types.shift_remove("text/csv");
-        }
-        for parameter in export["parameters"].as_array_mut().into_iter().flatten() {
-            if parameter["name"] == "format" {
-                parameter["schema"]["enum"] = json!(["ndjson"]);
-            }
-        }
-    }
 }
 
 /// A schema whose `allOf` has at most one object of its own, beside references.

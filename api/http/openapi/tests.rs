@@ -181,16 +181,31 @@ fn every_example_is_as_its_schema_says() {
     }
 }
 
+/// Generated clients fail where they must choose.
+#[test]
+fn an_operation_has_one_media_type_in_each_direction() {
+    for (_, document) in documents() {
+        for (path, operation) in operations(&document) {
+            let succeeds = |(status, _): &(&String, &Value)| status.as_str() < "300";
+            let answers = operation["responses"].as_object().unwrap().iter().filter(succeeds);
+            let content =
+                |body: &Value| body["content"].as_object().map(|types| types.keys().cloned().collect());
+            let types: BTreeSet<Vec<String>> = answers.filter_map(|(_, answer)| content(answer)).collect();
+            assert!(types.len() <= 1 && types.iter().all(|types| types.len() == 1), "{path}: {types:?}");
+            let taken: Option<Vec<_>> = content(&operation["requestBody"]);
+            assert!(taken.is_none_or(|types| types.len() == 1), "{path}");
+        }
+    }
+}
+
 #[test]
 fn csv_is_promised_where_items_are_rows() {
     for (definitions, document) in documents() {
         for definition in definitions.iter() {
             let owner = &definition.owner;
             let path = format!("/v1/{}/{{{}}}/{}/export", owner.collection, owner.field, definition.name);
-            let export = &document["paths"][path]["get"];
-            let flat = definition.item.columns().is_some();
-            assert!(export["responses"]["200"].is_object());
-            assert_eq!(export.to_string().to_lowercase().contains("csv"), flat, "{export}");
+            let has = |ending: &str| document["paths"].get(format!("{path}.{ending}")).is_some();
+            assert_eq!((has("ndjson"), has("csv")), (true, definition.item.columns().is_some()), "{path}");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::json;
@@ -13,7 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::domain::{Instant, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line};
 use crate::http::api::Api;
-use crate::http::body::{JSON, NDJSON, expect, read};
+use crate::http::body::{JSON, NDJSON, expect, read, upload_below};
 use crate::http::idempotency::KEY;
 use crate::http::params::Reader;
 use crate::http::problem::{CountProblems, Kind, PreallocationProblems, Problem};
@@ -27,8 +28,7 @@ const MOST_VIEWS: usize = 1_000;
 /// Count page views
 ///
 /// Counts one or more views, of one or more pages. The answer is 204 when they are counted durably, on a majority of
-/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults. As
-/// `application/x-ndjson` the body may have as many lines as fit into the longest body.
+/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
 ///
 /// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
 /// does not say that nothing was counted, do not send the request again: its views are then counted at most once.
@@ -38,16 +38,14 @@ const MOST_VIEWS: usize = 1_000;
     operation_id = "countPageViews",
     tag = "Views",
     request_body(
-        description = "One page view, or an array of 1 to 1,000; or one JSON object a line. Blank lines are ignored.",
-        content(
-            (NewPageViews = "application/json", examples(
-                ("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))),
-                ("many" = (summary = "Dated views of two pages", value = json!([
-                    { "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 },
-                    { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
-                ])))
-            )),
-            (NewPageView = "application/x-ndjson", example = json!({ "path": "/index.htm", "views": 3 }))
+        content = NewPageViews, content_type = "application/json",
+        description = "One page view, or an array of 1 to 1,000.",
+        examples(
+            ("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))),
+            ("many" = (summary = "Dated views of two pages", value = json!([
+                { "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 },
+                { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
+            ])))
         )
     ),
     responses(
@@ -60,6 +58,51 @@ pub async fn count(
     Extension(deadline): Extension<Deadline>,
     request: Request,
 ) -> Result<StatusCode, Problem> {
+    let expected = |parts: &Parts| expect(&parts.headers, JSON, || upload_below(&parts.uri));
+    let parse = |body: &[u8], now| {
+        parse_views(body, MOST_VIEWS, now).map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
+    };
+    count_body(&api, deadline, request, expected, parse).await
+}
+
+/// Upload page views
+///
+/// Counts views as `countPageViews` does, one a line: as many as fit into the longest body.
+#[utoipa::path(
+    post,
+    path = "/v1/page-views/upload",
+    operation_id = "uploadPageViews",
+    tag = "Views",
+    request_body(
+        content = NewPageView, content_type = "application/x-ndjson",
+        description = "One JSON object a line. Blank lines are ignored.",
+        example = json!({ "path": "/index.htm", "views": 3 })
+    ),
+    responses(
+        (status = 204, description = "The views are counted durably."),
+        CountProblems,
+    ),
+)]
+pub async fn upload(
+    State(api): State<Arc<Api>>,
+    Extension(deadline): Extension<Deadline>,
+    request: Request,
+) -> Result<StatusCode, Problem> {
+    let expected = |parts: &Parts| expect(&parts.headers, NDJSON, String::new);
+    let parse = |body: &[u8], now| {
+        parse_views_by_line(body, now).map_err(|faults| Problem::invalid_body(Kind::InvalidPageView, &faults))
+    };
+    count_body(&api, deadline, request, expected, parse).await
+}
+
+/// Counts the views of a body.
+async fn count_body(
+    api: &Api,
+    deadline: Deadline,
+    request: Request,
+    expected: impl FnOnce(&Parts) -> Result<(), Problem>,
+    parse: impl FnOnce(&[u8], Instant) -> Result<Vec<PageView>, Problem>,
+) -> Result<StatusCode, Problem> {
     let (parts, body) = request.into_parts();
     let mut reader = Reader::of(&parts);
     if parts.headers.contains_key(KEY) {
@@ -70,15 +113,10 @@ pub async fn count(
         );
     }
     reader.finish()?;
-    let media_type = expect(&parts.headers, &[JSON, NDJSON])?;
+    expected(&parts)?;
     let bytes = read(body, api.limits).await?;
-    // Read after the body, so that views in a slow body are dated when it has ended.
-    let now = api.clock.now();
-    let kind = Kind::InvalidPageView;
-    let views = match media_type {
-        NDJSON => parse_views_by_line(&bytes, now).map_err(|faults| Problem::invalid_body(kind, &faults))?,
-        _ => parse_views(&bytes, MOST_VIEWS, now).map_err(|error| Problem::of_draft(kind, error))?,
-    };
+    // The clock is read after the body, so that views in a slow body are dated when it has ended.
+    let views = parse(&bytes, api.clock.now())?;
     let all = views.iter().map(|view| u64::from(view.views)).sum();
     let counted = api.store.page_views().count(views, deadline).await;
     counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))
@@ -117,7 +155,7 @@ pub async fn preallocate(
 ) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
     let (parts, body) = request.into_parts();
     Reader::of(&parts).finish()?;
-    expect(&parts.headers, &[JSON])?;
+    expect(&parts.headers, JSON, String::new)?;
     let bytes = read(body, api.limits).await?;
     let wanted = parse_preallocation(&bytes, api.clock.now());
     let wanted = wanted.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))?;

@@ -37,9 +37,13 @@ macro_rules! documented {
 documented! {
     /// Problems of an append.
     AppendProblems: COMMON, &[PartlyStored], BODY,
-        &[HistoryExhausted, BodyTooLarge, InvalidItem, IdempotencyKeyReused, HttpVersionNotSupported];
+        &[HistoryExhausted, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
+    /// Problems of an upload to one history.
+    UploadProblems: COMMON, &[PartlyStored], BODY, &[HistoryExhausted, IdempotencyKeyReused];
     /// Problems of an upload to many histories.
-    ManyProblems: COMMON, &[PartlyStored], BODY, &[HttpVersionNotSupported];
+    ManyUploadsProblems: COMMON, &[PartlyStored], BODY;
+    /// Problems of an upload that is answered line by line, before the answer begins.
+    OutcomesProblems: COMMON, &[UnsupportedMediaType, HttpVersionNotSupported];
     /// Problems of an export.
     ExportProblems: COMMON, &[HttpVersionNotSupported];
     /// Problems of a read that always finds something.

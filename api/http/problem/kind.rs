@@ -67,7 +67,7 @@ kinds! {
     MethodNotAllowed: METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", nothing_stored = true,
         "This address does not support the method. The header `Allow` names those that it supports.";
     NotAcceptable: NOT_ACCEPTABLE, "not-acceptable", "Not acceptable", nothing_stored = true,
-        "`Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.";
+        "`Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.";
     BodyTimeout: REQUEST_TIMEOUT, "body-timeout", "Body too slow", nothing_stored = true,
         "The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored.";
     HistoryExhausted: CONFLICT, "history-exhausted", "History exhausted", nothing_stored = true,
@@ -75,7 +75,7 @@ kinds! {
     BodyTooLarge: PAYLOAD_TOO_LARGE, "body-too-large", "Body too large", nothing_stored = true,
         "The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored.";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", nothing_stored = true,
-        "The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed.";
+        "The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed.";
     RangeNotSatisfiable: RANGE_NOT_SATISFIABLE, "range-not-satisfiable", "Range not satisfiable", nothing_stored = true,
         "The header `Range` asks for items beyond the end of the history. `Content-Range` says how many items there are. The same window as `offset` and `limit` is empty, and not an error.";
     MisdirectedRequest: MISDIRECTED_REQUEST, "misdirected-request", "Misdirected request", nothing_stored = true,

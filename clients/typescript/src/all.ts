@@ -55,9 +55,8 @@ async function* rows<Item extends Stored, NewItem, Owner>(
   attempt: Attempt,
 ): AsyncGenerator<(Item & Owner)[], void> {
   const { signal } = attempt;
-  const path = `${history.path}/export${query(parameters)}`;
-  const init = { headers: { Accept: "application/x-ndjson" }, signal };
-  const response = await attempt.within(timeout, () => send(history.service, path, init));
+  const path = `${history.path}/export.ndjson${query(parameters)}`;
+  const response = await attempt.within(timeout, () => send(history.service, path, { signal }));
   const reader = response.body!.getReader();
   const decoder = new TextDecoder();
   let rest = "";

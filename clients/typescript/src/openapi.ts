@@ -27,15 +27,9 @@ export interface paths {
          *     the trades are durable on a majority of the database's nodes. If one trade of an array is invalid, nothing is
          *     stored.
          *
-         *     An upload sends any number of trades as `application/x-ndjson`, one trade a line. Lines are stored in order as they
-         *     arrive, and a refused line does not affect the others. The answer is 200 with a summary when the body has ended.
-         *     With `Accept: application/x-ndjson` the answer begins at once, with one outcome for each line as it is stored; the
-         *     client must read it while it sends.
-         *
          *     With an `Idempotency-Key` the request may be repeated, whatever its outcome: the trades are stored once, and every
          *     answer says where they are stored. A key belongs to one customer. The server remembers it for a day after its last
-         *     use, or as its operator has configured. An upload with a key that is sent again, from the first line on, continues
-         *     where it ended: each line is identified by its number.
+         *     use, or as its operator has configured.
          */
         post: operations["appendTrades"];
         delete?: never;
@@ -44,7 +38,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/trades": {
+    "/v1/customers/{customerId}/trades/upload": {
         parameters: {
             query?: never;
             header?: never;
@@ -54,12 +48,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Append trades of many customers
-         * @description Stores one trade a line, each with its `customerId`, at the end of the history of its customer. The trades of each
-         *     customer are stored in order as they arrive. Like an upload to one history, the body may have any length and has no
-         *     deadline. The answer is one summary, or with `Accept: application/x-ndjson` one outcome for each line. With an
-         *     `Idempotency-Key` the upload may be repeated, whatever its outcome, and continues where it ended; each customer has
-         *     keys of its own. The summary counts up to 10,000 customers; `moreOwners` says that there are more.
+         * Upload trades
+         * @description Stores any number of trades, one trade a line, at the end of the customer's history. Lines are stored in order as
+         *     they arrive, and a refused line does not affect the others. The body may have any length and has no deadline. The answer
+         *     is one summary, when the body has ended.
+         *
+         *     With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first line on, it
+         *     continues where it ended: each line is identified by its number.
          */
         post: operations["uploadTrades"];
         delete?: never;
@@ -68,7 +63,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/customers/{customerId}/trades/export": {
+    "/v1/customers/{customerId}/trades/upload.ndjson": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload trades, with an outcome for each line
+         * @description Stores lines as `uploadTrades` does. The answer begins at once, and has one outcome for each line, in order, as it is
+         *     stored; the client must read it while it sends. Needs HTTP/1.1 or later.
+         */
+        post: operations["uploadTradesWithOutcomes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trades/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload trades of many customers
+         * @description Stores lines as `uploadTrades` does, each with its `customerId`, at the end of the history of its customer. The
+         *     trades of each customer are stored in order as they arrive, and each customer has keys of its own. The summary counts
+         *     up to 10,000 customers; `moreOwners` says that there are more.
+         */
+        post: operations["uploadTradesOfCustomers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trades/upload.ndjson": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload trades of many customers, with an outcome for each line
+         * @description Stores lines as `uploadTradesOfCustomers` does, and answers as `uploadTradesWithOutcomes` does.
+         */
+        post: operations["uploadTradesOfCustomersWithOutcomes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/customers/{customerId}/trades/export.ndjson": {
         parameters: {
             query?: never;
             header?: never;
@@ -76,13 +134,34 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Export a history
-         * @description Returns the trades of a history in order of `seq`: all of them, those after a sequence number, or those of a span of
-         *     time. The format is one JSON object a line, or CSV; `pagebucket import` reads both. Trades that are appended after
-         *     the export began are not in it. An unknown customer has no rows. If the export fails, the connection is closed
-         *     before the end of the body: continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
+         * Export trades as NDJSON
+         * @description Returns the trades of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
+         *     them, those after a sequence number, or those of a span of time. Trades that are appended after the export began are
+         *     not in it. An unknown customer has no rows. If the export fails, the connection is closed before the end of the body:
+         *     continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
          */
-        get: operations["exportTrades"];
+        get: operations["exportTradesAsNdjson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/customers/{customerId}/trades/export.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export trades as CSV
+         * @description Returns the trades of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. In all else it
+         *     is like `exportTradesAsNdjson`.
+         */
+        get: operations["exportTradesAsCsv"];
         put?: never;
         post?: never;
         delete?: never;
@@ -192,13 +271,32 @@ export interface paths {
         /**
          * Count page views
          * @description Counts one or more views, of one or more pages. The answer is 204 when they are counted durably, on a majority of
-         *     the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults. As
-         *     `application/x-ndjson` the body may have as many lines as fit into the longest body.
+         *     the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
          *
          *     An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
          *     does not say that nothing was counted, do not send the request again: its views are then counted at most once.
          */
         post: operations["countPageViews"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/page-views/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload page views
+         * @description Counts views as `countPageViews` does, one a line: as many as fit into the longest body.
+         */
+        post: operations["uploadPageViews"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1193,7 +1291,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -1257,7 +1355,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
-                "Idempotency-Key"?: string | null;
+                "Idempotency-Key"?: string;
             };
             path: {
                 /**
@@ -1268,52 +1366,13 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description One trade, or an array of 1 to 1,000; or one JSON object a line, each of at most 64 KiB. Blank lines are ignored. */
+        /** @description One trade, or an array of 1 to 1,000. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NewTrades"];
-                /**
-                 * @example {
-                 *       "type": "buy",
-                 *       "ticker": "MDB",
-                 *       "qty": 419,
-                 *       "price": "15.54"
-                 *     }
-                 */
-                "application/x-ndjson": components["schemas"]["NewTrade"];
             };
         };
         responses: {
-            /** @description The answer to an upload. As JSON: a summary, when every line is stored durably or refused. As NDJSON: one outcome for each line, in order, as it is stored. If the last outcome has no `line`, the upload ended early, and that outcome says why. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "customerId": 7,
-                     *       "ranges": [
-                     *         {
-                     *           "firstSeq": 1,
-                     *           "lastSeq": 2
-                     *         }
-                     *       ],
-                     *       "stored": 2,
-                     *       "refused": 0,
-                     *       "problems": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["UploadedTrades"];
-                    /**
-                     * @example {
-                     *       "line": 1,
-                     *       "seq": 1
-                     *     }
-                     */
-                    "application/x-ndjson": components["schemas"]["TradeLineOutcome"];
-                };
-            };
             /** @description The trades are stored durably. */
             201: {
                 headers: {
@@ -1354,7 +1413,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -1390,7 +1449,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -1453,6 +1512,273 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+        };
+    };
+    uploadTrades: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
+                customerId: number;
+            };
+            cookie?: never;
+        };
+        /** @description One JSON object a line, each of at most 64 KiB. Blank lines are ignored. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "buy",
+                 *       "ticker": "MDB",
+                 *       "qty": 419,
+                 *       "price": "15.54"
+                 *     }
+                 */
+                "application/x-ndjson": components["schemas"]["NewTrade"];
+            };
+        };
+        responses: {
+            /** @description Every line is stored durably, or refused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "customerId": 7,
+                     *       "ranges": [
+                     *         {
+                     *           "firstSeq": 1,
+                     *           "lastSeq": 2
+                     *         }
+                     *       ],
+                     *       "stored": 2,
+                     *       "refused": 0,
+                     *       "problems": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UploadedTrades"];
+                };
+            };
+            /**
+             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
+             *
+             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history-exhausted`: The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency-key-reused`: An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /**
+             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+             *
+             *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
+             *
+             *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    uploadTradesWithOutcomes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
+                customerId: number;
+            };
+            cookie?: never;
+        };
+        /** @description One JSON object a line, each of at most 64 KiB. Blank lines are ignored. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "buy",
+                 *       "ticker": "MDB",
+                 *       "qty": 419,
+                 *       "price": "15.54"
+                 *     }
+                 */
+                "application/x-ndjson": components["schemas"]["NewTrade"];
+            };
+        };
+        responses: {
+            /** @description One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "line": 1,
+                     *       "seq": 1
+                     *     }
+                     */
+                    "application/x-ndjson": components["schemas"]["TradeLineOutcome"];
+                };
+            };
+            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /**
+             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
             505: {
                 headers: {
@@ -1464,12 +1790,12 @@ export interface operations {
             };
         };
     };
-    uploadTrades: {
+    uploadTradesOfCustomers: {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the upload, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the same lines has the same key. */
-                "Idempotency-Key"?: string | null;
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
@@ -1490,7 +1816,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description As JSON: a summary, when every line is stored durably or refused. As NDJSON: one outcome for each line, in order, as it is stored. If the last outcome has no `line`, the upload ended early, and that outcome says why. */
+            /** @description Every line is stored durably, or refused. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1505,14 +1831,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ManyUploaded"];
-                    /**
-                     * @example {
-                     *       "line": 1,
-                     *       "customerId": 7,
-                     *       "seq": 1
-                     *     }
-                     */
-                    "application/x-ndjson": components["schemas"]["TradeLineOutcome"];
                 };
             };
             /**
@@ -1528,7 +1846,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -1546,7 +1864,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -1596,6 +1914,114 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+        };
+    };
+    uploadTradesOfCustomersWithOutcomes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One JSON object a line, each of at most 64 KiB. Blank lines are ignored. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "customerId": 7,
+                 *       "type": "buy",
+                 *       "ticker": "MDB",
+                 *       "qty": 419,
+                 *       "price": "15.54"
+                 *     }
+                 */
+                "application/x-ndjson": components["schemas"]["NewTradeLine"];
+            };
+        };
+        responses: {
+            /** @description One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "line": 1,
+                     *       "customerId": 7,
+                     *       "seq": 1
+                     *     }
+                     */
+                    "application/x-ndjson": components["schemas"]["TradeLineOutcome"];
+                };
+            };
+            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /**
+             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
             505: {
                 headers: {
@@ -1607,11 +2033,9 @@ export interface operations {
             };
         };
     };
-    exportTrades: {
+    exportTradesAsNdjson: {
         parameters: {
             query?: {
-                /** @description The format of the answer. It overrides `Accept`. */
-                format?: "ndjson" | "csv";
                 /** @description Only trades after this sequence number; 0 is the beginning. To continue an export that failed, give the `seq` of its last complete row. */
                 after?: number;
                 /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
@@ -1649,6 +2073,102 @@ export interface operations {
                      *     }
                      */
                     "application/x-ndjson": components["schemas"]["ExportedTrade"];
+                };
+            };
+            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /**
+             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
+            505: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exportTradesAsCsv: {
+        parameters: {
+            query?: {
+                /** @description Only trades after this sequence number; 0 is the beginning. To continue an export that failed, give the `seq` of its last complete row. */
+                after?: number;
+                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
+                from?: string;
+                /** @description Only trades dated before this moment, which must not be before `from`. */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
+                customerId: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rows, after the header. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
                     /**
                      * @example customerId,seq,type,ticker,qty,price,date
                      *     7,1,buy,MDB,419,15.54,2004-01-09T00:00:00.000Z
@@ -1665,7 +2185,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -1801,7 +2321,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -1920,7 +2440,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2021,7 +2541,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2136,7 +2656,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2248,7 +2768,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2303,10 +2823,131 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description One page view, or an array of 1 to 1,000; or one JSON object a line. Blank lines are ignored. */
+        /** @description One page view, or an array of 1 to 1,000. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NewPageViews"];
+            };
+        };
+        responses: {
+            /** @description The views are counted durably. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /**
+             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
+             *
+             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body-too-large`: The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid-page-view`: The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /**
+             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+             *
+             *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
+             *
+             *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    uploadPageViews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One JSON object a line. Blank lines are ignored. */
+        requestBody: {
+            content: {
                 /**
                  * @example {
                  *       "path": "/index.htm",
@@ -2337,7 +2978,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2364,7 +3005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -2485,7 +3126,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2585,7 +3226,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2699,7 +3340,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes `application/json` (for an export, every format that it has), or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
             406: {
                 headers: {
                     [name: string]: unknown;
@@ -2726,7 +3367,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or `application/x-ndjson` where the operation accepts lines, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
             415: {
                 headers: {
                     [name: string]: unknown;

@@ -25,10 +25,9 @@ export type Page<Item, Owner = unknown> = OfAnyHistory<Schemas["TradePage"], Ite
 export type Appended<Owner = unknown> = Omit<Schemas["AppendedTrades"], "customerId"> & Owner;
 
 type Query = NonNullable<operations["listTrades"]["parameters"]["query"]>;
-type ExportQuery = NonNullable<operations["exportTrades"]["parameters"]["query"]>;
 
 /** Which page, window or span of time is read. */
 export type ListParameters = Query;
 export type PageParameters = Pick<Query, "page" | "order">;
 export type WindowParameters = Omit<Query, "page">;
-export type ExportParameters = Omit<ExportQuery, "format">;
+export type ExportParameters = NonNullable<operations["exportTradesAsNdjson"]["parameters"]["query"]>;

@@ -29,7 +29,7 @@ async function site(): Promise<Server> {
     const path = pathname.endsWith("/") ? `${pathname}index.html` : pathname;
     const answer = (type: string, body: string | Uint8Array) => response.writeHead(200, { "content-type": type }).end(body);
     if (path === "/bundle.html") answer(TYPES[".html"]!, BUNDLE);
-    else if (path === "/v1/customers/1/trades/export") response.writeHead(200).write('{"seq":1}\n'); // and no more
+    else if (path === "/v1/customers/1/trades/export.ndjson") response.writeHead(200).write('{"seq":1}\n'); // and no more
     else if (path === "/client.js") answer(TYPES[".js"]!, outputFiles[0]!.contents);
     else if (!/^\/(examples\/frontend|clients\/typescript\/dist)\/[\w.]+$/.test(path)) response.writeHead(404).end();
     else answer(TYPES[extname(path)]!, await readFile(join(root, path)));

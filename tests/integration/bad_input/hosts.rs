@@ -25,7 +25,7 @@ async fn a_rebound_name_is_refused_everywhere() {
     for (method, path) in [
         (Method::GET, "/v1/customers/1/trades"),
         (Method::POST, "/v1/customers/1/trades"),
-        (Method::GET, "/v1/customers/1/trades/export"),
+        (Method::GET, "/v1/customers/1/trades/export.ndjson"),
         (Method::GET, "/livez"),
         (Method::GET, "/readyz"),
         (Method::GET, "/metrics"),

@@ -30,20 +30,14 @@ async fn streamed_answers_need_http_1_1() {
     let service = Service::start().await;
     fill(&service.database, TRADES, 7, 3, 10).await;
     let (ndjson, trade) = ("Content-Type: application/x-ndjson\r\n", format!("{}\n", trade(1)));
-    let by_line = format!("{ndjson}Accept: application/x-ndjson\r\n");
     for (method, path, headers, body) in [
-        ("GET", "/v1/customers/7/trades/export", "", ""),
-        (
-            "GET",
-            "/v1/customers/7/trades/export?format=csv",
-            "Host: localhost\r\nAccept-Encoding: gzip\r\n",
-            "",
-        ),
-        ("POST", "/v1/customers/1/trades", &by_line, &trade),
+        ("GET", "/v1/customers/7/trades/export.ndjson", "", ""),
+        ("GET", "/v1/customers/7/trades/export.csv", "Host: localhost\r\nAccept-Encoding: gzip\r\n", ""),
+        ("POST", "/v1/customers/1/trades/upload.ndjson", ndjson, &trade),
         (
             "POST",
-            "/v1/trades",
-            &by_line,
+            "/v1/trades/upload.ndjson",
+            ndjson,
             "{\"customerId\":1,\"type\":\"buy\",\"ticker\":\"MDB\",\"qty\":1}\n",
         ),
     ] {
@@ -57,7 +51,7 @@ async fn streamed_answers_need_http_1_1() {
     }
     assert_eq!(total(&service.client, 1).await, 0, "what is refused is not stored");
     // An upload that is answered by one summary is as good in HTTP/1.0.
-    let (head, _) = asked(&service, "POST", "/v1/customers/1/trades", ndjson, &trade).await;
+    let (head, _) = asked(&service, "POST", "/v1/customers/1/trades/upload", ndjson, &trade).await;
     assert!(head.starts_with("http/1.0 200 "), "{head}");
     assert_eq!(total(&service.client, 1).await, 1);
 }

@@ -55,17 +55,17 @@ async fn service() -> (Service, Place) {
 async fn one_customer_as_over_http() {
     let (service, place) = service().await;
     fill(&service.database, TRADES, 7, 250, 3).await;
-    for (flags, query) in [
-        (&[][..], ""),
-        (&["--format", "csv"], "?format=csv"),
-        (&["--after", "2400"], "?after=2400"),
+    for (flags, rest) in [
+        (&[][..], ".ndjson"),
+        (&["--format", "csv"], ".csv"),
+        (&["--after", "2400"], ".ndjson?after=2400"),
         (
             &["--from", "2004-01-20T00:00:00Z", "--to", "2004-01-21T00:00:00+01:00"],
-            "?from=2004-01-20T00:00:00Z&to=2004-01-20T23:00:00Z",
+            ".ndjson?from=2004-01-20T00:00:00Z&to=2004-01-20T23:00:00Z",
         ),
-        (&["--read-preference", "nearest"], ""),
+        (&["--read-preference", "nearest"], ".ndjson"),
     ] {
-        let over_http = service.client.get(&format!("/v1/customers/7/trades/export{query}")).await.body;
+        let over_http = service.client.get(&format!("/v1/customers/7/trades/export{rest}")).await.body;
         let exported = run(&mut place.pagebucket("export", &[&["--customer", "7"], flags].concat())).await;
         assert_eq!(exported.status, Some(0), "{exported:?}");
         assert!(exported.out.as_bytes() == over_http && over_http.len() > 500, "{flags:?}");

@@ -118,9 +118,24 @@ impl History {
         self.at(owner, "")
     }
 
-    /// The address of uploads of many owners, as `/v1/trades`.
+    /// The address of an owner's uploads.
+    pub fn uploads(&self, owner: u64) -> String {
+        self.at(owner, "/upload")
+    }
+
+    /// The address of an owner's uploads that are answered line by line.
+    pub fn outcomes(&self, owner: u64) -> String {
+        self.at(owner, "/upload.ndjson")
+    }
+
+    /// The address of uploads of many owners, as `/v1/trades/upload`.
     pub fn of_many(&self) -> String {
-        format!("/v1/{}", self.name)
+        format!("/v1/{}/upload", self.name)
+    }
+
+    /// The address of uploads of many owners that are answered line by line.
+    pub fn outcomes_of_many(&self) -> String {
+        format!("/v1/{}/upload.ndjson", self.name)
     }
 
     /// What a command of the binary takes to know the definition: nothing for the embedded one.

@@ -102,7 +102,7 @@ async fn a_database_from_before_is_served_without_rewriting_a_page() {
     }
     client.append_once(7, "one-of-two", &sent(13)).await.problem(422, "idempotency-key-reused");
     let lines: String = (1..4).map(|number| format!("{}\n", sent(number))).collect();
-    let upload = client.send(reqwest::Method::POST, "/v1/customers/8/trades", |request| {
+    let upload = client.send(reqwest::Method::POST, "/v1/customers/8/trades/upload", |request| {
         let request =
             request.header("content-type", "application/x-ndjson").header("idempotency-key", "upload");
         request.body(lines.clone())

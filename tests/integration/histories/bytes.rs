@@ -2,7 +2,6 @@
 //! of the database, and what is too large for good.
 
 use mongodb::bson::{Document, doc};
-use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -10,7 +9,7 @@ use crate::faults::{LONG, Rig, Told, fail};
 use crate::harness::{
     Client, History, INVALID_ITEM, Mongod, READINGS, Service, Setup, TOTAL, TRACES, shared, tests_over,
 };
-use crate::uploads::NDJSON;
+use crate::uploads::upload;
 
 tests_over![&[READINGS, TRACES], "histories::bytes":
     pages_of_the_greatest_items_are_served_whole,
@@ -146,7 +145,7 @@ async fn pages_of_the_greatest_items_are_served_whole(history: &'static History)
 async fn are_exported_whole(service: &Service, owner: u64, total: u64) {
     let history = service.history;
     for query in ["", "?from=2000-01-01T00:00:00Z"] {
-        let rows = service.client.get(&history.at(owner, &format!("/export{query}"))).await.body;
+        let rows = service.client.get(&history.at(owner, &format!("/export.ndjson{query}"))).await.body;
         let lines = str::from_utf8(&rows).expect("UTF-8").lines();
         let rows: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
         are_whole(history, &json!({ "items": rows }), 1..=total);
@@ -177,9 +176,7 @@ async fn an_item_beyond_the_limit_is_refused_for_good(history: &'static History)
     // A line may have 64 KiB of JSON.
     if beyond.to_string().len() < 64 * 1024 {
         let body = [greatest(history, 2), beyond, greatest(history, 3)].map(|item| format!("{item}\n"));
-        let with =
-            |request: reqwest::RequestBuilder| request.header("content-type", NDJSON).body(body.concat());
-        let summary = client.send(Method::POST, &history.path(1), with).await.expect(200);
+        let summary = upload(client, &history.uploads(1), body.concat()).await.expect(200);
         assert_eq!((&summary["stored"], &summary["refused"]), (&json!(2), &json!(1)), "{summary}");
         assert_eq!(summary["problems"][0]["line"], 2, "{summary}");
     }

@@ -106,7 +106,7 @@ async fn show_the_same(instances: &[Service; 2], total: u64) {
     let pages = (1..=history.page_of(total)).map(|page| format!("/pages/{page}"));
     let items = (1..=total).step_by(7).map(|seq| format!("/{seq}"));
     let listings =
-        ["", "?order=desc", "?after=3&limit=100", "?from=2000-01-01T00:00:00Z&limit=100", "/export"];
+        ["", "?order=desc", "?after=3&limit=100", "?from=2000-01-01T00:00:00Z&limit=100", "/export.ndjson"];
     for path in pages.chain(items).chain(listings.map(str::to_owned)) {
         let path = history.at(1, &path);
         let (shown, also) = (one.client.get(&path).await, other.client.get(&path).await);

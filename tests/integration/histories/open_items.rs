@@ -89,7 +89,7 @@ async fn whatever_they_hold_comes_back(history: &'static History) {
     for seq in 1..=total {
         check("its seq", seq, &service.client.get(&history.at(1, &format!("/{seq}"))).await.expect(200));
     }
-    let rows = service.client.get(&history.at(1, "/export")).await.body;
+    let rows = service.client.get(&history.at(1, "/export.ndjson")).await.body;
     let lines = str::from_utf8(&rows).expect("UTF-8").lines();
     for (seq, line) in (1..).zip(lines) {
         check("export", seq, &serde_json::from_str(line).expect("JSON"));

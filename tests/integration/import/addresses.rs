@@ -47,7 +47,7 @@ async fn through_a_proxy() {
     };
     let url = format!("http://{}", service.address());
     import("HTTP_PROXY", None, &url).await;
-    assert_eq!(seen.recv().await, Some(format!("POST {url}/v1/trades HTTP/1.1")));
+    assert_eq!(seen.recv().await, Some(format!("POST {url}/v1/trades/upload.ndjson HTTP/1.1")));
 
     let (address, certificate) = tls_before(service.address()).await;
     let host = format!("localhost:{}", address.port());

@@ -100,8 +100,19 @@ async fn bodies_that_are_none() {
     }
     let lines =
         |request: reqwest::RequestBuilder| request.header("content-type", "application/x-ndjson").body("{}");
-    let path = format!("{PATH}/preallocations");
-    service.client.send(Method::POST, &path, lines).await.problem(415, "unsupported-media-type");
+    for (path, detail) in [
+        ("/preallocations", "The `Content-Type` must be `application/json`."),
+        (
+            "",
+            "The `Content-Type` must be `application/json`. Lines of `application/x-ndjson` are sent to `/v1/page-views/upload`.",
+        ),
+    ] {
+        let refused = service.client.send(Method::POST, &format!("{PATH}{path}"), lines).await;
+        assert_eq!(refused.problem(415, "unsupported-media-type")["detail"], detail);
+    }
+    let json = service.client.post_text(&format!("{PATH}/upload"), "{\"path\":\"/\"}").await;
+    json.problem(415, "unsupported-media-type");
+    service.client.get(&format!("{PATH}/upload")).await.problem(405, "method-not-allowed");
     service.client.post_text(PATH, " ".repeat(1024 * 1024 + 1)).await.problem(413, "body-too-large");
     for method in [Method::PUT, Method::DELETE, Method::PATCH] {
         let answer = service.client.send(method, PATH, |request| request).await;
@@ -118,10 +129,15 @@ async fn an_idempotency_key_is_refused() {
     let keyed = |request: reqwest::RequestBuilder| {
         request.header("idempotency-key", "k").json(&json!({ "path": "/" }))
     };
-    let problem = service.client.send(Method::POST, PATH, keyed).await.problem(400, "invalid-parameter");
-    let told = parameters(&problem);
-    assert_eq!(told.len(), 1, "{problem}");
-    assert!(told[0].0 == "Idempotency-Key" && told[0].1.starts_with("is not supported here: "), "{problem}");
+    for path in [PATH, &format!("{PATH}/upload")] {
+        let problem = service.client.send(Method::POST, path, keyed).await.problem(400, "invalid-parameter");
+        let told = parameters(&problem);
+        assert_eq!(told.len(), 1, "{problem}");
+        assert!(
+            told[0].0 == "Idempotency-Key" && told[0].1.starts_with("is not supported here: "),
+            "{problem}"
+        );
+    }
     let problem = service
         .client
         .send(Method::POST, &format!("{PATH}?a=1"), keyed)
@@ -163,14 +179,14 @@ async fn nobody_is_answered_in_what_they_do_not_take() {
     let xml =
         |request: reqwest::RequestBuilder| request.header("accept", "text/xml").json(&json!({ "path": "/" }));
     service.client.send(Method::POST, PATH, xml).await.problem(406, "not-acceptable");
-    // A body of lines is no upload here: there is no answer by lines either.
+    // An upload of page views is not answered line by line.
     let lines = |request: reqwest::RequestBuilder| {
         request
             .header("accept", "application/x-ndjson")
             .header("content-type", "application/x-ndjson")
             .body("{\"path\":\"/\"}")
     };
-    service.client.send(Method::POST, PATH, lines).await.problem(406, "not-acceptable");
+    service.client.send(Method::POST, &format!("{PATH}/upload"), lines).await.problem(406, "not-acceptable");
     assert_eq!(documents(&service, Document::new()).await, 0);
     counted(&count(&service.client, &view("/", "2014-01-01T10:01:00Z", 1)).await);
     for path in [

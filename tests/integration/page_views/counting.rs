@@ -137,12 +137,8 @@ async fn many_at_once() {
 
 async fn by_lines() {
     let service = Service::start().await;
-    let send = async |body: String| {
-        let post = service.client.send(reqwest::Method::POST, PATH, |request| {
-            request.header("content-type", "application/x-ndjson").body(body)
-        });
-        post.await
-    };
+    let send =
+        async |body: String| crate::uploads::upload(&service.client, &format!("{PATH}/upload"), body).await;
     // More than an array may hold.
     let lines: String = (0..5_000)
         .map(|n| format!("{}\n", view(&format!("/{}", n % 1_500), "2014-01-01T10:01:02Z", 2)))

@@ -33,7 +33,7 @@ async fn count_pages(client: &Client, pages: u64) -> Answer {
     let lines: String = lines.collect();
     let send =
         |request: reqwest::RequestBuilder| request.header("content-type", "application/x-ndjson").body(lines);
-    client.send(Method::POST, PATH, send).await
+    client.send(Method::POST, &format!("{PATH}/upload"), send).await
 }
 
 async fn what_never_fits_is_refused_for_good() {

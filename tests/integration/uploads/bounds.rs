@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::faults::{ANSWERS, ending};
+use super::faults::{ANSWERS, BY_LINE, ending};
 use super::wire::{Upload, Writing};
-use super::{NDJSON, lines, upload};
+use super::{lines, upload};
 use crate::commands::program::{PATIENCE, Place, Serving};
 use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, shared, tests, trade};
 
@@ -22,25 +22,25 @@ tests!["uploads::bounds":
     two_hundred_of_many_customers_take_little_memory,
 ];
 
-const HISTORY: &str = "/v1/customers/7/trades";
+const UPLOADS: &str = "/v1/customers/7/trades/upload";
 
 async fn an_upload_has_one_of_the_places_of_uploads() {
     let mut setup = Setup::on(shared().await);
     (setup.args.max_requests, setup.args.max_uploads) = (1, 1);
     let service = setup.start().await;
     let client = &service.client;
-    for accept in ANSWERS {
-        let mut first = Upload::begin(service.address(), HISTORY, &[("Accept", accept)]).await;
+    for answer in ANSWERS {
+        let mut first = Upload::begin(service.address(), &TRADES.at(7, answer), &[]).await;
         first.send(&lines([1])).await;
         // Its answer has begun, perhaps, and it is under way all the same.
-        if accept == NDJSON {
+        if answer == BY_LINE {
             assert!(first.line().await.is_some());
         }
         eventually("it has the place", PATIENCE, async || {
-            upload(client, "/v1/trades", "\n").await.status == 503
+            upload(client, "/v1/trades/upload", "\n").await.status == 503
         })
         .await;
-        let refused = upload(client, HISTORY, lines([2])).await;
+        let refused = upload(client, UPLOADS, lines([2])).await;
         let problem = refused.problem(503, "overloaded");
         assert_eq!(problem["detail"], "Too many uploads are under way.");
         assert_eq!(refused.header("retry-after"), "1");
@@ -49,7 +49,7 @@ async fn an_upload_has_one_of_the_places_of_uploads() {
         client.append(8, &trade(1)).await.expect(201);
         first.end().await;
         while first.line().await.is_some() {}
-        eventually("the place is free", PATIENCE, async || upload(client, HISTORY, "\n").await.status == 200)
+        eventually("the place is free", PATIENCE, async || upload(client, UPLOADS, "\n").await.status == 200)
             .await;
     }
     assert_eq!(service.stored(7).await.numbers, [1, 1]);
@@ -71,13 +71,13 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     let service = setup.start().await;
     let client = &service.client;
     // Slow, but fair: a line now and then, for longer than the others last.
-    let mut fair = Upload::begin(service.address(), "/v1/customers/1/trades", &[("Accept", NDJSON)]).await;
+    let mut fair = Upload::begin(service.address(), &TRADES.outcomes(1), &[]).await;
     fair.head().await;
 
     let mut slow = JoinSet::new();
     for (number, piece) in SLOW.into_iter().enumerate() {
-        let accept = ANSWERS[number % 2];
-        let mut upload = Upload::begin(service.address(), HISTORY, &[("Accept", accept)]).await;
+        let path = TRADES.at(7, ANSWERS[number % 2]);
+        let mut upload = Upload::begin(service.address(), &path, &[]).await;
         // One has stored something.
         if number == 0 {
             upload.send(&lines([1])).await;
@@ -89,7 +89,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
         });
     }
     eventually("they have the places", PATIENCE, async || {
-        upload(client, "/v1/trades", "\n").await.status == 503
+        upload(client, "/v1/trades/upload", "\n").await.status == 503
     })
     .await;
     let (mut sent, mut ended) = (0, 0);
@@ -136,7 +136,7 @@ async fn who_waits_for_the_server_is_not_slow() {
     let service = setup.start().await;
     proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
     let all = 1..=10_000_u64;
-    let (mut read, mut write) = Upload::begin(service.address(), HISTORY, &[]).await.split();
+    let (mut read, mut write) = Upload::begin(service.address(), UPLOADS, &[]).await.split();
     let writing = async {
         for part in [1..=5_000, 5_001..=10_000] {
             write.send(&lines(part)).await;
@@ -183,7 +183,7 @@ async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
     let (mut writing, mut reading) = (JoinSet::new(), JoinSet::new());
     let outcomes: Arc<[AtomicU64]> = (0..uploads).map(|_| AtomicU64::new(0)).collect();
     for number in 0..uploads {
-        let upload = Upload::begin(serving.address, "/v1/trades", &[("Accept", NDJSON)]).await;
+        let upload = Upload::begin(serving.address, "/v1/trades/upload.ndjson", &[]).await;
         let (mut read, mut write) = upload.split();
         writing.spawn(async move {
             let trade =

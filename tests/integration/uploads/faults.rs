@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::NDJSON;
 use super::wire::Upload;
 use crate::commands::program::{PATIENCE, Place};
 use crate::harness::{
@@ -22,8 +21,11 @@ tests_over![&[TRADES, READINGS], "uploads::faults":
     a_stopping_service_ends_an_upload_that_has_sent_nothing,
 ];
 
-/// Uploads to one history whose answer is line by line, and not.
-pub const ANSWERS: [&str; 2] = ["application/json", NDJSON];
+/// Where an upload is answered line by line.
+pub const BY_LINE: &str = "/upload.ndjson";
+
+/// Where an upload to one history is answered line by line, and not.
+pub const ANSWERS: [&str; 2] = ["/upload", BY_LINE];
 
 /// The last line of an answer by lines, or the only one; and the outcomes before it.
 pub async fn ending(mut read: super::wire::Reading) -> (Value, Vec<Value>) {
@@ -45,9 +47,9 @@ async fn until_stored(service: &Service, owner: u64, count: u64) {
 
 async fn cut_in_the_middle(history: &'static History) {
     let service = Service::of(history).await;
-    for (owner, accept) in (1..).zip(ANSWERS) {
-        let path = history.path(owner);
-        let mut upload = Upload::begin(service.address(), &path, &[("Accept", accept)]).await;
+    for (owner, answer) in (1..).zip(ANSWERS) {
+        let path = history.at(owner, answer);
+        let mut upload = Upload::begin(service.address(), &path, &[]).await;
         upload.send(&history.lines(1..=1_500)).await;
         // An item that is whole, but not its line.
         let read = upload.cut(&format!("{}{}", history.lines([1_501]), history.item(1_502))).await;
@@ -58,10 +60,10 @@ async fn cut_in_the_middle(history: &'static History) {
         assert_eq!(problem["ranges"], json!([{ "firstSeq": 1, "lastSeq": 1_501 }]));
         assert_eq!(problem["notStoredLines"], json!([{ "first": 1_502 }]));
         assert!(problem.get("unknownLines").is_none(), "{problem}");
-        assert_eq!(outcomes.len(), if accept == NDJSON { 1_501 } else { 0 });
+        assert_eq!(outcomes.len(), if answer == BY_LINE { 1_501 } else { 0 });
         assert_eq!(service.stored(owner).await.numbers, (1..=1_501).collect::<Vec<_>>());
     }
-    let upload = Upload::begin(service.address(), &history.path(9), &[]).await;
+    let upload = Upload::begin(service.address(), &history.uploads(9), &[]).await;
     let (problem, _) = ending(upload.cut("{").await).await;
     assert_eq!((&problem["type"], &problem["status"]), (&json!("/problems#malformed-json"), &json!(400)));
     assert!(problem["detail"].as_str().unwrap().ends_with("Nothing was stored."), "{problem}");
@@ -72,9 +74,9 @@ async fn a_client_that_sends_nothing_more(history: &'static History) {
     setup.args.body_timeout = 1;
     setup.args.write_timeout = 1;
     let service = setup.start().await;
-    for (owner, accept) in (1..).zip(ANSWERS) {
-        let path = history.path(owner);
-        let mut upload = Upload::begin(service.address(), &path, &[("Accept", accept)]).await;
+    for (owner, answer) in (1..).zip(ANSWERS) {
+        let path = history.at(owner, answer);
+        let mut upload = Upload::begin(service.address(), &path, &[]).await;
         // Slow, but never for as long as a piece may take: longer in all.
         for number in 1..=8 {
             upload.send(&history.lines([number])).await;
@@ -88,7 +90,7 @@ async fn a_client_that_sends_nothing_more(history: &'static History) {
         assert_eq!((&problem["stored"], &problem["notStoredLines"]), (&json!(8), &json!([{ "first": 9 }])));
         assert_eq!(service.stored(owner).await.numbers, (1..=8).collect::<Vec<_>>());
     }
-    let (read, _write) = Upload::begin(service.address(), &history.path(9), &[]).await.split();
+    let (read, _write) = Upload::begin(service.address(), &history.uploads(9), &[]).await.split();
     let (problem, _) = ending(read).await;
     assert_eq!((&problem["type"], &problem["status"]), (&json!("/problems#body-timeout"), &json!(408)));
 }
@@ -98,8 +100,7 @@ async fn a_client_that_takes_no_outcomes(history: &'static History) {
     setup.args.body_timeout = 1;
     setup.args.write_timeout = 1;
     let service = setup.start().await;
-    let (read, mut write) =
-        Upload::begin(service.address(), &history.path(7), &[("Accept", NDJSON)]).await.split();
+    let (read, mut write) = Upload::begin(service.address(), &history.outcomes(7), &[]).await.split();
     let piece = history.lines(1..=1_000);
     // It is not read for ever; then the connection ends.
     let sent = async {
@@ -117,9 +118,9 @@ async fn a_client_that_takes_no_outcomes(history: &'static History) {
 
 async fn a_client_that_hangs_up_leaves_what_it_sent(history: &'static History) {
     let service = Service::of(history).await;
-    for (owner, accept) in (1..).zip(ANSWERS) {
-        let path = history.path(owner);
-        let mut upload = Upload::begin(service.address(), &path, &[("Accept", accept)]).await;
+    for (owner, answer) in (1..).zip(ANSWERS) {
+        let path = history.at(owner, answer);
+        let mut upload = Upload::begin(service.address(), &path, &[]).await;
         upload.send(&history.lines(1..=500)).await;
         until_stored(&service, owner, 1).await;
         drop(upload);
@@ -158,10 +159,10 @@ async fn told_exactly(service: &Service, problem: &Value, sent: &[(u64, u64)]) {
 }
 
 async fn the_database_dies(history: &'static History) {
-    for accept in ANSWERS {
+    for answer in ANSWERS {
         let mongod = Mongod::own().await;
         let service = Setup::on(&mongod).of(history).start().await;
-        let upload = Upload::begin(service.address(), &history.path(7), &[("Accept", accept)]).await;
+        let upload = Upload::begin(service.address(), &history.at(7, answer), &[]).await;
         let (read, mut write) = upload.split();
         let writing = tokio::spawn(async move {
             let mut number = 0_u64;
@@ -180,7 +181,7 @@ async fn the_database_dies(history: &'static History) {
         assert!(["/problems#partly-stored", "/problems#outcome-unknown"].contains(&type_), "{problem}");
         let sent: Vec<_> = (1..=sent).map(|number| (7, number)).collect();
         told_exactly(&service, &problem, &sent).await;
-        if accept == NDJSON {
+        if answer == BY_LINE {
             for (line, outcome) in (1..).zip(&outcomes) {
                 assert_eq!(outcome["line"], line, "in order: {outcome}");
             }
@@ -221,10 +222,10 @@ async fn the_database_dies_under_many(history: &'static History) {
 }
 
 async fn a_stopping_service_tells_what_is_stored(history: &'static History) {
-    for accept in ANSWERS {
+    for answer in ANSWERS {
         let place = Place::of(history).await;
         let serving = place.serve(&["--body-timeout", "20"]).await;
-        let mut upload = Upload::begin(serving.address, &history.path(7), &[("Accept", accept)]).await;
+        let mut upload = Upload::begin(serving.address, &history.at(7, answer), &[]).await;
         upload.send(&history.lines(1..=100)).await;
         let database = place.database().await;
         eventually("they are stored", PATIENCE, async || {
@@ -258,7 +259,7 @@ async fn a_stopping_service_tells_what_is_stored(history: &'static History) {
 async fn a_stopping_service_ends_an_upload_that_has_sent_nothing(history: &'static History) {
     let place = Place::of(history).await;
     let serving = place.serve(&[]).await;
-    let mut upload = Upload::begin(serving.address, &history.path(7), &[("Accept", NDJSON)]).await;
+    let mut upload = Upload::begin(serving.address, &history.outcomes(7), &[]).await;
     upload.head().await;
     serving.signal("TERM");
     serving.is_stopping().await;

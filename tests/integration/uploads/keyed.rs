@@ -38,8 +38,7 @@ tests_over![&[TRADES, READINGS], "uploads::keyed": a_database_that_dies_and_come
 async fn outcomes(client: &Client, path: &str, key: &str, body: &str) -> Vec<Value> {
     let body = body.to_owned();
     let with = |request: reqwest::RequestBuilder| {
-        let request = request.header("content-type", NDJSON).header("accept", NDJSON);
-        request.header("idempotency-key", key).body(body)
+        request.header("content-type", NDJSON).header("idempotency-key", key).body(body)
     };
     let answer = client.send(Method::POST, path, with).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -55,7 +54,7 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(7, &history.item(1_000_000)).await.expect(201);
     let body = history.lines(1..=3_210);
-    let first = upload_with(&service.client, &history.path(7), "k", &body).await.expect(200);
+    let first = upload_with(&service.client, &history.uploads(7), "k", &body).await.expect(200);
     assert_eq!(first["ranges"], json!([{ "firstSeq": 2, "lastSeq": 3_211 }]));
     let date =
         async |client: &Client| client.get(&history.at(7, "/2")).await.expect(200)[history.date].clone();
@@ -64,18 +63,18 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     // Through another instance, after it: nothing is in a memory only.
     let other = service.sibling(shared().await).await;
     for client in [&other.client, &service.client] {
-        assert_eq!(upload_with(client, &history.path(7), "k", &body).await.expect(200), first);
+        assert_eq!(upload_with(client, &history.uploads(7), "k", &body).await.expect(200), first);
     }
     let expected: Vec<_> = [1_000_000].into_iter().chain(1..=3_210).chain([1_000_001]).collect();
     assert_eq!(service.stored(7).await.numbers, expected);
     assert_eq!(date(&service.client).await, then);
     // More lines behind those.
     let more =
-        upload_with(&service.client, &history.path(7), "k", &history.lines(1..=3_220)).await.expect(200);
+        upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=3_220)).await.expect(200);
     let ranges = json!([{ "firstSeq": 2, "lastSeq": 3_211 }, { "firstSeq": 3_213, "lastSeq": 3_222 }]);
     assert_eq!((&more["ranges"], &more["stored"]), (&ranges, &json!(3_220)));
     // Another key is another upload.
-    upload_with(&service.client, &history.path(7), "other", &history.lines([5])).await.expect(200);
+    upload_with(&service.client, &history.uploads(7), "other", &history.lines([5])).await.expect(200);
     assert_eq!(service.stored(7).await.numbers.len(), 3_223);
 }
 
@@ -85,14 +84,15 @@ async fn cut_off_it_continues(history: &'static History) {
     for cut in [1, 9, 1_000, 1_001, 1_777] {
         let key = format!("cut-{cut}");
         let body: Vec<_> = (1..=2_500).map(|line| cut * 10_000 + line).collect();
-        let upload = Upload::begin(service.address(), &history.path(7), &[("Idempotency-Key", &key)]).await;
+        let upload =
+            Upload::begin(service.address(), &history.uploads(7), &[("Idempotency-Key", &key)]).await;
         let mut read = upload.cut(&history.lines(body[..cut as usize].iter().copied())).await;
         let problem = read.line().await.expect("a problem");
         assert_eq!(problem["stored"], cut, "{problem}");
         // Somebody else comes between.
         service.client.append(7, &history.item(9_000_000 + cut)).await.expect(201);
         let summary =
-            upload_with(&service.client, &history.path(7), &key, &history.lines(body.iter().copied()))
+            upload_with(&service.client, &history.uploads(7), &key, &history.lines(body.iter().copied()))
                 .await
                 .expect(200);
         assert_eq!((&summary["stored"], &summary["refused"]), (&json!(2_500), &json!(0)), "{summary}");
@@ -105,9 +105,9 @@ async fn cut_off_it_continues(history: &'static History) {
 
 async fn a_changed_line_is_that_lines_problem(history: &'static History) {
     let service = Service::of(history).await;
-    upload_with(&service.client, &history.path(7), "k", &history.lines(1..=1_500)).await.expect(200);
+    upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=1_500)).await.expect(200);
     let changed = (1..=1_500).map(|number| if number % 500 == 3 { 7_000 + number } else { number });
-    let again = upload_with(&service.client, &history.path(7), "k", &history.lines(changed.clone()))
+    let again = upload_with(&service.client, &history.uploads(7), "k", &history.lines(changed.clone()))
         .await
         .expect(200);
     assert_eq!((&again["stored"], &again["refused"]), (&json!(1_497), &json!(3)), "{again}");
@@ -117,7 +117,7 @@ async fn a_changed_line_is_that_lines_problem(history: &'static History) {
         problem["errors"][0]["detail"].as_str().unwrap().starts_with("it differs from the line"),
         "{again}"
     );
-    let told = outcomes(&service.client, &history.path(7), "k", &history.lines(changed)).await;
+    let told = outcomes(&service.client, &history.outcomes(7), "k", &history.lines(changed)).await;
     for (line, outcome) in (1..).zip(told) {
         let expected = if line % 500 == 3 { json!("/problems#line-differs") } else { json!(line) };
         assert_eq!(outcome, expected, "line {line}");
@@ -126,7 +126,8 @@ async fn a_changed_line_is_that_lines_problem(history: &'static History) {
     let mut dated = history.item(1);
     dated[history.date] = json!("2004-01-09T00:00:00Z");
     let told =
-        outcomes(&service.client, &history.path(7), "k", &format!("{dated}\n{}", history.lines([2]))).await;
+        outcomes(&service.client, &history.outcomes(7), "k", &format!("{dated}\n{}", history.lines([2])))
+            .await;
     assert_eq!(told, [json!("/problems#line-differs"), json!(2)]);
     assert_eq!(service.stored(7).await.numbers, (1..=1_500).collect::<Vec<_>>());
 }
@@ -137,8 +138,8 @@ async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
     let bad = [1, 500, 1_000, 1_001, 2_000, 2_300];
     let line = |number: u64| if bad.contains(&number) { "{}\n".to_owned() } else { history.lines([number]) };
     let spoilt: String = (1..=2_300).map(line).collect();
-    upload_with(&service.client, &history.path(7), "k", &spoilt).await.expect(200);
-    let told = outcomes(&service.client, &history.path(7), "k", &history.lines(1..=2_305)).await;
+    upload_with(&service.client, &history.uploads(7), "k", &spoilt).await.expect(200);
+    let told = outcomes(&service.client, &history.outcomes(7), "k", &history.lines(1..=2_305)).await;
     for (line, outcome) in (1..).zip(told) {
         if bad[..5].contains(&line) {
             assert_eq!(outcome, "/problems#line-out-of-order", "line {line}");
@@ -154,13 +155,13 @@ async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
 
 async fn a_line_spoilt_the_second_time_stays(history: &'static History) {
     let service = Service::of(history).await;
-    upload_with(&service.client, &history.path(7), "k", &history.lines(1..=1_200)).await.expect(200);
+    upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=1_200)).await.expect(200);
     // The last of a part, and the last of all.
     let line = |number: u64| {
         if [1_000, 1_200].contains(&number) { "{}\n".to_owned() } else { history.lines([number]) }
     };
     let spoilt: String = (1..=1_200).map(line).collect();
-    let again = upload_with(&service.client, &history.path(7), "k", &spoilt).await.expect(200);
+    let again = upload_with(&service.client, &history.uploads(7), "k", &spoilt).await.expect(200);
     assert_eq!((&again["stored"], &again["refused"]), (&json!(1_198), &json!(2)), "{again}");
     assert_eq!(service.stored(7).await.numbers, (1..=1_200).collect::<Vec<_>>());
 }
@@ -173,14 +174,14 @@ async fn a_key_is_of_one_kind_of_request(history: &'static History) {
         service.client.send(Method::POST, &history.path(owner), with).await
     };
     json("json", 7).await.expect(201);
-    let problem = upload_with(&service.client, &history.path(7), "json", &history.lines([1])).await;
+    let problem = upload_with(&service.client, &history.uploads(7), "json", &history.lines([1])).await;
     let problem = problem.problem(422, "idempotency-key-reused");
     assert!(problem["detail"].as_str().unwrap().contains("stored nothing"), "{problem}");
-    upload_with(&service.client, &history.path(7), "lines", &history.lines([2])).await.expect(200);
+    upload_with(&service.client, &history.uploads(7), "lines", &history.lines([2])).await.expect(200);
     json("lines", 7).await.problem(422, "idempotency-key-reused");
     // Among many owners it is the matter of one.
     let body = format!("{}{}", history.line_of(7, 3), history.line_of(8, 3));
-    let told = outcomes(&service.client, &history.of_many(), "json", &body).await;
+    let told = outcomes(&service.client, &history.outcomes_of_many(), "json", &body).await;
     assert_eq!(told, [json!("/problems#idempotency-key-reused"), json!(1)]);
     assert_eq!(service.stored(7).await.numbers, [1, 2]);
 }
@@ -210,7 +211,7 @@ async fn many_owners_continue_each(history: &'static History) {
 async fn two_at_once_store_each_line_once(history: &'static History) {
     let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
-    let path = history.path(7);
+    let path = history.uploads(7);
     for round in 1..=5_u64 {
         let key = format!("round-{round}");
         let body = history.lines(round * 100_000 + 1..=round * 100_000 + 4_000);
@@ -248,7 +249,7 @@ async fn a_database_that_dies_and_comes_back(history: &'static History) {
     let body = history.lines(1..=200_000);
     let uploading = {
         let (client, body) = (service.client.clone(), body.clone());
-        tokio::spawn(async move { upload_with(&client, &history.path(7), "k", &body).await })
+        tokio::spawn(async move { upload_with(&client, &history.uploads(7), "k", &body).await })
     };
     for count in [1_000, 20_000] {
         eventually("some are stored", crate::commands::program::PATIENCE, async || {
@@ -263,7 +264,7 @@ async fn a_database_that_dies_and_comes_back(history: &'static History) {
     // It may have waited for the database, or have given up; sent again it is whole.
     let first = uploading.await.expect("no panic");
     assert!([200, 503].contains(&first.status.as_u16()), "{first:?}");
-    let summary = upload_with(&service.client, &history.path(7), "k", &body).await.expect(200);
+    let summary = upload_with(&service.client, &history.uploads(7), "k", &body).await.expect(200);
     assert_eq!(summary["stored"], 200_000, "{summary}");
     assert_eq!(service.stored(7).await.numbers, (1..=200_000).collect::<Vec<_>>());
     drop(service);
@@ -284,7 +285,7 @@ async fn what_a_key_costs(history: &'static History) {
     let take = || std::mem::take(&mut *seen.lock().expect("no test panics here"));
     take();
     let body = history.lines(1..=10_000);
-    upload_with(&service.client, &history.path(7), "k", &body).await.expect(200);
+    upload_with(&service.client, &history.uploads(7), "k", &body).await.expect(200);
     let first = take();
     // A record, and no look at what it has stored itself.
     assert_eq!(
@@ -292,7 +293,7 @@ async fn what_a_key_costs(history: &'static History) {
         (Some(&1), None),
         "{first:?}"
     );
-    upload_with(&service.client, &history.path(7), "k", &body).await.expect(200);
+    upload_with(&service.client, &history.uploads(7), "k", &body).await.expect(200);
     let again = take();
     // It is read once: a part of up to 1,000 lines costs one look or two, or as many as its pages take.
     let most = if history.page_size > 10 { 10_000 / history.page_size as usize + 10 } else { 40 };

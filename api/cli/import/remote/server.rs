@@ -39,7 +39,7 @@ pub(in crate::cli::import) fn address(text: &str) -> Result<Url, &'static str> {
 /// The address of the uploads of a history.
 pub(super) fn uploads(server: &Url, history: &str) -> Url {
     let mut url = server.clone();
-    url.set_path(&format!("{}/v1/{history}", url.path().trim_end_matches('/')));
+    url.set_path(&format!("{}/v1/{history}/upload.ndjson", url.path().trim_end_matches('/')));
     url
 }
 
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn a_server_is_an_address() {
         for (text, uploads) in [
-            ("http://[::1]:8080/behind/", "http://[::1]:8080/behind/v1/trades"),
-            ("https://example.org", "https://example.org/v1/trades"),
+            ("http://[::1]:8080/behind/", "http://[::1]:8080/behind/v1/trades/upload.ndjson"),
+            ("https://example.org", "https://example.org/v1/trades/upload.ndjson"),
         ] {
             assert_eq!(super::uploads(&address(text).unwrap(), "trades").as_str(), uploads);
         }
