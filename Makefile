@@ -14,7 +14,7 @@ openapi = cargo build --quiet --locked --tests && "$${CARGO_TARGET_DIR:-target}/
 
 BENCH ?= appends reads streams views
 # Two peers of the benchmark of reads are libraries from npm. Without Node.js the benchmark leaves them out, and says so.
-npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
+npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-packages benches/reads/peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf 'make %-12s %s\n' "$$target" "$$what"; done
@@ -37,11 +37,13 @@ check: ## check format, lints, documentation, licences and the OpenAPI document
 	scripts/licences
 	cargo clippy --all-targets --features bench --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --lib --examples --no-deps --locked --document-private-items
-	diff -u openapi/openapi.json <($(openapi)) || { echo 'openapi/openapi.json is out of date: run make openapi' >&2; exit 1; }
+	diff -u openapi/openapi.json <($(openapi)) && diff -u openapi/openapi-3.0.json <($(openapi) --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
 
-openapi: ## write openapi/openapi.json again
+openapi: ## write openapi/openapi.json and openapi/openapi-3.0.json again
 	$(openapi) > openapi/openapi.json.new
 	mv openapi/openapi.json.new openapi/openapi.json
+	$(openapi) --spec 3.0 > openapi/openapi-3.0.json.new
+	mv openapi/openapi-3.0.json.new openapi/openapi-3.0.json
 
 audit: ## look up every dependency in the advisory database (needs a network)
 	@command -v cargo-deny >/dev/null || { echo 'make audit needs cargo-deny: cargo install --locked cargo-deny' >&2; exit 1; }

@@ -21,7 +21,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use self::exit::Failure;
 use self::terminal::write;
@@ -51,11 +51,21 @@ enum Command {
     /// Create the counters of some hours of a page before its views are counted.
     Preallocate(preallocate::PreallocateArgs),
     /// Print the OpenAPI document.
-    Openapi(HistoriesArgs),
+    Openapi(OpenapiArgs),
     /// List the histories of the database, check a definition, or show one.
     Histories(histories::HistoriesCommandArgs),
     /// Ask a running server whether it is ready. For container images without curl.
     Healthcheck(healthcheck::HealthcheckArgs),
+}
+
+/// The OpenAPI document.
+#[derive(Args, Debug)]
+struct OpenapiArgs {
+    #[command(flatten)]
+    histories: HistoriesArgs,
+    /// Version of the OpenAPI Specification. 3.0 is for generators that do not read 3.1.
+    #[arg(long, value_enum, value_name = "VERSION", default_value = "3.1")]
+    spec: http::Version,
 }
 
 impl Cli {
@@ -70,8 +80,8 @@ impl Cli {
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
-            Command::Openapi(args) => database::definitions(&args)
-                .and_then(|definitions| write(&http::document(&definitions)))
+            Command::Openapi(args) => database::definitions(&args.histories)
+                .and_then(|definitions| write(&http::document(&definitions, args.spec)))
                 .map(|()| ExitCode::SUCCESS),
             Command::Histories(args) => histories::run(args).await,
             Command::Healthcheck(args) => healthcheck::run(args).await,

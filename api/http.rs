@@ -35,7 +35,7 @@ pub use cache::pages::Pages;
 pub use deadline::REQUEST;
 pub use history::upload::quota::Uploads;
 pub use middleware::hosts::Hosts;
-pub use openapi::document;
+pub use openapi::{Version, document};
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
 

@@ -42,12 +42,14 @@ pub const OF_LISTINGS: [&str; 8] = ["after", "asOf", "before", "from", "limit", 
 pub(super) const RESERVED: [&str; 2] = ["page", "seq"];
 
 /// Schemas of the OpenAPI document that belong to no history, and what its own operations get (`getMetrics`).
-pub(super) const OUR_SCHEMAS: [&str; 21] = [
+pub(super) const OUR_SCHEMAS: [&str; 25] = [
     "Health",
     "HistoryTotals",
+    "IndexRange",
     "LineCounts",
     "LineFault",
     "LineProblem",
+    "LineRange",
     "Links",
     "ManyUploaded",
     "Metrics",
@@ -61,8 +63,10 @@ pub(super) const OUR_SCHEMAS: [&str; 21] = [
     "PageViews",
     "Preallocated",
     "Problem",
+    "ProblemError",
     "ProblemOfLine",
     "SeqRange",
+    "TextStream",
     "TopPages",
 ];
 

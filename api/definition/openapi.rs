@@ -41,7 +41,7 @@ pub fn schemas(definition: &Definition) -> Vec<(String, Value)> {
     ];
     for (name, schema) in definition.source.get("$defs").and_then(Value::as_object).into_iter().flatten() {
         for form in [Form::New, Form::Stored] {
-            schemas.push((format!("{}_{name}", name_of(title, form)), rewritten(schema, title, form)));
+            schemas.push((format!("{}_{name}", name_of(title, form)), rewritten(schema, definition, form)));
         }
     }
     schemas
@@ -115,10 +115,14 @@ fn stored_example(definition: &Definition) -> Option<Value> {
 
 /// The schema of an owner's id.
 pub fn owner_id(kind: OwnerType) -> Value {
-    match kind {
+    let mut schema = match kind {
         OwnerType::Integer => ordinal(),
-        OwnerType::String => json!({ "type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$" }),
-    }
+        OwnerType::String => {
+            json!({ "type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$", "maxLength": OwnerType::MAX_LEN })
+        }
+    };
+    schema["examples"] = json!([owner_example(kind)]);
+    schema
 }
 
 /// An owner's id.
@@ -135,7 +139,7 @@ pub fn ordinal() -> Value {
 }
 
 fn root(definition: &Definition, form: Form) -> Value {
-    let mut schema = rewritten(&definition.source, &definition.title, form);
+    let mut schema = rewritten(&definition.source, definition, form);
     if let Some(rule) = schema.get_mut("propertyNames") {
         // As `Schema` refuses them on the first level.
         let reserved: Vec<_> =
@@ -153,7 +157,7 @@ fn name_of(title: &str, form: Form) -> String {
 }
 
 /// A schema of the subset in the words of OpenAPI 3.1.
-fn rewritten(schema: &Value, title: &str, form: Form) -> Value {
+fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
     let Value::Object(schema) = schema else { return schema.clone() };
     let mut written = Map::new();
     for (keyword, value) in schema {
@@ -162,13 +166,14 @@ fn rewritten(schema: &Value, title: &str, form: Form) -> Value {
             ("$defs", _) => continue,
             // An item may have been stored under an earlier schema, which allowed more.
             ("additionalProperties", Value::Bool(false)) if form == Form::Stored => continue,
-            ("properties", Value::Object(schemas)) => {
-                schemas.iter().map(|(name, schema)| (name.clone(), rewritten(schema, title, form))).collect()
-            }
-            ("items" | "additionalProperties", schema) => rewritten(schema, title, form),
+            ("properties", Value::Object(schemas)) => schemas
+                .iter()
+                .map(|(name, schema)| (name.clone(), rewritten(schema, definition, form)))
+                .collect(),
+            ("items" | "additionalProperties", schema) => rewritten(schema, definition, form),
             ("$ref", Value::String(reference)) => {
                 let name = reference.trim_start_matches("#/$defs/");
-                json!(format!("#/components/schemas/{}_{name}", name_of(title, form)))
+                json!(format!("#/components/schemas/{}_{name}", name_of(&definition.title, form)))
             }
             (_, value) => value.clone(),
         };
@@ -180,6 +185,7 @@ fn rewritten(schema: &Value, title: &str, form: Form) -> Value {
     }
     bound_integers(&mut written);
     rewrite_format(&mut written, form);
+    bound_sizes(&mut written, definition.max_item_bytes);
     if form == Form::New
         && schema.contains_key("type")
         && may_be(schema, "object")
@@ -207,16 +213,39 @@ fn bound_integers(schema: &mut Map<String, Value>) {
     }
 }
 
+/// What has no bound of its own has that of the whole item. In BSON no character, element or member takes less than a byte.
+fn bound_sizes(schema: &mut Map<String, Value>, max_item_bytes: usize) {
+    if !schema.contains_key("type") {
+        return;
+    }
+    let listed = schema.contains_key("enum") || schema.contains_key("const");
+    let bound = json!(max_item_bytes);
+    if may_be(schema, "string") && !listed {
+        schema.entry("maxLength").or_insert(bound.clone());
+    }
+    if may_be(schema, "array") {
+        schema.entry("maxItems").or_insert(bound.clone());
+    }
+    if schema.get("additionalProperties").is_some_and(Value::is_object) {
+        schema.entry("maxProperties").or_insert(bound);
+    }
+    if may_be(schema, "number") {
+        for (closed, open, bound) in
+            [("minimum", "exclusiveMinimum", f64::MIN), ("maximum", "exclusiveMaximum", f64::MAX)]
+        {
+            if !schema.contains_key(open) {
+                schema.entry(closed).or_insert(json!(bound));
+            }
+        }
+    }
+}
+
 fn rewrite_format(schema: &mut Map<String, Value>, form: Form) {
     match (schema.get("format").and_then(Value::as_str), form) {
         // A pattern and not the format, which says nothing of fraction digits or leap seconds.
         (Some("date-time"), Form::New) => {
             schema.shift_remove("format");
-            let pattern = json!(new_instant());
-            match schema.contains_key("pattern") {
-                true => schema.insert("allOf".to_owned(), json!([{ "pattern": pattern }])),
-                false => schema.insert("pattern".to_owned(), pattern),
-            };
+            restrict(schema, new_instant(), NEW_INSTANT_LENGTH);
         }
         (Some("date-time"), Form::Stored) => {
             let description = "RFC 3339 in UTC, with exactly three fraction digits.";
@@ -226,10 +255,20 @@ fn rewrite_format(schema: &mut Map<String, Value>, form: Form) {
                 schema.shift_remove(keyword);
             }
             schema.insert("pattern".to_owned(), json!(INSTANT));
+            schema.insert("maxLength".to_owned(), json!(INSTANT_LENGTH));
         }
         (Some("decimal"), _) => rewrite_decimal(schema),
         _ => {}
     }
+}
+
+/// Adds a pattern to that which the schema may have, and a length if it has none.
+fn restrict(schema: &mut Map<String, Value>, pattern: String, longest: usize) {
+    match schema.contains_key("pattern") {
+        true => schema.insert("allOf".to_owned(), json!([{ "pattern": pattern }])),
+        false => schema.insert("pattern".to_owned(), json!(pattern)),
+    };
+    schema.entry("maxLength").or_insert(json!(longest));
 }
 
 fn may_be(schema: &Map<String, Value>, kind: &str) -> bool {
@@ -243,6 +282,12 @@ fn may_be(schema: &Map<String, Value>, kind: &str) -> bool {
 /// An instant as it is answered: in RFC 3339, in UTC, with three fraction digits.
 pub const INSTANT: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$";
 
+/// The length of an instant as it is answered.
+pub const INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000Z".len();
+
+/// The length of the longest instant that clients send.
+pub const NEW_INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000+00:00".len();
+
 /// An instant as clients send it: in RFC 3339, with days that exist, at most three fraction digits, and no leap second.
 pub fn new_instant() -> String {
     let day = "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])";
@@ -252,10 +297,9 @@ pub fn new_instant() -> String {
     format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")
 }
 
-/// Decimal numbers in several shapes: 34 significant digits cannot be counted across a point by a regular expression, but a
-/// length beside it can. Bounds other than 0 are told in words.
+/// Decimal numbers as one string. A regular expression cannot count significant digits across a point: it allows 33 on
+/// either side, and the description states the rule. So it does with bounds other than 0.
 fn rewrite_decimal(schema: &mut Map<String, Value>) {
-    let (digits, scale) = (34, 6176);
     let mut words = String::from("A decimal number in plain notation, with at most 34 significant digits");
     let mut bounds = Vec::new();
     for side in &SIDES {
@@ -268,23 +312,20 @@ fn rewrite_decimal(schema: &mut Map<String, Value>) {
     let negative = bounds.iter().all(|(side, bound)| !side.lower || *bound < 0.0);
     let zero =
         bounds.iter().all(|(side, bound)| 0.0_f64.partial_cmp(bound).is_some_and(|order| side.has(order)));
-    let shape = |sign: &str, pattern: &str, longest: usize| json!({ "type": "string", "pattern": format!("^{sign}{pattern}$"), "maxLength": longest + sign.len() });
-    let mut shapes = Vec::new();
-    for sign in [positive.then_some(""), negative.then_some("-")].into_iter().flatten() {
-        shapes.push(shape(sign, "[1-9][0-9]*", digits));
-        shapes.push(shape(sign, r"[1-9][0-9]*\.[0-9]+", digits + ".".len()));
-        shapes.push(shape(sign, &format!(r"0\.0*[1-9][0-9]{{0,{}}}", digits - 1), scale + "0.".len()));
-    }
-    if zero {
-        shapes.push(shape("-?", r"0(\.0+)?", scale + "0.".len()));
-    }
-    if may_be(schema, "null") {
-        shapes.push(json!({ "type": "null" }));
-    }
+    let number = r"[1-9][0-9]{0,33}|[1-9][0-9]{0,32}\.[0-9]{1,33}|0\.0*[1-9][0-9]{0,33}";
+    let number = match (positive, negative) {
+        (true, true) => Some(format!("-?({number})")),
+        (true, false) => Some(number.to_owned()),
+        (false, true) => Some(format!("-({number})")),
+        (false, false) => None,
+    };
+    let shapes: Vec<_> = number.into_iter().chain(zero.then(|| r"-?0(\.0+)?".to_owned())).collect();
     let given = schema.get("description").and_then(Value::as_str).map(|given| format!("{given} "));
     let description = format!("{}{words}.", given.unwrap_or_default());
     schema.insert("description".to_owned(), json!(description));
     schema.shift_remove("format");
-    schema.shift_remove("type");
-    schema.insert("oneOf".to_owned(), json!(shapes));
+    restrict(schema, format!("^({})$", shapes.join("|")), LONGEST_DECIMAL);
 }
+
+/// The length of the longest decimal number: a sign, a zero, a point, and as many digits as a decimal128 can have after it.
+const LONGEST_DECIMAL: usize = "-0.".len() + 6176;

@@ -13,26 +13,27 @@ use crate::domain::{Cursor, Limit, Order, OwnerId, PageNumber, Position, Seq, Sp
 pub struct Links {
     /// This listing, as it was requested.
     #[serde(rename = "self")]
+    #[schema(pattern = "^/", max_length = 65_534)]
     own: String,
     /// The beginning of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(pattern = "^/", max_length = 65_534)]
     first: Option<String>,
     /// The previous page or window in the order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(pattern = "^/", max_length = 65_534)]
     prev: Option<String>,
     /// The next page or window in the order. Except for a span of time and for values, it is never empty.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(pattern = "^/", max_length = 65_534)]
     next: Option<String>,
     /// The end of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(pattern = "^/", max_length = 65_534)]
     last: Option<String>,
     /// Only for a window at a cursor: items that are newer than all in it, now or later. Request it again to learn of new items.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(pattern = "^/", max_length = 65_534)]
     newer: Option<String>,
 }
 

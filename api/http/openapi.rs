@@ -3,13 +3,18 @@
 //! Handlers are documented by templates, because a history has the names and the items of its definition. [`Filler`] fills
 //! the templates once for each definition.
 
+mod complete;
 mod filler;
 #[cfg(test)]
 mod tests;
+mod version_3_0;
+mod visit;
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
+use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::middleware::admission::Policy;
@@ -18,10 +23,33 @@ use super::problem::Problem;
 use super::routes::{Routes, of_history, of_owners, of_page_views, probes};
 use crate::definition::{Definition, Definitions};
 use crate::item::list;
+use complete::{complete, without_null};
 use filler::{Filler, merge};
+use version_3_0::in_3_0;
+
+/// A version of the OpenAPI Specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Version {
+    /// For generators that do not read 3.1.
+    #[value(name = "3.0")]
+    V3_0,
+    /// The document itself.
+    #[value(name = "3.1")]
+    V3_1,
+}
 
 /// The OpenAPI document of a server with these histories, as JSON text, indented, with a line end.
-pub fn document(definitions: &Definitions) -> String {
+pub fn document(definitions: &Definitions, version: Version) -> String {
+    let document = match version {
+        Version::V3_0 => in_3_0(of(definitions)),
+        Version::V3_1 => of(definitions),
+    };
+    let mut text = serde_json::to_string_pretty(&document).expect("every key of the document is text");
+    text.push('\n');
+    text
+}
+
+fn of(definitions: &Definitions) -> Value {
     let history = "Append {manyItems}, and read histories by page, window or time.";
     let history = template(documented(of_history()), "{Items}", history);
     let owners = template(documented(of_owners()), "{Owners}", "Histories as a whole.");
@@ -46,12 +74,11 @@ pub fn document(definitions: &Definitions) -> String {
     add(&mut document, template(documented(of_page_views()), "Views", views));
     add(&mut document, template(probes().into_openapi(), "Probes", "For operators of the service."));
     name_instances(&mut document);
+    complete(&mut document);
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
         schemas.sort_keys();
     }
-    let mut text = serde_json::to_string_pretty(&document).expect("every key of the document is text");
-    text.push('\n');
-    text
+    document
 }
 
 /// What the definition puts into templates.
@@ -75,6 +102,10 @@ fn preamble(definitions: &Definitions) -> Value {
         list(&histories, "and")
     );
     let license = "MIT OR Apache-2.0";
+    let mut parts = Vec::new();
+    Problem::schemas(&mut parts);
+    parts.push((Problem::name().into(), Problem::schema()));
+    let problem: BTreeMap<_, _> = parts.into_iter().collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -86,7 +117,7 @@ fn preamble(definitions: &Definitions) -> Value {
         },
         "servers": [{ "url": "/", "description": "Where this document is served." }],
         "paths": {},
-        "components": { "schemas": { "Problem": Problem::schema() } },
+        "components": { "schemas": problem },
         // Explicitly empty: there is no authentication.
         "security": [],
         "tags": [],
@@ -100,6 +131,7 @@ fn documented(routes: Vec<(Routes, Policy)>) -> OpenApi {
 
 fn template(document: OpenApi, tag: &str, description: &str) -> Value {
     let mut document = serde_json::to_value(document).expect("every key of the document is text");
+    without_null(&mut document);
     document["tags"] = json!([{ "name": tag, "description": description }]);
     document
 }

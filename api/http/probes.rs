@@ -23,6 +23,7 @@ const PING: Duration = Duration::from_secs(2);
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
     /// Always `ok`.
+    #[schema(pattern = "^ok$", max_length = 2)]
     status: &'static str,
 }
 

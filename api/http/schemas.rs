@@ -46,16 +46,17 @@ pub fn order() -> RefOr<Schema> {
 pub fn instant() -> RefOr<Schema> {
     let description = "RFC 3339 in UTC, with exactly three fraction digits.";
     let pattern = openapi::INSTANT;
-    of(json!({ "type": "string", "format": "date-time", "description": description, "pattern": pattern }))
+    let (format, longest) = ("date-time", openapi::INSTANT_LENGTH);
+    of(
+        json!({ "type": "string", "format": format, "description": description, "pattern": pattern, "maxLength": longest }),
+    )
 }
 
 /// The optional moment of a page view.
 pub fn new_date() -> RefOr<Schema> {
-    let mut schema = new_instant(
+    of(new_instant(
         "RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.",
-    );
-    schema["examples"] = json!(["2004-01-09T00:00:00.000Z"]);
-    of(schema)
+    ))
 }
 
 /// An instant in a request.
@@ -65,7 +66,13 @@ pub fn date_time() -> RefOr<Schema> {
 
 /// A pattern and not the format `date-time`, which says nothing of fraction digits or leap seconds.
 fn new_instant(description: &str) -> Value {
-    json!({ "type": "string", "description": description, "pattern": openapi::new_instant() })
+    json!({
+        "type": "string",
+        "description": description,
+        "pattern": openapi::new_instant(),
+        "maxLength": openapi::NEW_INSTANT_LENGTH,
+        "examples": ["2004-01-09T00:00:00.000Z"],
+    })
 }
 
 /// JSON Schema counts characters, not bytes, so only the description states the limit in bytes.

@@ -18,7 +18,7 @@ use super::api::Api;
 use super::cache::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
-use super::openapi;
+use super::openapi::{self, Version};
 use super::problem::{Kind, Problem, Spec};
 use crate::definition::{Definition, Definitions};
 
@@ -59,9 +59,13 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
 
 /// A route for each file.
 pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
+    let document = |path, version| {
+        File::new(path, "application/json", openapi::document(definitions, version).into(), false)
+    };
     let of_histories = [
         File::new("/", HTML, home_page(definitions).into(), false),
-        File::new("/openapi.json", "application/json", openapi::document(definitions).into(), false),
+        document("/openapi.json", Version::V3_1),
+        document("/openapi-3.0.json", Version::V3_0),
     ];
     let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
     FILES.iter().cloned().chain(of_histories).fold(to_docs, |router, file| {

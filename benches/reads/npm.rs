@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use crate::harness::{Mongod, Result, Server, output};
 
-/// Where `scripts/npm-peers` has installed them: a `node_modules`. `None`: they are left out.
+/// Where `scripts/npm-packages` has installed them: a `node_modules`. `None`: they are left out.
 pub fn installed() -> Option<PathBuf> {
     std::env::var_os("NPM_PEERS").filter(|path| !path.is_empty()).map(PathBuf::from)
 }

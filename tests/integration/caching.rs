@@ -72,7 +72,7 @@ async fn a_full_page_is_kept_for_ever() {
                 (control, tag.as_str()),
                 "{path}"
             );
-            let what = if path.contains("asOf") { ".3.1.trades.a25\"" } else { ".3.1.trades.p2\"" };
+            let what = if path.contains("asOf") { ".4.1.trades.a25\"" } else { ".4.1.trades.p2\"" };
             assert!(tag.starts_with('"') && tag.ends_with(what), "{tag}");
             assert!(answer.header("vary").contains("accept-encoding"), "{path}");
         }

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use pagebucket::definition::Definitions;
+use pagebucket::http::{Version, document};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::harness::{Service, Setup, TOTAL, shared, skip, tests, trade, trade_at};
 
 tests!["contract":
-    document_is_as_checked_in,
+    documents_are_as_checked_in,
     documents_are_valid,
+    redocly_and_spectral_find_nothing,
     schemathesis_passes,
     schemathesis_passes_on_the_examples,
 ];
@@ -27,32 +29,71 @@ fn in_checkout(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-async fn document_is_as_checked_in() {
-    let checked_in = std::fs::read_to_string(in_checkout("openapi/openapi.json")).expect("openapi.json");
-    let document = pagebucket::http::document(&Definitions::built_in());
-    let difference = document.lines().zip(checked_in.lines()).position(|(now, then)| now != then);
-    let line = difference.map_or_else(|| "its end".to_owned(), |index| format!("line {}", index + 1));
-    assert!(document == checked_in, "openapi/openapi.json is out of date from {line} on: run make openapi");
+/// The document of each version, and its name in `openapi/` and on a server.
+const VERSIONS: [(&str, Version); 2] = [("openapi.json", Version::V3_1), ("openapi-3.0.json", Version::V3_0)];
+
+async fn documents_are_as_checked_in() {
     let service = Service::start().await;
-    let served = service.client.get("/openapi.json").await;
-    assert_eq!(served.header("content-type"), "application/json");
-    assert_eq!(String::from_utf8_lossy(&served.body), document);
+    for (name, version) in VERSIONS {
+        let checked_in = std::fs::read_to_string(in_checkout("openapi").join(name)).expect(name);
+        let document = document(&Definitions::built_in(), version);
+        let difference = document.lines().zip(checked_in.lines()).position(|(now, then)| now != then);
+        let line = difference.map_or_else(|| "its end".to_owned(), |index| format!("line {}", index + 1));
+        assert!(document == checked_in, "openapi/{name} is out of date from {line} on: run make openapi");
+        let served = service.client.get(&format!("/{name}")).await;
+        assert_eq!(served.header("content-type"), "application/json");
+        assert_eq!(String::from_utf8_lossy(&served.body), document);
+    }
+}
+
+/// The documents of all histories that are shipped or tested, in a directory of their own.
+fn written_documents() -> (Scratch, Vec<PathBuf>) {
+    let directory = Scratch::new();
+    let of = |path: &str| Definitions::of_directory(&in_checkout(path)).expect("definitions");
+    let all = [Definitions::built_in(), of(EXAMPLES), of("tests/data/histories")];
+    let mut files = Vec::new();
+    for (number, definitions) in all.iter().enumerate() {
+        for (name, version) in VERSIONS {
+            let file = directory.0.join(format!("{number}-{name}"));
+            std::fs::write(&file, document(definitions, version)).expect("a file");
+            files.push(file);
+        }
+    }
+    (directory, files)
 }
 
 async fn documents_are_valid() {
-    let Some(validator) = tool("OPENAPI_SPEC_VALIDATOR", "validation of the OpenAPI document") else {
+    let Some(validator) = tool("OPENAPI_SPEC_VALIDATOR", "validation of the OpenAPI documents") else {
         return;
     };
-    let directory = Scratch::new();
-    for histories in [EXAMPLES, "tests/data/histories"] {
-        let definitions = Definitions::of_directory(&in_checkout(histories)).expect("definitions");
-        let file = directory.0.join("openapi.json");
-        std::fs::write(&file, pagebucket::http::document(&definitions)).expect("a file");
-        let judged = run(Command::new(&validator).arg(file)).await;
-        assert!(judged.status.success(), "{histories}: {}", text(&judged));
-    }
-    let judged = run(Command::new(validator).arg(in_checkout("openapi/openapi.json"))).await;
+    let (_directory, files) = written_documents();
+    let judged = run(Command::new(validator).args(files)).await;
     assert!(judged.status.success(), "{}", text(&judged));
+}
+
+/// Neither judge needs a network, and neither may use one.
+async fn redocly_and_spectral_find_nothing() {
+    let Some(packages) = tool("OPENAPI_JUDGES", "redocly and spectral") else { return };
+    let (_directory, files) = written_documents();
+    let judge = |name: &str, arguments: &[&str]| {
+        let mut command = Command::new(packages.join(".bin").join(name));
+        command.args(arguments).args(&files).current_dir(in_checkout("tests/judges"));
+        command.env("NODE_PATH", &packages);
+        command.env("REDOCLY_TELEMETRY", "off").env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true");
+        command
+    };
+    let mut redocly = judge("redocly", &["lint", "--config", "redocly.yaml"]);
+    let mut spectral = judge("spectral", &["lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint"]);
+    let (redocly, spectral) = tokio::join!(run(&mut redocly), run(&mut spectral));
+    assert!(redocly.status.success(), "{}", text(&redocly));
+    // One line for each document, so that each was judged.
+    assert_eq!(text(&redocly).matches(": validated in ").count(), files.len(), "{}", text(&redocly));
+    assert!(spectral.status.success(), "{}", text(&spectral));
+    assert!(
+        text(&spectral).contains("No results with a severity of 'hint' or higher found!"),
+        "{}",
+        text(&spectral)
+    );
 }
 
 async fn schemathesis_passes() {
@@ -74,13 +115,13 @@ async fn schemathesis_passes_on_the_examples() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(in_checkout(EXAMPLES));
     let service = setup.start().await;
-    let document = service.client.get("/openapi.json").await.expect(200);
+    let served = service.client.get("/openapi.json").await.expect(200);
     let histories = [
         ("/v1/accounts/7f3a2c", "executions", "NewExecution"),
         ("/v1/rooms/7f3a2c", "messages", "NewMessage"),
     ];
     for (owner, history, schema) in histories {
-        let example = &document["components"]["schemas"][schema]["examples"][0];
+        let example = &served["components"]["schemas"][schema]["examples"][0];
         let items = vec![example; 60];
         service.client.post_text(&format!("{owner}/{history}"), json!(items).to_string()).await.expect(201);
     }

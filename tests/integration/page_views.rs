@@ -66,7 +66,7 @@ fn points(series: &Value) -> Vec<u64> {
     let most = views.iter().copied().max().unwrap_or(0);
     match views.iter().position(|views| *views == most).filter(|_| most > 0) {
         Some(first) => assert_eq!(series["busiest"], points[first], "of equals the first"),
-        None => assert_eq!(series["busiest"], Value::Null),
+        None => assert!(series.get("busiest").is_none(), "{series}"),
     }
     views
 }

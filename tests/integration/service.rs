@@ -69,7 +69,7 @@ async fn an_empty_history(history: &'static History) {
     assert_eq!(owner[history.owner_field], history.owner(5));
     let totals = history.totals(&owner);
     assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(0), &json!(0)));
-    assert_eq!((&totals["first"], &totals["last"]), (&Value::Null, &Value::Null), "{owner}");
+    assert!(totals.get("first").is_none() && totals.get("last").is_none(), "{owner}");
 }
 
 async fn newest_first(history: &'static History) {

@@ -15,7 +15,7 @@ use crate::domain::{OwnerId, PageNumber, Seq, Totals};
 use crate::store::Epoch;
 
 /// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// Which caches may keep what never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub struct AppendedView {
     owner: OwnerMember,
     /// Sequence numbers of the {manyItems}, in the order of the request: one range, unless another writer appended between
     /// two of its pages.
-    #[schema(min_items = 1)]
+    #[schema(min_items = 1, max_items = 1000)]
     ranges: Vec<RangeView>,
     /// Number of {manyItems} in the history right after the append.
     #[schema(minimum = 1)]

@@ -2,7 +2,7 @@
 
 use utoipa::openapi::Ref;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, OneOfBuilder, Schema};
+use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Most items in one request, uploads aside.
@@ -36,10 +36,11 @@ impl ToSchema for NewItems {}
 impl PartialSchema for NewItems {
     fn schema() -> RefOr<Schema> {
         let item = || Ref::from_schema_name(NewItem::name());
-        OneOfBuilder::new()
+        let many = ArrayBuilder::new().items(item()).min_items(Some(1)).max_items(Some(MOST_ITEMS));
+        AnyOfBuilder::new()
             .description(Some("One {item}, or an array of 1 to 1,000, appended in their order."))
             .item(item())
-            .item(ArrayBuilder::new().items(item()).min_items(Some(1)).max_items(Some(MOST_ITEMS)))
+            .item(many.title(Some("New{Item}Array")))
             .into()
     }
 }

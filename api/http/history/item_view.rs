@@ -14,7 +14,7 @@ use super::item_schemas::Item;
 use crate::definition::Definition;
 use crate::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use crate::http::cache::control::Caching;
-use crate::http::schemas::{ordinal, owner_id};
+use crate::http::schemas::owner_id;
 use crate::store::Epoch;
 use crate::store::history::{Bucket, Stored};
 
@@ -67,12 +67,12 @@ pub struct PageView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
-    #[schema(schema_with = ordinal)]
+    #[schema(value_type = u64, minimum = 1)]
     page: PageNumber,
     /// Whether the page is full. A full page never changes.
     full: bool,
     /// Sequence number of the first {item}.
-    #[schema(schema_with = ordinal)]
+    #[schema(value_type = u64, minimum = 1)]
     first_seq: Seq,
     /// Number of {manyItems} on the page.
     #[schema(minimum = 1)]

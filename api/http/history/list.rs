@@ -34,7 +34,7 @@ use crate::http::cache::reading::Reading;
 use crate::http::links::{Addresses, Links};
 use crate::http::params::Address;
 use crate::http::problem::{Kind, ListProblems, Problem};
-use crate::http::schemas::{order, ordinal};
+use crate::http::schemas::order;
 use crate::store::history::{Bucket, FullPages, History};
 use params::{ListParams, Selection};
 use rows::{Rows, with_headers};
@@ -51,19 +51,18 @@ pub struct ListingView {
     order: Order,
     /// Only for a page: its permanent number, the same in either order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = ordinal, required = false)]
+    #[schema(value_type = Option<u64>, minimum = 1)]
     page: Option<PageNumber>,
     /// Only for a page: whether it is full. A full page never changes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     full: Option<bool>,
     /// Number of {manyItems} in the history; with `asOf`, at that moment. Absent for a span of time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     total_items: Option<u64>,
     /// Number of pages of the history. Absent if `totalItems` is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     total_pages: Option<u64>,
     /// In `order`: up to {pageSize} {manyItems} of a page, up to `limit` of a window.
     #[schema(value_type = Vec<Item>)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::document;
+use super::{Version, document};
 use crate::definition::{Definitions, OF_LISTINGS};
 
 /// A history whose names have hyphens, whose items need no member, and another one of the same owners.
@@ -40,7 +40,7 @@ fn documents() -> Vec<(Definitions, Value)> {
     ];
     std::fs::remove_dir_all(directory).unwrap();
     let of = |definitions| {
-        let document = serde_json::from_str(&document(&definitions)).unwrap();
+        let document = serde_json::from_str(&document(&definitions, Version::V3_1)).unwrap();
         (definitions, document)
     };
     all.into_iter().map(of).collect()
@@ -237,4 +237,83 @@ fn owners_have_a_member_for_each_of_their_histories() {
     assert_eq!(schemas["OrderListing"]["properties"]["items"]["maxItems"], 137);
     let one = &document["paths"]["/v1/chat-rooms/{chatRoomId}/audit-entries"]["post"]["requestBody"];
     assert_eq!(one["content"]["application/json"]["examples"]["one"]["summary"], "One audit entry, now");
+}
+
+/// Calls `check` with each schema of the document, and where it is.
+fn each_described(document: &Value, check: &mut dyn FnMut(&str, &Value)) {
+    walk(document, "", &mut |at, value| {
+        let example = ["/example", "/examples/", "/default"].iter().any(|part| at.contains(part));
+        if value.get("type").is_some_and(|kind| kind.is_string() || kind.is_array()) && !example {
+            check(at, value);
+        }
+    });
+}
+
+#[test]
+fn every_number_text_and_list_has_bounds() {
+    for (_, document) in documents() {
+        each_described(&document, &mut |at, schema| {
+            let kinds: Vec<_> = match &schema["type"] {
+                Value::Array(kinds) => kinds.iter().collect(),
+                kind => vec![kind],
+            };
+            let has = |keywords: &[&str]| keywords.iter().any(|keyword| schema.get(keyword).is_some());
+            let listed = has(&["enum", "const"]);
+            for kind in kinds {
+                let bounded = match kind.as_str().unwrap() {
+                    "integer" | "number" => {
+                        has(&["minimum", "exclusiveMinimum"]) && has(&["maximum", "exclusiveMaximum"])
+                    }
+                    "string" => has(&["maxLength"]) || at == "/components/schemas/TextStream",
+                    "array" => has(&["maxItems"]) && has(&["items"]),
+                    _ => true,
+                };
+                assert!(listed || bounded, "{at}: {schema}");
+                assert!(kind != "integer" || has(&["format"]), "{at}: {schema}");
+            }
+        });
+    }
+}
+
+#[test]
+fn every_parameter_header_and_schema_has_an_example() {
+    for (_, document) in documents() {
+        let shown = |at: &str, described: &Value| {
+            let schema = &described["schema"];
+            let listed = schema.get("enum").is_some();
+            let shown = described.get("example").is_some() || schema.get("examples").is_some();
+            assert!(shown || listed, "{at}: {described}");
+        };
+        for (path, operation) in operations(&document) {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            parameters.for_each(|parameter| shown(path, parameter));
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let headers = response["headers"].as_object().into_iter().flatten();
+                headers.for_each(|(name, header)| shown(&format!("{path} {status} {name}"), header));
+            }
+        }
+        for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+            assert!(schema.get("examples").is_some(), "{name} has no example");
+        }
+    }
+}
+
+#[test]
+fn every_operation_has_its_4xx_and_its_500() {
+    for (_, document) in documents() {
+        for (path, operation) in operations(&document) {
+            let has = |class: char| {
+                operation["responses"].as_object().unwrap().keys().any(|status| status.starts_with(class))
+            };
+            assert!(has('4') && has('5'), "{path}");
+        }
+    }
+}
+
+/// What has no value is absent. Only an item may have `null`, because its definition says so.
+#[test]
+fn nothing_of_ours_is_null() {
+    let (_, document) = documents().swap_remove(0);
+    let text = document.to_string();
+    assert!(!text.contains("null") && !text.contains("oneOf"), "{text}");
 }

@@ -82,7 +82,8 @@ pub struct SeriesView {
     /// Sum of the views of all points.
     #[schema(minimum = 0)]
     total_views: u64,
-    /// The point with the most views, the first of equals; `null` if there are no views.
+    /// The point with the most views, the first of equals. Absent if there are no views.
+    #[serde(skip_serializing_if = "Option::is_none")]
     busiest: Option<PointView>,
     /// One point for each unit of `resolution`, in order, including points without views.
     #[schema(max_items = 10000)]
@@ -156,8 +157,9 @@ fn seconds() -> RefOr<Schema> {
         r#"{
             "type": "object",
             "description": "Views by the second of the minute, 0 to 59.",
-            "propertyNames": { "type": "string", "pattern": "^([0-9]|[1-5][0-9])$" },
-            "additionalProperties": { "type": "integer", "minimum": 0 }
+            "propertyNames": { "type": "string", "maxLength": 2, "pattern": "^([0-9]|[1-5][0-9])$" },
+            "additionalProperties": { "type": "integer", "minimum": 0 },
+            "maxProperties": 60
         }"#,
     )
 }

@@ -215,9 +215,9 @@ impl ToSchema for NewPageViews {
 impl PartialSchema for NewPageViews {
     fn schema() -> RefOr<Schema> {
         let view = Ref::from_schema_name(NewPageView::name());
-        let views = json!({ "type": "array", "items": view, "minItems": 1, "maxItems": MOST_VIEWS });
+        let views = json!({ "title": "NewPageViewArray", "type": "array", "items": view, "minItems": 1, "maxItems": MOST_VIEWS });
         let description = "One page view, or an array of 1 to 1,000.";
-        schema(&json!({ "description": description, "oneOf": [view, views] }).to_string())
+        schema(&json!({ "description": description, "anyOf": [view, views] }).to_string())
     }
 }
 

@@ -61,9 +61,9 @@ documented! {
     /// Problems of a preallocation.
     PreallocationProblems: COMMON, BODY, &[BodyTooLarge, InvalidPageView];
     /// Problems of the readiness probe.
-    ReadyProblems: &[DatabaseUnavailable, ShuttingDown];
+    ReadyProblems: &[Internal, DatabaseUnavailable, ShuttingDown];
     /// Problems of a probe that does not access the database.
-    ProbeProblems: &[];
+    ProbeProblems: &[Internal];
 }
 
 /// One response for each status, with an example of each kind. Every operation can also fail the check of its host.
@@ -84,13 +84,11 @@ fn response(status: u16, kinds: &[Kind]) -> RefOr<Response> {
     let mut response = json!({ "description": about.join("\n\n"), "content": { MEDIA_TYPE: content } });
     if status == 416 {
         response["headers"] = json!({ "Content-Range": {
-            "schema": { "type": "string" },
             "description": "The number of items that the history has: `items */34`.",
         } });
     }
     if status == 503 {
         response["headers"] = json!({ "Retry-After": {
-            "schema": { "type": "integer", "minimum": 0 },
             "description": "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
         } });
     }
@@ -117,7 +115,11 @@ fn example(kind: Kind) -> Value {
     problem.body([("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
 }
 
-impl ToSchema for Problem {}
+impl ToSchema for Problem {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.extend(PARTS.map(|(name, part)| (name.to_owned(), schema(part))));
+    }
+}
 
 impl PartialSchema for Problem {
     /// The schema of every problem.
@@ -128,52 +130,73 @@ impl PartialSchema for Problem {
 
 const _: () = assert!(Faults::KEPT == 100, "the schema states it");
 
+/// The names of a body have no bound but that of the body, which the operator chooses; so have pointers to what they name.
 const SCHEMA: &str = r##"{
     "type": "object",
     "description": "An error (RFC 9457).",
     "required": ["type", "title", "status", "detail", "instance", "requestId"],
     "properties": {
-        "type": { "type": "string", "description": "The kind of problem, as the address of its description." },
-        "title": { "type": "string", "description": "The name of the kind, the same for every problem of one `type`." },
-        "status": { "type": "integer", "minimum": 400 },
-        "detail": { "type": "string", "description": "What went wrong this time." },
-        "instance": { "type": "string", "description": "The path of the request." },
-        "requestId": { "type": "string", "description": "The request's id, as in the header `x-request-id`." },
-        "errors": { "type": "array", "maxItems": 100, "items": { "type": "object", "required": ["detail"], "properties": {
-            "parameter": { "type": "string", "description": "Name of a parameter of the path or the query, or of a header." },
-            "pointer": { "type": "string", "description": "JSON Pointer (RFC 6901) into the body." },
-            "line": { "type": "integer", "minimum": 1, "description": "In a body of lines, the line that `pointer` refers to, counted from 1." },
-            "detail": { "type": "string" }
-        }}, "description": "What is wrong with the request: at most 100 faults." },
-        "errorsOmitted": { "type": "integer", "minimum": 1 },
-        "ranges": { "type": "array", "items": { "type": "object", "required": ["firstSeq", "lastSeq"], "properties": {
-            "firstSeq": { "type": "integer", "minimum": 1 },
-            "lastSeq": { "type": "integer", "minimum": 1 }
-        }}, "description": "Sequence numbers of the stored items." },
-        "unknownItems": { "type": "object", "required": ["first", "last"], "properties": {
-            "first": { "type": "integer", "minimum": 0 },
-            "last": { "type": "integer", "minimum": 0 }
-        }, "description": "Items of the request's array that may or may not be stored." },
-        "notStoredItems": { "type": "object", "required": ["first", "last"], "properties": {
-            "first": { "type": "integer", "minimum": 0 },
-            "last": { "type": "integer", "minimum": 0 }
-        }, "description": "Items of the request's array that are not stored." },
+        "type": { "type": "string", "maxLength": 64, "pattern": "^/problems#[a-z-]+$", "description": "The kind of problem, as the address of its description." },
+        "title": { "type": "string", "maxLength": 64, "description": "The name of the kind, the same for every problem of one `type`." },
+        "status": { "type": "integer", "minimum": 400, "maximum": 599 },
+        "detail": { "type": "string", "maxLength": 65536, "description": "What went wrong this time." },
+        "instance": { "type": "string", "maxLength": 65536, "description": "The path of the request." },
+        "requestId": { "type": "string", "maxLength": 128, "pattern": "^[A-Za-z0-9_.:-]+$", "description": "The request's id, as in the header `x-request-id`." },
+        "errors": { "type": "array", "maxItems": 100, "items": { "$ref": "#/components/schemas/ProblemError" }, "description": "What is wrong with the request: at most 100 faults." },
+        "errorsOmitted": { "type": "integer", "minimum": 1, "description": "Number of further faults." },
+        "ranges": { "type": "array", "maxItems": 1000, "items": { "$ref": "#/components/schemas/SeqRange" }, "description": "Sequence numbers of the stored items." },
+        "unknownItems": { "$ref": "#/components/schemas/IndexRange", "description": "Items of the request's array that may or may not be stored." },
+        "notStoredItems": { "$ref": "#/components/schemas/IndexRange", "description": "Items of the request's array that are not stored." },
         "stored": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are stored." },
         "refused": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are refused, each for a fault of its own." },
-        "owners": { "type": "integer", "minimum": 0, "description": "Owners with at least one stored line." },
+        "owners": { "type": "integer", "minimum": 0, "maximum": 10000, "description": "Owners with at least one stored line." },
         "moreOwners": { "type": "boolean", "description": "Whether there are more owners, which were not counted." },
-        "problems": { "type": "array", "items": { "$ref": "#/components/schemas/LineProblem" } },
-        "unknownLines": { "type": "array", "items": { "type": "object", "required": ["first"], "properties": {
-            "first": { "type": "integer", "minimum": 1 },
-            "last": { "type": "integer", "minimum": 1 }
-        }}, "description": "Lines of an upload, counted from 1, that may or may not be stored." },
-        "notStoredLines": { "type": "array", "items": { "type": "object", "required": ["first"], "properties": {
-            "first": { "type": "integer", "minimum": 1 },
-            "last": { "type": "integer", "minimum": 1 }
-        }}, "description": "Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end." },
+        "problems": { "type": "array", "maxItems": 100, "items": { "$ref": "#/components/schemas/LineProblem" }, "description": "Faults of the first refused lines." },
+        "unknownLines": { "type": "array", "maxItems": 20000, "items": { "$ref": "#/components/schemas/LineRange" }, "description": "Lines of an upload, counted from 1, that may or may not be stored." },
+        "notStoredLines": { "type": "array", "maxItems": 20000, "items": { "$ref": "#/components/schemas/LineRange" }, "description": "Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end." },
         "counted": { "type": "integer", "minimum": 0, "description": "Page views that are counted." },
         "unknown": { "type": "integer", "minimum": 0, "description": "Page views that may or may not be counted." },
-        "notCountedItems": { "type": "array", "items": { "type": "integer", "minimum": 0 },
+        "notCountedItems": { "type": "array", "maxItems": 400000000, "items": { "type": "integer", "minimum": 0 },
             "description": "Items of the request's array, or of its lines without the blank ones, counted from 0, that are not counted." }
     }
 }"##;
+
+/// The schemas that [`SCHEMA`] refers to.
+const PARTS: [(&str, &str); 3] = [
+    (
+        "ProblemError",
+        r##"{
+            "type": "object",
+            "description": "One thing that is wrong with a request.",
+            "required": ["detail"],
+            "properties": {
+                "parameter": { "type": "string", "maxLength": 64, "description": "Name of a parameter of the path or the query, or of a header." },
+                "pointer": { "type": "string", "maxLength": 2147483647, "description": "JSON Pointer (RFC 6901) into the body." },
+                "line": { "type": "integer", "minimum": 1, "description": "In a body of lines, the line that `pointer` refers to, counted from 1." },
+                "detail": { "type": "string", "maxLength": 65536, "description": "What is wrong." }
+            }
+        }"##,
+    ),
+    (
+        "IndexRange",
+        r##"{
+            "type": "object",
+            "description": "Consecutive items of an array, counted from 0, both ends included.",
+            "required": ["first", "last"],
+            "properties": { "first": { "type": "integer", "minimum": 0 }, "last": { "type": "integer", "minimum": 0 } }
+        }"##,
+    ),
+    (
+        "LineRange",
+        r##"{
+            "type": "object",
+            "description": "Consecutive lines, counted from 1, both ends included.",
+            "required": ["first"],
+            "properties": {
+                "first": { "type": "integer", "minimum": 1 },
+                "last": { "type": "integer", "minimum": 1, "description": "Absent if the range has no end." }
+            },
+            "examples": [{ "first": 12, "last": 15 }]
+        }"##,
+    ),
+];

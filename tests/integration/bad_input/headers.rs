@@ -50,6 +50,7 @@ async fn sniffing() {
         "/docs/",
         "/problems",
         "/openapi.json",
+        "/openapi-3.0.json",
         "/livez",
         "/v1/customers/1",
         "/v1/customers/0",
@@ -192,12 +193,13 @@ async fn compression() {
 }
 
 /// All that `/docs/` loads, and the other pages.
-const SITE: [&str; 13] = [
+const SITE: [&str; 14] = [
     "/",
     "/site.css",
     "/home.js",
     "/problems",
     "/openapi.json",
+    "/openapi-3.0.json",
     "/docs/",
     "/docs/index.css",
     "/docs/swagger-ui.css",
@@ -306,6 +308,7 @@ async fn head() {
         "/livez",
         "/readyz",
         "/openapi.json",
+        "/openapi-3.0.json",
         "/",
         "/v1/customers/0",
         "/v1/customers/1/trades/4",

@@ -33,6 +33,7 @@ async fn a_rebound_name_is_refused_everywhere() {
         (Method::GET, "/docs"),
         (Method::GET, "/docs/"),
         (Method::GET, "/openapi.json"),
+        (Method::GET, "/openapi-3.0.json"),
         (Method::GET, "/nothing"),
         (Method::DELETE, "/v1/customers/1"),
     ] {

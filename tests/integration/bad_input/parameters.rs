@@ -269,6 +269,7 @@ async fn method_not_allowed() {
         ("/livez", vec!["GET", "HEAD"]),
         ("/readyz", vec!["GET", "HEAD"]),
         ("/openapi.json", vec!["GET", "HEAD"]),
+        ("/openapi-3.0.json", vec!["GET", "HEAD"]),
         ("/", vec!["GET", "HEAD"]),
     ] {
         for method in

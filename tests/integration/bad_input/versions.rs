@@ -65,6 +65,7 @@ async fn other_answers_have_a_length() {
         "/docs/",
         "/docs/swagger-ui.css",
         "/openapi.json",
+        "/openapi-3.0.json",
         "/problems",
         "/livez",
         "/metrics",

@@ -13,7 +13,7 @@ tests!["commands":
     help_shows_no_secret,
     wrong_flags_are_usage,
     an_environment_variable_serves_as_its_flag,
-    openapi_is_the_document_in_the_repository,
+    openapi_prints_the_documents_in_the_repository,
     histories_are_checked_and_shown,
     healthcheck_says_whether_it_is_ready,
 ];
@@ -79,6 +79,7 @@ const EXPORT: &[Flag] = &[
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const VIEWS: &[Flag] = &[("--view-retention", "PAGEBUCKET_VIEW_RETENTION", "0")];
 const PREALLOCATE: &[Flag] = &[("--path", "", ""), ("--hour", "", ""), ("--hours", "", "1")];
+const OPENAPI: &[Flag] = &[("--spec", "", "3.1")];
 const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];
 
 async fn help_shows_every_flag() {
@@ -88,7 +89,7 @@ async fn help_shows_every_flag() {
         ("import", vec![LOG, DATABASE, IMPORT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
         ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
-        ("openapi", vec![LOG, HISTORIES]),
+        ("openapi", vec![LOG, HISTORIES, OPENAPI]),
         ("histories", vec![LOG, DATABASE]),
         ("healthcheck", vec![LOG, HEALTHCHECK]),
     ] {
@@ -190,6 +191,7 @@ async fn wrong_flags_are_usage() {
         &["preallocate", "--path", "/"],
         &["preallocate", "--path", "index.htm", "--hour", "2014-01-01T10:00:00Z"],
         &["openapi", "--yaml"],
+        &["openapi", "--spec", "2.0"],
     ] {
         let ended = run(&mut pagebucket(arguments)).await;
         assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
@@ -227,12 +229,16 @@ async fn an_environment_variable_serves_as_its_flag() {
     Serving::start(TRADES, &mut command).await.stop().await;
 }
 
-async fn openapi_is_the_document_in_the_repository() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/openapi.json");
-    let expected = std::fs::read_to_string(file).expect("openapi/openapi.json");
-    let ended = run(&mut pagebucket(&["openapi"])).await;
-    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
-    assert!(ended.out == expected, "openapi/openapi.json is out of date: run make openapi");
+async fn openapi_prints_the_documents_in_the_repository() {
+    for (name, arguments) in
+        [("openapi.json", &["openapi"][..]), ("openapi-3.0.json", &["openapi", "--spec", "3.0"])]
+    {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
+        let expected = std::fs::read_to_string(file).expect(name);
+        let ended = run(&mut pagebucket(arguments)).await;
+        assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+        assert!(ended.out == expected, "openapi/{name} is out of date: run make openapi");
+    }
 }
 
 async fn histories_are_checked_and_shown() {

@@ -3,7 +3,7 @@
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{DateTime, Document, doc};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{PATH, bucket, count, counted, points, series, view};
 use crate::cost::{profiled_in, sum};
@@ -51,7 +51,7 @@ async fn every_resolution() {
     assert_eq!(days["busiest"], json!({ "at": "2014-01-03T00:00:00.000Z", "views": 32 }));
     // A page that nobody has viewed is all zeros.
     let nobody = series(&service, "path=/nobody&from=2014-01-01T10:00:00Z&to=2014-01-01T10:02:00Z").await;
-    assert_eq!(nobody["busiest"], Value::Null);
+    assert!(nobody.get("busiest").is_none(), "{nobody}");
     assert_eq!(points(&nobody), [0, 0]);
     // Where nobody says, it is the last 60 points.
     for resolution in ["second", "minute", "hour", "day"] {

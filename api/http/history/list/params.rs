@@ -1,5 +1,6 @@
 //! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time.
 
+use serde_json::json;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
@@ -166,7 +167,13 @@ impl Params for ListParams {
                      {manyItems}, with both ends; only in a GET, and not together with parameters that select something \
                      else. Other units are ignored, and so is the header together with `If-Range`.",
                 ))
-                .schema(Some(ObjectBuilder::new().schema_type(SchemaType::new(Type::String))))
+                .schema(Some(
+                    // No pattern: other values are ignored.
+                    ObjectBuilder::new()
+                        .schema_type(SchemaType::new(Type::String))
+                        .max_length(Some(16_384))
+                        .examples([json!("items=0-9")]),
+                ))
                 .build(),
         ]
     }

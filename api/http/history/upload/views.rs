@@ -8,17 +8,19 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 use crate::domain::{Fault, Faults, Seq, SeqRange};
 use crate::http::history::item_view::{OwnerMember, owner_member};
-use crate::http::problem::Problem;
-use crate::http::schemas::{ordinal, owner_id};
+use crate::http::problem::{Kind, Problem};
+use crate::http::schemas::owner_id;
 
 /// Consecutive sequence numbers, both ends included.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SeqRange)]
 pub struct RangeView {
-    #[schema(schema_with = ordinal)]
+    /// The first one.
+    #[schema(value_type = u64, minimum = 1)]
     first_seq: Seq,
-    #[schema(schema_with = ordinal)]
+    /// The last one.
+    #[schema(value_type = u64, minimum = 1)]
     last_seq: Seq,
 }
 
@@ -39,12 +41,14 @@ pub struct UploadedView {
     pub owner: OwnerMember,
     /// Sequence numbers of the stored {manyItems}, in order of the lines: one range, unless others appended meanwhile. At
     /// most 1,000 ranges.
+    #[schema(max_items = 1000)]
     pub ranges: Vec<RangeView>,
     /// Number of further ranges.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub ranges_omitted: Option<u64>,
     #[serde(flatten)]
+    #[schema(inline)]
     pub counts: CountsView,
 }
 
@@ -61,6 +65,7 @@ pub struct ManyUploadedView {
     #[schema(required = false)]
     pub more_owners: bool,
     #[serde(flatten)]
+    #[schema(inline)]
     pub counts: CountsView,
 }
 
@@ -87,7 +92,7 @@ pub struct CountsView {
 /// Faults of one line.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = LineProblem)]
+#[schema(as = LineProblem, examples(json!({ "line": 3, "errors": [{ "pointer": "", "detail": "must not be empty" }] })))]
 pub struct LineProblemView {
     /// Line number, counted from 1, blank lines included.
     #[schema(minimum = 1)]
@@ -114,7 +119,10 @@ impl LineProblemView {
 #[schema(as = LineFault)]
 pub struct FaultView {
     /// JSON Pointer (RFC 6901) into the line; empty for the whole line.
+    #[schema(max_length = 131_072)]
     pub pointer: String,
+    /// What is wrong.
+    #[schema(max_length = 65_536)]
     pub detail: String,
 }
 
@@ -134,7 +142,7 @@ pub struct OutcomeView {
     pub owner: Option<OwnerMember>,
     /// Sequence number of the {item}, if it is stored durably.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = ordinal, required = false)]
+    #[schema(value_type = Option<u64>, minimum = 1)]
     pub seq: Option<Seq>,
     /// Why the line is not stored, or may not be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,6 +163,8 @@ impl utoipa::PartialSchema for ProblemOfLine {
         let mut schema = Problem::schema();
         if let RefOr::T(Schema::Object(object)) = &mut schema {
             object.required.retain(|name| name != "instance" && name != "requestId");
+            object.description = Some("Why a line is not stored: an error (RFC 9457).".to_owned());
+            object.examples.push(Problem::new(Kind::LineDiffers, Kind::LineDiffers.spec().about).in_line());
         }
         schema
     }

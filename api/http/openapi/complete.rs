@@ -1,0 +1,141 @@
+//! What holds for every schema, parameter and header of the document, wherever it is written.
+
+use serde_json::{Map, Value, json};
+
+use super::visit::{each_operation, each_schema, elements, members};
+use crate::domain::MAX_SAFE_INTEGER;
+
+const REFERENCE: &str = "#/components/schemas/";
+
+/// Removes `null` from the schemas: a member that has no value is absent.
+pub fn without_null(template: &mut Value) {
+    let null = json!({ "type": "null" });
+    each_schema(template, &mut |schema| {
+        if let Some([kind, null]) = schema["type"].as_array().map(Vec::as_slice)
+            && null == "null"
+        {
+            schema["type"] = kind.clone();
+        }
+        if let Some([shape, _]) =
+            schema["oneOf"].as_array().filter(|shapes| shapes.contains(&null)).map(Vec::as_slice)
+        {
+            *schema = shape.clone();
+        }
+    });
+}
+
+/// Completes the document: bounds of integers, schemas of headers, examples.
+pub fn complete(document: &mut Value) {
+    each_operation(document, &mut |operation| {
+        for response in members(operation.get_mut("responses")) {
+            let headers = response.get_mut("headers").and_then(Value::as_object_mut);
+            headers.into_iter().flatten().for_each(|(name, header)| header["schema"] = header_schema(name));
+            let bodies = response.get_mut("content").and_then(Value::as_object_mut);
+            for (_, text) in bodies.into_iter().flatten().filter(|(kind, _)| kind.starts_with("text/")) {
+                text["schema"] = json!({ "$ref": format!("{REFERENCE}TextStream") });
+            }
+        }
+    });
+    document["components"]["schemas"]["TextStream"] =
+        json!({ "type": "string", "description": "Text without a bound of its length." });
+    each_schema(document, &mut bound_integer);
+    each_operation(document, &mut |operation| {
+        for parameter in elements(operation.get_mut("parameters")) {
+            exemplify(parameter);
+        }
+    });
+    pass_examples_on(document);
+}
+
+/// The schema of a header of an answer. The headers of the same name are alike in all answers.
+fn header_schema(name: &str) -> Value {
+    let text = |pattern: &str, longest: usize, example: &str| json!({ "type": "string", "pattern": pattern, "maxLength": longest, "examples": [example] });
+    match name {
+        "Accept-Ranges" => json!({ "type": "string", "enum": ["items"] }),
+        "Cache-Control" => text("^[a-z0-9=, -]+$", 40, "no-cache"),
+        "Content-Range" => text(r"^items ([0-9]+-[0-9]+|\*)/[0-9]+$", 60, "items 0-9/34"),
+        "ETag" => text(r#"^(W/)?"[!#-~]+"$"#, 10_000, r#""1c9dad48152e05.4.7.trades.p2""#),
+        "Idempotency-Replayed" => json!({ "type": "boolean", "examples": [true] }),
+        "Link" => text("^</", 400_000, r#"</v1/customers/7/trades>; rel="self""#),
+        "Location" => text("^/v1/", 200, "/v1/customers/7/trades/1"),
+        "Retry-After" => json!({ "type": "integer", "minimum": 0, "maximum": 60, "examples": [2] }),
+        "Server-Timing" => text("^db;dur=", 60, "db;dur=0.412, cache;desc=hit"),
+        "X-Total-Count" => {
+            json!({ "type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER, "examples": [34] })
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Whole numbers have at most 2^53 - 1 if nothing else is said, and the format of their size.
+fn bound_integer(schema: &mut Value) {
+    if schema["type"] != "integer" {
+        return;
+    }
+    if schema.get("maximum").is_none() && schema.get("exclusiveMaximum").is_none() {
+        schema["maximum"] = json!(MAX_SAFE_INTEGER);
+    }
+    let small = schema["maximum"].as_i64().is_some_and(|most| i32::try_from(most).is_ok());
+    schema["format"] = json!(if small { "int32" } else { "int64" });
+}
+
+/// Gives a parameter an example. It is in the schema, because Swagger UI sends what `example` of a parameter says.
+fn exemplify(parameter: &mut Value) {
+    let schema = &parameter["schema"];
+    if parameter.get("example").is_some() || schema.get("examples").is_some() {
+        return;
+    }
+    let given = schema.get("default").or(schema.get("minimum")).or(schema.pointer("/enum/0"));
+    let value = match given {
+        Some(value) => value.clone(),
+        None if parameter["name"] == "Idempotency-Key" => json!("9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1"),
+        None => return,
+    };
+    parameter["schema"]["examples"] = json!([value]);
+}
+
+/// Gives each schema of the components an example, if it is part of another example.
+fn pass_examples_on(document: &mut Value) {
+    let mut examples = Vec::new();
+    each_operation(document, &mut |operation| {
+        let mut of_body = |body: &Value| {
+            for content in body["content"].as_object().into_iter().flat_map(Map::values) {
+                let named = content["examples"].as_object().into_iter().flat_map(Map::values);
+                for value in content.get("example").into_iter().chain(named.map(|example| &example["value"]))
+                {
+                    examples.push((content["schema"].clone(), value.clone()));
+                }
+            }
+        };
+        of_body(&operation["requestBody"]);
+        operation["responses"].as_object().into_iter().flat_map(Map::values).for_each(of_body);
+    });
+    let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for (name, schema) in &*schemas {
+        let example = schema.pointer("/examples/0").cloned();
+        examples.extend(example.map(|value| (json!({ "$ref": format!("{REFERENCE}{name}") }), value)));
+    }
+    examples.reverse();
+    while let Some((schema, value)) = examples.pop() {
+        for part in ["anyOf", "allOf"].iter().flat_map(|part| schema[part].as_array()).flatten() {
+            if value.is_array() == (part["type"] == "array") {
+                examples.push((part.clone(), value.clone()));
+            }
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            examples.extend(value.get(name).map(|value| (property.clone(), value.clone())));
+        }
+        if let (Some(items), Some(value)) = (schema.get("items"), value.get(0)) {
+            examples.push((items.clone(), value.clone()));
+        }
+        let name = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(REFERENCE));
+        if let Some(schema) = name.and_then(|name| schemas.get_mut(name)) {
+            examples.push((schema.clone(), value.clone()));
+            if schema.get("examples").is_none() {
+                schema["examples"] = json!([value]);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The document in OpenAPI 3.0, for generators that do not read 3.1.
+//!
+//! 3.0 has an older JSON Schema with words of its own. What it has no words for is left out, so that a schema allows more,
+//! never less.
+
+use serde_json::{Map, Value, json};
+
+use super::visit::{each_operation, each_schema, members};
+use crate::http::body::NDJSON;
+
+/// What a schema of 3.0 may have.
+const KEYWORDS: [&str; 31] = [
+    "$ref",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "default",
+    "deprecated",
+    "description",
+    "enum",
+    "example",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "nullable",
+    "oneOf",
+    "pattern",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
+/// The document of 3.1 in the words of 3.0.
+pub fn in_3_0(mut document: Value) -> Value {
+    document["openapi"] = json!("3.0.3");
+    let license = document.pointer_mut("/info/license").and_then(Value::as_object_mut);
+    license.into_iter().for_each(|license| drop(license.shift_remove("identifier")));
+    each_operation(&mut document, &mut |operation| {
+        lines(operation.get_mut("requestBody"));
+        members(operation.get_mut("responses")).for_each(|response| lines(Some(response)));
+    });
+    each_schema(&mut document, &mut |schema| *schema = rewritten(schema.take()));
+    document
+}
+
+/// A body of lines is a text: the schema of 3.1 is that of one line.
+fn lines(body: Option<&mut Value>) {
+    let Some(content) =
+        body.and_then(|body| body.pointer_mut(&format!("/content/{}", NDJSON.replace('/', "~1"))))
+    else {
+        return;
+    };
+    let line = content["schema"].take();
+    let name = line["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
+    let description = format!("Lines, each of which is a JSON text of the schema `{name}`.");
+    content["schema"] = json!({ "type": "string", "description": description });
+    if let Some(example) = content.get_mut("example") {
+        *example = json!(format!("{example}\n"));
+    }
+}
+
+fn rewritten(schema: Value) -> Value {
+    let mut schema = match schema {
+        Value::Object(schema) => schema,
+        Value::Bool(false) => return json!({ "not": {} }),
+        _ => return json!({}),
+    };
+    if let Some(value) = schema.shift_remove("const") {
+        schema.insert("enum".to_owned(), json!([value]));
+    }
+    if let Some(Value::Array(mut examples)) = schema.shift_remove("examples")
+        && !examples.is_empty()
+    {
+        schema.insert("example".to_owned(), examples.swap_remove(0));
+    }
+    for (open, closed) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        // Beside a closed bound, which may be the narrower one, the open one is left out.
+        if let Some(bound) = schema.shift_remove(open)
+            && !schema.contains_key(closed)
+        {
+            schema.insert(closed.to_owned(), bound);
+            schema.insert(open.to_owned(), json!(true));
+        }
+    }
+    rewrite_type(&mut schema);
+    schema.retain(|name, _| KEYWORDS.contains(&name.as_str()));
+    if schema.len() > 1
+        && let Some(reference) = schema.shift_remove("$ref")
+    {
+        schema.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+    }
+    Value::Object(schema)
+}
+
+/// One type, `nullable` or not. Several types are alternatives.
+fn rewrite_type(schema: &mut Map<String, Value>) {
+    let mut kinds = match schema.shift_remove("type") {
+        Some(Value::Array(kinds)) => kinds,
+        Some(kind) => vec![kind],
+        None => return,
+    };
+    let count = kinds.len();
+    kinds.retain(|kind| kind != "null");
+    let nullable = kinds.len() < count;
+    let items = schema.shift_remove("items").unwrap_or_else(|| json!({}));
+    let mut alternatives: Vec<_> = kinds
+        .into_iter()
+        .map(|kind| {
+            let mut alternative = Map::from_iter([("type".to_owned(), kind)]);
+            if alternative["type"] == "array" {
+                alternative.insert("items".to_owned(), items.clone());
+            }
+            if nullable {
+                alternative.insert("nullable".to_owned(), json!(true));
+            }
+            alternative
+        })
+        .collect();
+    match alternatives.len() {
+        0 => drop(schema.insert("enum".to_owned(), json!([null]))),
+        1 => schema.extend(alternatives.swap_remove(0)),
+        _ => drop(schema.insert("anyOf".to_owned(), json!(alternatives))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_in_the_words_of_3_0() {
+        for (written, expected) in [
+            (
+                json!({ "type": ["string", "null"], "maxLength": 3 }),
+                json!({ "maxLength": 3, "type": "string", "nullable": true }),
+            ),
+            (json!({ "type": "null" }), json!({ "enum": [null] })),
+            (
+                json!({ "type": ["array", "integer"], "maxItems": 1, "items": {} }),
+                json!({ "maxItems": 1, "anyOf": [{ "type": "array", "items": {} }, { "type": "integer" }] }),
+            ),
+            (json!({ "const": "ok" }), json!({ "enum": ["ok"] })),
+            (json!({ "examples": [1, 2] }), json!({ "example": 1 })),
+            (json!({ "exclusiveMinimum": 0 }), json!({ "minimum": 0, "exclusiveMinimum": true })),
+            (json!({ "maximum": 1, "exclusiveMaximum": 2 }), json!({ "maximum": 1 })),
+            (json!({ "$ref": "#/a" }), json!({ "$ref": "#/a" })),
+            (json!({ "$ref": "#/a", "title": "A" }), json!({ "title": "A", "allOf": [{ "$ref": "#/a" }] })),
+            (json!({ "type": "object", "propertyNames": { "pattern": "a" } }), json!({ "type": "object" })),
+            (json!({ "type": "array" }), json!({ "type": "array", "items": {} })),
+            (json!(true), json!({})),
+            (json!(false), json!({ "not": {} })),
+        ] {
+            assert_eq!(rewritten(written.clone()), expected, "{written}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Visits the schemas of an OpenAPI document.
+
+use serde_json::{Map, Value};
+
+/// Calls `visit` with every schema of the document, after the schemas inside it.
+pub fn each_schema(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    for schema in members(document.pointer_mut("/components/schemas")) {
+        inside(schema, visit);
+    }
+    each_operation(document, &mut |operation| {
+        for parameter in elements(operation.get_mut("parameters")) {
+            described(parameter, visit);
+        }
+        body(operation.get_mut("requestBody"), visit);
+        for response in members(operation.get_mut("responses")) {
+            members(response.get_mut("headers")).for_each(|header| described(header, visit));
+            body(Some(response), visit);
+        }
+    });
+}
+
+/// Calls `visit` with every operation of the document.
+pub fn each_operation(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    members(document.get_mut("paths")).flat_map(|path| members(Some(path))).for_each(visit);
+}
+
+fn body(body: Option<&mut Value>, visit: &mut dyn FnMut(&mut Value)) {
+    members(body.and_then(|body| body.get_mut("content"))).for_each(|content| described(content, visit));
+}
+
+fn described(described: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    described.get_mut("schema").into_iter().for_each(|schema| inside(schema, visit));
+}
+
+fn inside(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    members(schema.get_mut("properties")).for_each(|schema| inside(schema, visit));
+    for keyword in ["items", "additionalProperties", "propertyNames", "not"] {
+        schema.get_mut(keyword).into_iter().for_each(|schema| inside(schema, visit));
+    }
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        elements(schema.get_mut(keyword)).for_each(|schema| inside(schema, visit));
+    }
+    visit(schema);
+}
+
+/// The values of an object, if it is one.
+pub fn members(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    object.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
+}
+
+/// The values of an array, if it is one.
+pub fn elements(array: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    array.and_then(Value::as_array_mut).into_iter().flatten()
+}
