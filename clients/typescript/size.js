@@ -1,14 +1,16 @@
-// Prints how many bytes the client adds to a page, minified and compressed, and fails above the limit.
+// Prints how many bytes the client and each adapter add to a page, minified and compressed, and fails if the client alone is
+// above the limit.
 
 import { build } from "esbuild";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const LIMIT = 6000;
 
 /** The bytes of a page's bundle that uses these exports. */
-async function size(exports) {
-  const contents = `export ${exports} from "@pagebucket/client";`;
+async function size(exports, of = "@pagebucket/client") {
+  const contents = `export ${exports} from "${of}";`;
   const resolveDir = fileURLToPath(new URL(".", import.meta.url));
   const options = { bundle: true, minify: true, format: "esm", target: "es2022", write: false };
   const { outputFiles } = await build({ stdin: { contents, resolveDir }, ...options });
@@ -21,5 +23,9 @@ for (const exports of ["{ append, trades }", "{ pages, trades }", "{ all, trades
   const part = await size(exports);
   console.log(`${part} bytes for ${exports}`);
   if (part > everything * 0.8) throw new Error(`a bundle with ${exports} alone has more than it uses`);
+}
+const { name, exports: entries } = JSON.parse(readFileSync(new URL("package.json", import.meta.url)));
+for (const entry of Object.keys(entries).filter((entry) => entry !== ".")) {
+  console.log(`${await size("*", name + entry.slice(1))} bytes for ${entry.slice(2)}, with what it uses of the client`);
 }
 if (everything > LIMIT) throw new Error(`the client is larger than ${LIMIT} bytes`);

@@ -42,7 +42,10 @@ export class ProblemError extends HttpError {
     readonly problem: Problem,
   ) {
     const { type, title, detail, errors = [] } = problem;
-    super(problem.status, headers, body, `${title}: ${detail}`);
+    // Many frameworks show only the message.
+    const [first] = errors;
+    const fault = first && [first.parameter ?? first.pointer, first.detail].filter(Boolean).join(" ");
+    super(problem.status, headers, body, `${title}: ${fault ?? detail}`);
     this.type = type;
     this.title = title;
     this.detail = detail;

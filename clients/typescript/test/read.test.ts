@@ -83,7 +83,7 @@ test("a problem is an error with all its members, and other failures keep their 
       { name, message, type, title, status, detail, requestId },
       {
         name: "ProblemError",
-        message: "A title: A detail.",
+        message: "A title: page must be a whole number",
         type: "/problems#invalid-parameter",
         title: "A title",
         status: 400,
