@@ -25,7 +25,7 @@ run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS
 test: ## set up what the tests need, and run them all (ARGS: more arguments for `cargo test`)
 	scripts/test $(ARGS)
 
-test-clients: ## set up what the tests of the client for TypeScript need, and run them all (needs Node.js; PAGEBUCKET: test this program)
+test-clients: ## test the client for TypeScript, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
 	scripts/test-clients
 
 bench: ## compare appends, reads, streams and page views with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)

@@ -1,0 +1,34 @@
+from typing import TypeVar
+
+from pagebucket_client import Client as Connection
+from pagebucket_client.api.trades import append_trades, get_trade, list_trades
+from pagebucket_client.models import AppendedTrades, NewTrade, NewTradeType, PlacedTrade, TradeListing
+from pagebucket_client.models import Problem as GeneratedProblem
+from scenario import SERVICE, Appended, Listing, Problem, scenario
+
+T = TypeVar("T")
+connection = Connection(base_url=SERVICE)
+
+
+def success(answer: object, kind: type[T]) -> T:
+    if isinstance(answer, GeneratedProblem):
+        raise Problem(answer.type_, answer.status, [fault.pointer or None for fault in answer.errors or []])
+    assert isinstance(answer, kind)
+    return answer
+
+
+class Client:
+    def append(self, customer: int, qty: int, price: str, key: str) -> Appended:
+        trade = NewTrade(type_=NewTradeType.BUY, ticker="MDB", qty=qty, price=price)
+        stored = success(append_trades.sync(customer, client=connection, body=trade, idempotency_key=key), AppendedTrades)
+        return Appended([(it.first_seq, it.last_seq) for it in stored.ranges], stored.total_items, stored.total_pages)
+
+    def page(self, customer: int, page: int) -> Listing:
+        listing = success(list_trades.sync(customer, client=connection, page=page), TradeListing)
+        return Listing([(it.seq, it.qty, it.price or "") for it in listing.items], listing.links.next_ or None)
+
+    def trade(self, customer: int, seq: int) -> int:
+        return success(get_trade.sync(customer, seq, client=connection), PlacedTrade).seq
+
+
+scenario(Client())

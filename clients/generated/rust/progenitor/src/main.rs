@@ -1,0 +1,83 @@
+use futures_util::TryStreamExt;
+use generated::types::{NewTrade, NewTradeType, NewTrades, Problem};
+use progenitor_client::{ByteStream, Error, ResponseValue};
+use scenario::{Appended, Client, Failure, Listing, scenario, service};
+
+mod generated {
+    progenitor::generate_api!(spec = "../../build/openapi-3.0.json", interface = Builder);
+}
+
+impl Client for generated::Client {
+    async fn append(&self, customer: i64, qty: i64, price: &str, key: &str) -> Result<Appended, Failure> {
+        let trade = NewTrade::builder()
+            .type_(NewTradeType::Buy)
+            .ticker("MDB")
+            .qty(unsigned(qty))
+            .price(Some(price.parse().map_err(Failure::other)?));
+        let body: NewTrades = NewTrade::try_from(trade).map_err(Failure::other)?.into();
+        let call = self.append_trades().customer_id(unsigned(customer)).idempotency_key(key).body(body);
+        let stored = success(call.send().await).await?;
+        Ok(Appended {
+            ranges: stored
+                .ranges
+                .iter()
+                .map(|range| (signed(range.first_seq), signed(range.last_seq)))
+                .collect(),
+            total_items: signed(stored.total_items),
+            total_pages: signed(stored.total_pages),
+        })
+    }
+
+    async fn page(&self, customer: i64, page: i64) -> Result<Listing, Failure> {
+        let listing =
+            success(self.list_trades().customer_id(unsigned(customer)).page(unsigned(page)).send().await)
+                .await?;
+        let items = listing.items.iter().map(|trade| {
+            (
+                signed(trade.seq),
+                signed(trade.qty),
+                trade.price.as_ref().map(|price| text(price)).unwrap_or_default(),
+            )
+        });
+        Ok(Listing { items: items.collect(), next: listing.links.next.as_ref().map(|next| text(next)) })
+    }
+
+    async fn trade(&self, customer: i64, seq: i64) -> Result<i64, Failure> {
+        let trade =
+            success(self.get_trade().customer_id(unsigned(customer)).seq(unsigned(seq)).send().await).await?;
+        Ok(signed(trade.seq))
+    }
+}
+
+/// Progenitor knows no JSON but `application/json`: a problem is a stream of bytes, and its type is there to parse them.
+async fn success<T>(result: Result<ResponseValue<T>, Error<ByteStream>>) -> Result<T, Failure> {
+    let answer = match result {
+        Ok(answer) => return Ok(answer.into_inner()),
+        Err(Error::ErrorResponse(answer)) => answer,
+        Err(error) => return Err(Failure::other(error)),
+    };
+    let status = answer.status().as_u16();
+    let pieces: Vec<_> = answer.into_inner_stream().try_collect().await.map_err(Failure::other)?;
+    let problem: Problem = serde_json::from_slice(&pieces.concat()).map_err(Failure::other)?;
+    let pointers =
+        problem.errors.iter().map(|fault| fault.pointer.as_ref().map(|pointer| text(pointer))).collect();
+    Err(Failure::Problem { kind: text(&problem.type_), status, pointers })
+}
+
+/// Strings with a pattern or a bound have types of their own.
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn unsigned(number: i64) -> u64 {
+    number.try_into().expect("a positive number")
+}
+
+fn signed(number: impl Into<u64>) -> i64 {
+    number.into().try_into().expect("at most 2^53 - 1")
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    scenario(generated::Client::new(&service())).await;
+}

@@ -1,0 +1,11 @@
+import { appendTrades, getTrade, listTrades } from "../build/hey-api";
+import { client } from "../build/hey-api/client.gen";
+import { scenario, service } from "./scenario";
+
+client.setConfig({ baseUrl: service });
+
+await scenario({
+  append: (customerId, body, key) => appendTrades({ path: { customerId }, headers: { "Idempotency-Key": key }, body }),
+  page: (customerId, page) => listTrades({ path: { customerId }, query: { page } }),
+  trade: (customerId, seq) => getTrade({ path: { customerId, seq } }),
+});

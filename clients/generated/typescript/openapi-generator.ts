@@ -1,0 +1,19 @@
+import { Configuration, ProblemFromJSON, ResponseError, TradesApi } from "../build/openapi-generator-typescript-fetch";
+import { scenario, service, type Answer } from "./scenario";
+
+const trades = new TradesApi(new Configuration({ basePath: service }));
+
+await scenario({
+  append: (customerId, newTrades, idempotencyKey) => answer(trades.appendTrades({ customerId, newTrades, idempotencyKey })),
+  page: (customerId, page) => answer(trades.listTrades({ customerId, page })),
+  trade: (customerId, seq) => answer(trades.getTrade({ customerId, seq })),
+});
+
+async function answer<T>(call: Promise<T>): Promise<Answer<T>> {
+  try {
+    return { data: await call };
+  } catch (error) {
+    if (!(error instanceof ResponseError)) throw error;
+    return { error: ProblemFromJSON(await error.response.json()) };
+  }
+}

@@ -1,0 +1,19 @@
+import { appendTrades, getTrade, listTrades } from "../build/orval-fetch/client";
+import { scenario } from "./scenario";
+
+await scenario({
+  async append(customerId, trade, key) {
+    const answer = await appendTrades(customerId, trade, { "Idempotency-Key": key });
+    return answer.status === 201 ? answer : { error: answer.data };
+  },
+  async page(customerId, page) {
+    const answer = await listTrades(customerId, { page });
+    if (answer.status === 304) throw new Error("nothing was asked conditionally");
+    return answer.status === 200 || answer.status === 206 ? answer : { error: answer.data };
+  },
+  async trade(customerId, seq) {
+    const answer = await getTrade(customerId, seq);
+    if (answer.status === 304) throw new Error("nothing was asked conditionally");
+    return answer.status === 200 ? answer : { error: answer.data };
+  },
+});
