@@ -27,6 +27,9 @@ use complete::{complete, without_null};
 use filler::{Filler, merge};
 use version_3_0::in_3_0;
 
+/// The SPDX expression.
+const LICENSE: &str = "MIT OR Apache-2.0";
+
 /// A version of the OpenAPI Specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Version {
@@ -101,7 +104,6 @@ fn preamble(definitions: &Definitions) -> Value {
          Errors are problems (RFC 9457), described at `/problems`.",
         list(&histories, "and")
     );
-    let license = "MIT OR Apache-2.0";
     let mut parts = Vec::new();
     Problem::schemas(&mut parts);
     parts.push((Problem::name().into(), Problem::schema()));
@@ -112,7 +114,7 @@ fn preamble(definitions: &Definitions) -> Value {
             "title": "pagebucket",
             "description": description,
             "contact": { "name": "The pagebucket developers" },
-            "license": { "name": license, "identifier": license },
+            "license": { "name": LICENSE, "identifier": LICENSE },
             "version": env!("CARGO_PKG_VERSION"),
         },
         "servers": [{ "url": "/", "description": "Where this document is served." }],

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::LICENSE;
 use super::visit::{each_operation, each_schema, members};
 use crate::http::body::NDJSON;
 
@@ -46,8 +47,7 @@ const KEYWORDS: [&str; 31] = [
 /// The document of 3.1 in the words of 3.0.
 pub fn in_3_0(mut document: Value) -> Value {
     document["openapi"] = json!("3.0.3");
-    let license = document.pointer_mut("/info/license").and_then(Value::as_object_mut);
-    license.into_iter().for_each(|license| drop(license.shift_remove("identifier")));
+    document["info"]["license"] = json!({ "name": LICENSE, "url": "https://spdx.org/licenses/" });
     each_operation(&mut document, &mut |operation| {
         lines(operation.get_mut("requestBody"));
         members(operation.get_mut("responses")).for_each(|response| lines(Some(response)));
@@ -56,17 +56,15 @@ pub fn in_3_0(mut document: Value) -> Value {
     document
 }
 
-/// A body of lines is a text: the schema of 3.1 is that of one line.
+/// A body of lines is a text. The schema that 3.1 has is that of one line: it becomes `x-line`.
 fn lines(body: Option<&mut Value>) {
     let Some(content) =
         body.and_then(|body| body.pointer_mut(&format!("/content/{}", NDJSON.replace('/', "~1"))))
     else {
         return;
     };
-    let line = content["schema"].take();
-    let name = line["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
-    let description = format!("Lines, each of which is a JSON text of the schema `{name}`.");
-    content["schema"] = json!({ "type": "string", "description": description });
+    content["x-line"] = content["schema"].take();
+    content["schema"] = json!({ "$ref": "#/components/schemas/TextStream" });
     if let Some(example) = content.get_mut("example") {
         *example = json!(format!("{example}\n"));
     }

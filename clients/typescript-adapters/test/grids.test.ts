@@ -87,8 +87,8 @@ suite("grids in a browser", { skip: why }, () => {
         await browser.value(`errors.length = 0, ${what}`);
         await browser.until(`errors[0] == ${JSON.stringify(message)}`);
       };
-      await refused("grid.sort('price', 'asc')", "a history has no sorting by anything but seq: price");
-      await refused("grid.sort('seq', 'asc'), grid.filter('price', '15')", "a history has no filter by: price");
+      await refused("grid.sort('price', 'asc')", "rows by offset have no sorting by anything but seq: price");
+      await refused("grid.sort('seq', 'asc'), grid.filter('price', '15')", "rows by offset have no filter by: price");
       if (name !== "mui-x") return;
       const edited = await browser.value("grid.edit().catch(({ message }) => message)");
       assert.equal(edited, "a history is append-only: its items are never changed or deleted");

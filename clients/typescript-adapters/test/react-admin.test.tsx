@@ -104,8 +104,8 @@ suite("react-admin", { skip }, () => {
     const meta = { customerId: ++customers };
     const { create, getList, getOne, update, updateMany, delete: remove, deleteMany } = await provider();
     const pagination = { page: 1, perPage: 101 };
-    await assert.rejects(getList("trades", { meta, sort: { field: "price", order: "ASC" } }), { message: "a history has no sorting by anything but seq: price" });
-    await assert.rejects(getList("trades", { meta, filter: { ticker: "MDB", q: "x" } }), { message: "a history has no filter by: ticker, q" });
+    await assert.rejects(getList("trades", { meta, sort: { field: "price", order: "ASC" } }), { message: "rows by offset have no sorting by anything but seq: price" });
+    await assert.rejects(getList("trades", { meta, filter: { ticker: "MDB", q: "x" } }), { message: "rows by offset have no filter by: ticker, q" });
     await assert.rejects(getList("trades", { meta, pagination }), /limit must be a whole number from 1 to 100/);
     for (const id of ["", "x", "pages/1"]) await assert.rejects(getOne("trades", { id, meta }), { status: 400 });
     await assert.rejects(getOne("trades", { id: 1, meta }), { status: 404 });

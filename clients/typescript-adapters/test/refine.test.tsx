@@ -96,9 +96,9 @@ suite("refine", { skip }, () => {
     const meta = { customerId: ++customers };
     const { provider, create, update, remove } = await hooks();
     const list = (params: object) => provider.getList({ resource, meta, ...params });
-    await assert.rejects(list({ sorters: [{ field: "price", order: "asc" }] }), { message: "a history has no sorting by anything but seq: price" });
-    await assert.rejects(list({ filters: [{ field: "ticker", operator: "eq", value: "MDB" }] }), { message: "a history has no filter by: ticker" });
-    await assert.rejects(list({ pagination: { mode: "off" } }), { message: "a history has no pagination of mode: off" });
+    await assert.rejects(list({ sorters: [{ field: "price", order: "asc" }] }), { message: "rows by offset have no sorting by anything but seq: price" });
+    await assert.rejects(list({ filters: [{ field: "ticker", operator: "eq", value: "MDB" }] }), { message: "rows by offset have no filter by: ticker" });
+    await assert.rejects(list({ pagination: { mode: "off" } }), { message: "rows by offset have no pagination of mode: off" });
     await assert.rejects(list({ pagination: { pageSize: 101 } }), /limit must be a whole number from 1 to 100/);
     await assert.rejects(provider.getOne({ resource, id: 1, meta }), { status: 404 });
     // Forms show these faults at their fields.

@@ -65,10 +65,10 @@ suite("TanStack Table", { skip }, () => {
   test("refuses what a history cannot do", async () => {
     const { table, show } = tableOf(trades(service, ++customers));
     table.setSorting([{ id: "price", desc: false }]);
-    await assert.rejects(show(), { message: "a history has no sorting by anything but seq: price" });
+    await assert.rejects(show(), { message: "rows by offset have no sorting by anything but seq: price" });
     table.setSorting([]);
     table.setColumnFilters([{ id: "price", value: "15" }]);
-    await assert.rejects(show(), { message: "a history has no filter by: price" });
+    await assert.rejects(show(), { message: "rows by offset have no filter by: price" });
     table.setColumnFilters([]);
     table.setPageSize(101);
     await assert.rejects(show(), /limit must be a whole number from 1 to 100/);

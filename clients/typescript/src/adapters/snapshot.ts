@@ -1,4 +1,4 @@
-// What the adapters share: rows by offset that do not move while others append, and refusals of what a history cannot do.
+// What the adapters share: rows by offset that do not move while others append, and the refusal of what they cannot do.
 
 import { append, type AppendOptions } from "../append.js";
 import type { History } from "../history.js";
@@ -68,9 +68,9 @@ export function orderOf(sorting: readonly (readonly [field: string, direction: u
   return String(direction).toLowerCase() as Range["order"]; // the service refuses any other
 }
 
-/** Throws if a framework asks for what a history does not do. */
+/** Throws if a framework asks for what the service does not do by offset. */
 export function refuse(what: string, fields: readonly string[]): void {
-  if (fields.length) throw new RangeError(`a history has no ${what}: ${fields.join(", ")}`);
+  if (fields.length) throw new RangeError(`rows by offset have no ${what}: ${fields.join(", ")}`);
 }
 
 /** What changes and deletions end with. */
