@@ -45,7 +45,8 @@ use middleware::admission::{self, Admission, Policy};
 pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
     let (stop, uploads) = (api.stop.clone(), api.uploads.places.clone());
-    let admission = Admission { stop, requests: requests.clone(), uploads, policy: Policy::Json };
+    let admission =
+        Admission { stop, requests: requests.clone(), uploads, policy: Policy::Json, engine: None };
     let (probes, _) = routes::probes().split_for_parts();
     let site = site::router(api.store.definitions());
     let all = routes::v1(&api.store, &admission)
@@ -60,6 +61,6 @@ pub fn router(api: Api) -> Router {
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
     let (stop, policy) = (Default::default(), Policy::Json);
-    let admission = Admission { stop, uploads: requests.clone(), requests, policy };
-    middleware::surround(routes.layer(admission.layer(policy)), limits, origins, Hosts::only([]))
+    let admission = Admission { stop, uploads: requests.clone(), requests, policy, engine: None };
+    middleware::surround(routes.layer(admission.layer(policy, None)), limits, origins, Hosts::only([]))
 }

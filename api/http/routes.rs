@@ -61,18 +61,18 @@ pub fn probes() -> OpenApiRouter<Arc<Api>> {
 
 /// The routes under `/v1`, each behind the admission layer.
 pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
-    let mounted = |routes: Vec<(Routes, Policy)>, path: &dyn Fn(&str) -> String| {
+    let mounted = |routes: Vec<(Routes, Policy)>, engine: Option<&Engine>| {
+        let names = engine.map(|engine| Names::of(engine.definition()));
         routes.into_iter().fold(Router::new(), |router, ((_, paths, methods), policy)| {
             let address = paths.paths.keys().next().expect("each route has an address");
-            router.route(&path(address), methods.layer(admission.layer(policy)))
+            let address = names.as_ref().map_or_else(|| address.clone(), |names| names.fill(address));
+            router.route(&address, methods.layer(admission.layer(policy, engine)))
         })
     };
-    let mut router = mounted(of_page_views(), &str::to_owned);
+    let mut router = mounted(of_page_views(), None);
     let mut of_owner: Vec<Vec<Engine>> = Vec::new();
     for engine in store.histories() {
-        let names = Names::of(engine.definition());
-        let history = mounted(of_history(), &|path| names.fill(path));
-        router = router.merge(history.layer(Extension(engine.clone())));
+        router = router.merge(mounted(of_history(), Some(engine)));
         let collection = |engine: &Engine| engine.definition().owner.collection.clone();
         match of_owner.iter_mut().find(|known| collection(&known[0]) == collection(engine)) {
             Some(known) => known.push(engine.clone()),
@@ -80,9 +80,7 @@ pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
         }
     }
     of_owner.into_iter().fold(router, |router, engines| {
-        let first = engines[0].clone();
-        let names = Names::of(first.definition());
-        let owners = mounted(of_owners(), &|path| names.fill(path));
-        router.merge(owners.layer((Extension(first), Extension::<Arc<[_]>>(engines.into()))))
+        let owners = mounted(of_owners(), Some(&engines[0]));
+        router.merge(owners.layer(Extension::<Arc<[_]>>(engines.into())))
     })
 }

@@ -23,7 +23,7 @@ tests!["contract":
 const EXAMPLES: &str = "examples/histories";
 
 /// Far longer than it takes, and shorter than a test may.
-const LONGEST_RUN: Duration = Duration::from_secs(240);
+const LONGEST_RUN: Duration = Duration::from_secs(280);
 
 fn in_checkout(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)

@@ -20,6 +20,7 @@ use crate::http::body::JSON;
 use crate::http::deadline::{self, REQUEST};
 use crate::http::places::{LongPlace, Place, Places};
 use crate::http::problem::{Kind, Problem};
+use crate::store::history::Engine;
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
 #[derive(Debug, Clone, Copy)]
@@ -50,14 +51,17 @@ pub struct Admission {
     /// The places of requests, uploads aside.
     pub requests: Places,
     pub uploads: Places,
-    /// Of the routes inside: [`Admission::layer`] sets it.
+    /// Of the routes inside: [`Admission::layer`] sets it and the next.
     pub policy: Policy,
+    /// The history of the routes inside, if they are of one: it becomes an extension of the request. Another layer for this
+    /// would cost every request a copy of everything inside it.
+    pub engine: Option<Engine>,
 }
 
 impl Admission {
-    /// The layer for routes with this policy.
-    pub fn layer(&self, policy: Policy) -> AroundLayer<Self> {
-        AroundLayer(Self { policy, ..self.clone() })
+    /// The layer for routes with this policy, of this history.
+    pub fn layer(&self, policy: Policy, engine: Option<&Engine>) -> AroundLayer<Self> {
+        AroundLayer(Self { policy, engine: engine.cloned(), ..self.clone() })
     }
 
     fn admit(&self, request: &Request) -> Result<Place, Problem> {
@@ -86,7 +90,11 @@ where
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
         };
-        request.extensions_mut().insert(deadline::from_now());
+        let extensions = request.extensions_mut();
+        extensions.insert(deadline::from_now());
+        if let Some(engine) = &self.engine {
+            extensions.insert(engine.clone());
+        }
         if let Policy::Upload(_) = self.policy {
             request.extensions_mut().insert(LongPlace::new(place));
             return inner.call(request).boxed();

@@ -25,8 +25,10 @@ impl RequestId {
 
 impl Default for RequestId {
     fn default() -> Self {
-        let digits = format!("{:016x}", rand::random::<u64>());
-        Self(HeaderValue::try_from(digits).expect("hexadecimal digits are visible ASCII"))
+        let chance: u64 = rand::random();
+        let digit = |place| b"0123456789abcdef"[(chance >> (4 * place)) as usize & 15];
+        let digits: [u8; 16] = std::array::from_fn(digit);
+        Self(HeaderValue::from_bytes(&digits).expect("hexadecimal digits are visible ASCII"))
     }
 }
 
