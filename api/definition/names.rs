@@ -43,31 +43,31 @@ pub(super) const RESERVED: [&str; 2] = ["page", "seq"];
 
 /// Schemas of the OpenAPI document that belong to no history, and what its own operations get (`getMetrics`).
 pub(super) const OUR_SCHEMAS: [&str; 25] = [
+    "ByteStream",
     "Health",
     "HistoryTotals",
     "IndexRange",
-    "LineCounts",
     "LineFault",
     "LineProblem",
     "LineRange",
     "Links",
-    "ManyUploaded",
     "Metrics",
     "NewPageView",
     "NewPageViews",
     "NewPreallocation",
-    "PageTotal",
     "PageViewBucket",
     "PageViewPoint",
     "PageViewSeries",
+    "PageViewTotal",
     "PageViews",
-    "Preallocated",
+    "Preallocation",
     "Problem",
     "ProblemError",
     "ProblemOfLine",
     "SeqRange",
     "TextStream",
     "TopPages",
+    "UploadSummary",
 ];
 
 /// The schemas that a history with this title has in the OpenAPI document.

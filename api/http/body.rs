@@ -13,10 +13,13 @@ pub const JSON: &str = "application/json";
 /// The media type of one JSON text per line. (<https://github.com/ndjson/ndjson-spec>)
 pub const NDJSON: &str = "application/x-ndjson";
 
+/// The media type of any bytes: of a body of lines in OpenAPI 3.0, which generators know no other word for.
+pub const OCTETS: &str = "application/octet-stream";
+
 /// The media type of CSV (RFC 4180).
 pub const CSV: &str = "text/csv";
 
-/// Expects a body of this media type. `advice` may say where to send others.
+/// Expects a body of this media type; lines may also be sent as [`OCTETS`]. `advice` may say where to send others.
 ///
 /// # Errors
 /// The body is of another type, or it is compressed or not in UTF-8.
@@ -24,7 +27,8 @@ pub fn expect(headers: &HeaderMap, expected: &str, advice: impl FnOnce() -> Stri
     let refuse = |detail: &str| Err(Problem::new(Kind::UnsupportedMediaType, detail));
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (media_type, parameters) = given.split_once(';').unwrap_or((given, ""));
-    if !media_type.trim().eq_ignore_ascii_case(expected) {
+    let is = |expected: &str| media_type.trim().eq_ignore_ascii_case(expected);
+    if !is(expected) && (expected != NDJSON || !is(OCTETS)) {
         return refuse(&format!("The `Content-Type` must be `{expected}`.{}", advice()));
     }
     let charset = parameters.split(';').find_map(|parameter| {

@@ -74,7 +74,7 @@ fn of(definitions: &Definitions) -> Value {
         }
     }
     let views = "Count page views, and read the counts.";
-    add(&mut document, template(documented(of_page_views()), "Views", views));
+    add(&mut document, template(documented(of_page_views()), "PageViews", views));
     add(&mut document, template(probes().into_openapi(), "Probes", "For operators of the service."));
     name_instances(&mut document);
     complete(&mut document);

@@ -248,6 +248,9 @@ async fn what_no_upload_is() {
         assert_eq!(answer.header("allow"), "POST");
     }
     upload(client, "/v1/customers/0/trades/upload", lines([1])).await.problem(400, "invalid-parameter");
+    // As the document in OpenAPI 3.0 names a body of lines.
+    let octets = post("/v1/customers/8/trades/upload", "content-type", "application/octet-stream").await;
+    assert_eq!(octets.expect(200)["stored"], 1);
     // Lines are no JSON, and the problem says where they are taken.
     let refused = upload(client, "/v1/customers/7/trades", lines([1])).await;
     let detail = refused.problem(415, "unsupported-media-type")["detail"].clone();

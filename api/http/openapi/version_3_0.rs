@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::LICENSE;
 use super::visit::{each_operation, each_schema, members};
-use crate::http::body::NDJSON;
+use crate::http::body::{NDJSON, OCTETS};
 
 /// What a schema of 3.0 may have.
 const KEYWORDS: [&str; 31] = [
@@ -48,26 +48,29 @@ const KEYWORDS: [&str; 31] = [
 pub fn in_3_0(mut document: Value) -> Value {
     document["openapi"] = json!("3.0.3");
     document["info"]["license"] = json!({ "name": LICENSE, "url": "https://spdx.org/licenses/" });
+    document["components"]["schemas"]["ByteStream"] = json!({
+        "type": "string", "format": "binary", "description": "Bytes without a bound of their number.",
+    });
     each_operation(&mut document, &mut |operation| {
-        lines(operation.get_mut("requestBody"));
-        members(operation.get_mut("responses")).for_each(|response| lines(Some(response)));
+        lines(operation.get_mut("requestBody"), OCTETS, "ByteStream");
+        members(operation.get_mut("responses"))
+            .for_each(|response| lines(Some(response), NDJSON, "TextStream"));
     });
     each_schema(&mut document, &mut |schema| *schema = rewritten(schema.take()));
     document
 }
 
-/// A body of lines is a text. The schema that 3.1 has is that of one line: it becomes `x-line`.
-fn lines(body: Option<&mut Value>) {
-    let Some(content) =
-        body.and_then(|body| body.pointer_mut(&format!("/content/{}", NDJSON.replace('/', "~1"))))
-    else {
-        return;
-    };
-    content["x-line"] = content["schema"].take();
-    content["schema"] = json!({ "$ref": "#/components/schemas/TextStream" });
-    if let Some(example) = content.get_mut("example") {
+/// Describes a body of lines as a whole, under this media type: generators leave out requests whose type they do not know.
+/// The schema that 3.1 has is that of one line: it becomes `x-line`.
+fn lines(body: Option<&mut Value>, media_type: &str, schema: &str) {
+    let Some(content) = body.and_then(|body| body.get_mut("content")?.as_object_mut()) else { return };
+    let Some(mut lines) = content.shift_remove(NDJSON) else { return };
+    lines["x-line"] = lines["schema"].take();
+    lines["schema"] = json!({ "$ref": format!("#/components/schemas/{schema}") });
+    if let Some(example) = lines.get_mut("example") {
         *example = json!(format!("{example}\n"));
     }
+    content.insert(media_type.to_owned(), lines);
 }
 
 fn rewritten(schema: Value) -> Value {
@@ -137,6 +140,13 @@ fn rewrite_type(schema: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_in_an_object_stays() {
+        let closed = json!({ "components": { "schemas": { "A": { "type": "object", "additionalProperties": false } } } });
+        let closed_3_0 = in_3_0(closed.clone());
+        assert_eq!(closed_3_0["components"]["schemas"]["A"], closed["components"]["schemas"]["A"]);
+    }
 
     #[test]
     fn schemas_are_in_the_words_of_3_0() {

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// Calls `visit` with every schema of the document, after the schemas inside it.
+/// Calls `visit` with every schema of the document, after the schemas inside it. A Boolean as
+/// `additionalProperties` is none: it means the same in all versions.
 pub fn each_schema(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     for schema in members(document.pointer_mut("/components/schemas")) {
         inside(schema, visit);
@@ -34,9 +35,11 @@ fn described(described: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
 
 fn inside(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     members(schema.get_mut("properties")).for_each(|schema| inside(schema, visit));
-    for keyword in ["items", "additionalProperties", "propertyNames", "not"] {
+    for keyword in ["items", "propertyNames", "not"] {
         schema.get_mut(keyword).into_iter().for_each(|schema| inside(schema, visit));
     }
+    let others = schema.get_mut("additionalProperties").filter(|others| others.is_object());
+    others.into_iter().for_each(|schema| inside(schema, visit));
     for keyword in ["anyOf", "oneOf", "allOf"] {
         elements(schema.get_mut(keyword)).for_each(|schema| inside(schema, visit));
     }

@@ -30,7 +30,7 @@ use crate::store::page_views::MinuteBucket;
     get,
     path = "/v1/page-views",
     operation_id = "getPageViews",
-    tag = "Views",
+    tag = "PageViews",
     params(SeriesParams),
     responses(
         (
@@ -109,7 +109,7 @@ pub struct PointView {
     get,
     path = "/v1/page-views/buckets",
     operation_id = "getPageViewBucket",
-    tag = "Views",
+    tag = "PageViews",
     params(BucketParams),
     responses(
         (
@@ -174,7 +174,7 @@ fn seconds() -> RefOr<Schema> {
     get,
     path = "/v1/page-views/top",
     operation_id = "listTopPages",
-    tag = "Views",
+    tag = "PageViews",
     params(TopParams),
     responses(
         (
@@ -220,7 +220,7 @@ pub struct TopView {
 /// A page and its number of views.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = PageTotal)]
+#[schema(as = PageViewTotal)]
 pub struct PageTotalView {
     #[schema(schema_with = page_path)]
     path: PagePath,

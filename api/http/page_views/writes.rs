@@ -36,7 +36,7 @@ const MOST_VIEWS: usize = 1_000;
     post,
     path = "/v1/page-views",
     operation_id = "countPageViews",
-    tag = "Views",
+    tag = "PageViews",
     request_body(
         content = NewPageViews, content_type = "application/json",
         description = "One page view, or an array of 1 to 1,000.",
@@ -72,7 +72,7 @@ pub async fn count(
     post,
     path = "/v1/page-views/upload",
     operation_id = "uploadPageViews",
-    tag = "Views",
+    tag = "PageViews",
     request_body(
         content = NewPageView, content_type = "application/x-ndjson",
         description = "One JSON object a line. Blank lines are ignored.",
@@ -131,7 +131,7 @@ async fn count_body(
     post,
     path = "/v1/page-views/preallocations",
     operation_id = "preallocatePageViews",
-    tag = "Views",
+    tag = "PageViews",
     request_body(
         content = NewPreallocation, content_type = "application/json",
         example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })
@@ -168,7 +168,7 @@ pub async fn preallocate(
 
 /// Result of a preallocation.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Preallocated)]
+#[schema(as = Preallocation)]
 pub struct PreallocatedView {
     #[schema(schema_with = page_path)]
     path: PagePath,

@@ -433,9 +433,26 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description Where the trades of a request are stored. */
+        /**
+         * @description Where the trades of a request are stored.
+         * @example {
+         *       "customerId": 7,
+         *       "ranges": [
+         *         {
+         *           "firstSeq": 1,
+         *           "lastSeq": 2
+         *         }
+         *       ],
+         *       "totalItems": 2,
+         *       "totalPages": 1,
+         *       "date": "2026-11-20T12:00:00.000Z"
+         *     }
+         */
         AppendedTrades: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
             /**
              * @description Sequence numbers of the trades, in the order of the request: one range, unless another writer appended between
@@ -458,21 +475,78 @@ export interface components {
              */
             date: string;
         };
-        /** @description A customer: the summary of each history. */
+        /**
+         * @description A customer: the summary of each history.
+         * @example {
+         *       "customerId": 7,
+         *       "trades": {
+         *         "totalItems": 1,
+         *         "totalPages": 1,
+         *         "first": {
+         *           "seq": 1,
+         *           "type": "buy",
+         *           "ticker": "MDB",
+         *           "qty": 419,
+         *           "price": "15.54",
+         *           "date": "2004-01-09T00:00:00.000Z"
+         *         },
+         *         "last": {
+         *           "seq": 1,
+         *           "type": "buy",
+         *           "ticker": "MDB",
+         *           "qty": 419,
+         *           "price": "15.54",
+         *           "date": "2004-01-09T00:00:00.000Z"
+         *         }
+         *       }
+         *     }
+         */
         Customer: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
             trades: components["schemas"]["TradeSummary"];
         };
-        /** @description Customers in ascending order of their ids. */
+        /**
+         * @description Customers in ascending order of their ids.
+         * @example {
+         *       "items": [
+         *         {
+         *           "customerId": 7,
+         *           "trades": {
+         *             "totalItems": 25,
+         *             "totalPages": 3
+         *           }
+         *         }
+         *       ],
+         *       "links": {
+         *         "self": "/v1/customers?limit=1",
+         *         "next": "/v1/customers?after=7&limit=1"
+         *       }
+         *     }
+         */
         CustomerListing: {
             /** @description At most `limit` customers. */
             items: components["schemas"]["CustomerTotals"][];
             links: components["schemas"]["Links"];
         };
-        /** @description A customer and the length of each history that the customer has. */
+        /**
+         * @description A customer and the length of each history that the customer has.
+         * @example {
+         *       "customerId": 7,
+         *       "trades": {
+         *         "totalItems": 25,
+         *         "totalPages": 3
+         *       }
+         *     }
+         */
         CustomerTotals: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
             trades?: components["schemas"]["HistoryTotals"];
         };
@@ -489,7 +563,10 @@ export interface components {
          *     }
          */
         ExportedTrade: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
             /**
              * Format: int64
@@ -522,12 +599,23 @@ export interface components {
              */
             price?: string;
         };
-        /** @description The answer of a probe that succeeds. */
+        /**
+         * @description The answer of a probe that succeeds.
+         * @example {
+         *       "status": "ok"
+         *     }
+         */
         Health: {
             /** @description Always `ok`. */
             status: string;
         };
-        /** @description The length of a history. */
+        /**
+         * @description The length of a history.
+         * @example {
+         *       "totalItems": 25,
+         *       "totalPages": 3
+         *     }
+         */
         HistoryTotals: {
             /**
              * Format: int64
@@ -540,33 +628,44 @@ export interface components {
              */
             totalPages: number;
         };
-        /** @description Outcomes of an upload's lines. */
-        LineCounts: {
-            /**
-             * Format: int64
-             * @description Number of stored lines.
-             */
-            stored: number;
-            /**
-             * Format: int64
-             * @description Number of lines that are refused, each for a fault of its own.
-             */
-            refused: number;
-            /** @description Faults of the first refused lines, at most 100 lines. */
-            problems: components["schemas"]["LineProblem"][];
-            /**
-             * Format: int64
-             * @description Number of further refused lines.
-             */
-            problemsOmitted?: number | null;
+        /**
+         * @description Consecutive items of an array, counted from 0, both ends included.
+         * @example {
+         *       "first": 0,
+         *       "last": 24
+         *     }
+         */
+        IndexRange: {
+            /** Format: int64 */
+            first: number;
+            /** Format: int64 */
+            last: number;
         };
-        /** @description One fault of a line. */
+        /**
+         * @description One fault of a line.
+         * @example {
+         *       "pointer": "",
+         *       "detail": "must not be empty"
+         *     }
+         */
         LineFault: {
             /** @description JSON Pointer (RFC 6901) into the line; empty for the whole line. */
             pointer: string;
+            /** @description What is wrong. */
             detail: string;
         };
-        /** @description Faults of one line. */
+        /**
+         * @description Faults of one line.
+         * @example {
+         *       "line": 3,
+         *       "errors": [
+         *         {
+         *           "pointer": "",
+         *           "detail": "must not be empty"
+         *         }
+         *       ]
+         *     }
+         */
         LineProblem: {
             /**
              * Format: int64
@@ -574,12 +673,36 @@ export interface components {
              */
             line: number;
             errors: components["schemas"]["LineFault"][];
-            /** @description Number of further faults. */
-            errorsOmitted?: number | null;
+            /**
+             * Format: int64
+             * @description Number of further faults.
+             */
+            errorsOmitted?: number;
+        };
+        /**
+         * @description Consecutive lines, counted from 1, both ends included.
+         * @example {
+         *       "first": 12,
+         *       "last": 15
+         *     }
+         */
+        LineRange: {
+            /** Format: int64 */
+            first: number;
+            /**
+             * Format: int64
+             * @description Absent if the range has no end.
+             */
+            last?: number;
         };
         /**
          * @description Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time, only
          *     the link in the direction of the search is certain to lead to an item.
+         * @example {
+         *       "self": "/v1/customers/7/trades",
+         *       "first": "/v1/customers/7/trades?page=1",
+         *       "last": "/v1/customers/7/trades?page=1"
+         *     }
          */
         Links: {
             /** @description This listing, as it was requested. */
@@ -594,13 +717,6 @@ export interface components {
             last?: string;
             /** @description Only for a window at a cursor: items that are newer than all in it, now or later. Request it again to learn of new items. */
             newer?: string;
-        };
-        /** @description Summary of an upload to many histories, in which every line is stored or refused. */
-        ManyUploaded: components["schemas"]["LineCounts"] & {
-            /** @description Number of owners with at least one stored item. */
-            owners: number;
-            /** @description Whether there are more owners, which were not counted. */
-            moreOwners?: boolean;
         };
         /**
          * @description Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.
@@ -618,10 +734,26 @@ export interface components {
              * @example 2004-01-09T00:00:00.000Z
              */
             at?: string;
-            /** @default 1 */
+            /**
+             * Format: int32
+             * @default 1
+             */
             views: number;
         };
-        /** @description One page view, or an array of 1 to 1,000. */
+        /**
+         * @description One page view, or an array of 1 to 1,000.
+         * @example [
+         *       {
+         *         "path": "/index.htm",
+         *         "at": "2014-01-01T10:01:14.000Z",
+         *         "views": 3
+         *       },
+         *       {
+         *         "path": "/shop",
+         *         "at": "2014-01-01T10:01:15.250Z"
+         *       }
+         *     ]
+         */
         NewPageViews: components["schemas"]["NewPageView"] | components["schemas"]["NewPageView"][];
         /**
          * @description A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.
@@ -633,7 +765,10 @@ export interface components {
         NewPreallocation: {
             /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
             path: string;
-            /** @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. */
+            /**
+             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC.
+             * @example 2004-01-09T00:00:00.000Z
+             */
             hour: string;
         };
         /**
@@ -700,7 +835,10 @@ export interface components {
          *     }
          */
         NewTradeLine: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
             /**
              * @description Whether the customer bought or sold.
@@ -728,16 +866,38 @@ export interface components {
              */
             price?: string;
         };
-        /** @description One trade, or an array of 1 to 1,000, appended in their order. */
+        /**
+         * @description One trade, or an array of 1 to 1,000, appended in their order.
+         * @example [
+         *       {
+         *         "type": "buy",
+         *         "ticker": "MDB",
+         *         "qty": 419,
+         *         "price": "15.54",
+         *         "date": "2004-01-09T00:00:00.000Z"
+         *       },
+         *       {
+         *         "type": "sell",
+         *         "ticker": "AMD",
+         *         "qty": 48,
+         *         "price": "16.01",
+         *         "date": "2004-01-12T00:00:00.000Z"
+         *       }
+         *     ]
+         */
         NewTrades: components["schemas"]["NewTrade"] | components["schemas"]["NewTrade"][];
-        /** @description A page and its number of views. */
-        PageTotal: {
-            /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
-            path: string;
-            /** Format: int64 */
-            totalViews: number;
-        };
-        /** @description The views of a page in one minute. */
+        /**
+         * @description The views of a page in one minute.
+         * @example {
+         *       "path": "/index.htm",
+         *       "timestamp": "2014-01-01T10:01:00.000Z",
+         *       "totalViews": 17,
+         *       "seconds": {
+         *         "2": 14,
+         *         "14": 3
+         *       }
+         *     }
+         */
         PageViewBucket: {
             /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
             path: string;
@@ -756,7 +916,13 @@ export interface components {
                 [key: string]: number;
             };
         };
-        /** @description The views of one unit of time. */
+        /**
+         * @description The views of one unit of time.
+         * @example {
+         *       "at": "2014-01-01T10:01:00.000Z",
+         *       "views": 17
+         *     }
+         */
         PageViewPoint: {
             /**
              * Format: date-time
@@ -766,7 +932,30 @@ export interface components {
             /** Format: int64 */
             views: number;
         };
-        /** @description The views of a page over a span of time. */
+        /**
+         * @description The views of a page over a span of time.
+         * @example {
+         *       "path": "/index.htm",
+         *       "resolution": "minute",
+         *       "from": "2014-01-01T10:01:00.000Z",
+         *       "to": "2014-01-01T10:03:00.000Z",
+         *       "totalViews": 17,
+         *       "busiest": {
+         *         "at": "2014-01-01T10:01:00.000Z",
+         *         "views": 17
+         *       },
+         *       "points": [
+         *         {
+         *           "at": "2014-01-01T10:01:00.000Z",
+         *           "views": 17
+         *         },
+         *         {
+         *           "at": "2014-01-01T10:02:00.000Z",
+         *           "views": 0
+         *         }
+         *       ]
+         *     }
+         */
         PageViewSeries: {
             /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
             path: string;
@@ -787,9 +976,23 @@ export interface components {
              * @description Sum of the views of all points.
              */
             totalViews: number;
-            busiest?: components["schemas"]["PageViewPoint"] | null;
+            /** @description The point with the most views, the first of equals. Absent if there are no views. */
+            busiest?: components["schemas"]["PageViewPoint"];
             /** @description One point for each unit of `resolution`, in order, including points without views. */
             points: components["schemas"]["PageViewPoint"][];
+        };
+        /**
+         * @description A page and its number of views.
+         * @example {
+         *       "path": "/index.htm",
+         *       "totalViews": 17
+         *     }
+         */
+        PageViewTotal: {
+            /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
+            path: string;
+            /** Format: int64 */
+            totalViews: number;
         };
         /**
          * @description A stored trade and the number of its page.
@@ -837,8 +1040,16 @@ export interface components {
              */
             price?: string;
         };
-        /** @description Result of a preallocation. */
-        Preallocated: {
+        /**
+         * @description Result of a preallocation.
+         * @example {
+         *       "path": "/index.htm",
+         *       "hour": "2014-01-01T10:00:00.000Z",
+         *       "created": 0,
+         *       "existing": 60
+         *     }
+         */
+        Preallocation: {
             /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
             path: string;
             /**
@@ -857,12 +1068,29 @@ export interface components {
              */
             existing: number;
         };
-        /** @description An error (RFC 9457). */
+        /**
+         * @description An error (RFC 9457).
+         * @example {
+         *       "type": "/problems#invalid-parameter",
+         *       "title": "Invalid parameter",
+         *       "status": 400,
+         *       "detail": "A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.",
+         *       "instance": "/v1/customers/7/trades",
+         *       "requestId": "3f9c2b7a51d84e06",
+         *       "errors": [
+         *         {
+         *           "parameter": "page",
+         *           "detail": "must be a whole number from 1 to 9007199254740991"
+         *         }
+         *       ]
+         *     }
+         */
         Problem: {
             /** @description The kind of problem, as the address of its description. */
             type: string;
             /** @description The name of the kind, the same for every problem of one `type`. */
             title: string;
+            /** Format: int32 */
             status: number;
             /** @description What went wrong this time. */
             detail: string;
@@ -871,63 +1099,89 @@ export interface components {
             /** @description The request's id, as in the header `x-request-id`. */
             requestId: string;
             /** @description What is wrong with the request: at most 100 faults. */
-            errors?: {
-                /** @description Name of a parameter of the path or the query, or of a header. */
-                parameter?: string;
-                /** @description JSON Pointer (RFC 6901) into the body. */
-                pointer?: string;
-                /** @description In a body of lines, the line that `pointer` refers to, counted from 1. */
-                line?: number;
-                detail: string;
-            }[];
+            errors?: components["schemas"]["ProblemError"][];
+            /**
+             * Format: int64
+             * @description Number of further faults.
+             */
             errorsOmitted?: number;
             /** @description Sequence numbers of the stored items. */
-            ranges?: {
-                firstSeq: number;
-                lastSeq: number;
-            }[];
+            ranges?: components["schemas"]["SeqRange"][];
             /** @description Items of the request's array that may or may not be stored. */
-            unknownItems?: {
-                first: number;
-                last: number;
-            };
+            unknownItems?: components["schemas"]["IndexRange"];
             /** @description Items of the request's array that are not stored. */
-            notStoredItems?: {
-                first: number;
-                last: number;
-            };
-            /** @description Lines of an upload that are stored. */
+            notStoredItems?: components["schemas"]["IndexRange"];
+            /**
+             * Format: int64
+             * @description Lines of an upload that are stored.
+             */
             stored?: number;
-            /** @description Lines of an upload that are refused, each for a fault of its own. */
+            /**
+             * Format: int64
+             * @description Lines of an upload that are refused, each for a fault of its own.
+             */
             refused?: number;
-            /** @description Owners with at least one stored line. */
+            /**
+             * Format: int32
+             * @description Owners with at least one stored line.
+             */
             owners?: number;
             /** @description Whether there are more owners, which were not counted. */
             moreOwners?: boolean;
+            /** @description Faults of the first refused lines. */
             problems?: components["schemas"]["LineProblem"][];
             /** @description Lines of an upload, counted from 1, that may or may not be stored. */
-            unknownLines?: {
-                first: number;
-                last?: number;
-            }[];
+            unknownLines?: components["schemas"]["LineRange"][];
             /** @description Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end. */
-            notStoredLines?: {
-                first: number;
-                last?: number;
-            }[];
-            /** @description Page views that are counted. */
+            notStoredLines?: components["schemas"]["LineRange"][];
+            /**
+             * Format: int64
+             * @description Page views that are counted.
+             */
             counted?: number;
-            /** @description Page views that may or may not be counted. */
+            /**
+             * Format: int64
+             * @description Page views that may or may not be counted.
+             */
             unknown?: number;
             /** @description Items of the request's array, or of its lines without the blank ones, counted from 0, that are not counted. */
             notCountedItems?: number[];
         };
-        /** @description An error (RFC 9457). */
+        /**
+         * @description One thing that is wrong with a request.
+         * @example {
+         *       "parameter": "page",
+         *       "detail": "must be a whole number from 1 to 9007199254740991"
+         *     }
+         */
+        ProblemError: {
+            /** @description Name of a parameter of the path or the query, or of a header. */
+            parameter?: string;
+            /** @description JSON Pointer (RFC 6901) into the body. */
+            pointer?: string;
+            /**
+             * Format: int64
+             * @description In a body of lines, the line that `pointer` refers to, counted from 1.
+             */
+            line?: number;
+            /** @description What is wrong. */
+            detail: string;
+        };
+        /**
+         * @description Why a line is not stored: an error (RFC 9457).
+         * @example {
+         *       "type": "/problems#line-differs",
+         *       "title": "Line differs",
+         *       "status": 422,
+         *       "detail": "One line of an upload: an earlier upload with the same `Idempotency-Key` stored another item for this line. The stored item stays."
+         *     }
+         */
         ProblemOfLine: {
             /** @description The kind of problem, as the address of its description. */
             type: string;
             /** @description The name of the kind, the same for every problem of one `type`. */
             title: string;
+            /** Format: int32 */
             status: number;
             /** @description What went wrong this time. */
             detail: string;
@@ -936,65 +1190,96 @@ export interface components {
             /** @description The request's id, as in the header `x-request-id`. */
             requestId?: string;
             /** @description What is wrong with the request: at most 100 faults. */
-            errors?: {
-                /** @description Name of a parameter of the path or the query, or of a header. */
-                parameter?: string;
-                /** @description JSON Pointer (RFC 6901) into the body. */
-                pointer?: string;
-                /** @description In a body of lines, the line that `pointer` refers to, counted from 1. */
-                line?: number;
-                detail: string;
-            }[];
+            errors?: components["schemas"]["ProblemError"][];
+            /**
+             * Format: int64
+             * @description Number of further faults.
+             */
             errorsOmitted?: number;
             /** @description Sequence numbers of the stored items. */
-            ranges?: {
-                firstSeq: number;
-                lastSeq: number;
-            }[];
+            ranges?: components["schemas"]["SeqRange"][];
             /** @description Items of the request's array that may or may not be stored. */
-            unknownItems?: {
-                first: number;
-                last: number;
-            };
+            unknownItems?: components["schemas"]["IndexRange"];
             /** @description Items of the request's array that are not stored. */
-            notStoredItems?: {
-                first: number;
-                last: number;
-            };
-            /** @description Lines of an upload that are stored. */
+            notStoredItems?: components["schemas"]["IndexRange"];
+            /**
+             * Format: int64
+             * @description Lines of an upload that are stored.
+             */
             stored?: number;
-            /** @description Lines of an upload that are refused, each for a fault of its own. */
+            /**
+             * Format: int64
+             * @description Lines of an upload that are refused, each for a fault of its own.
+             */
             refused?: number;
-            /** @description Owners with at least one stored line. */
+            /**
+             * Format: int32
+             * @description Owners with at least one stored line.
+             */
             owners?: number;
             /** @description Whether there are more owners, which were not counted. */
             moreOwners?: boolean;
+            /** @description Faults of the first refused lines. */
             problems?: components["schemas"]["LineProblem"][];
             /** @description Lines of an upload, counted from 1, that may or may not be stored. */
-            unknownLines?: {
-                first: number;
-                last?: number;
-            }[];
+            unknownLines?: components["schemas"]["LineRange"][];
             /** @description Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end. */
-            notStoredLines?: {
-                first: number;
-                last?: number;
-            }[];
-            /** @description Page views that are counted. */
+            notStoredLines?: components["schemas"]["LineRange"][];
+            /**
+             * Format: int64
+             * @description Page views that are counted.
+             */
             counted?: number;
-            /** @description Page views that may or may not be counted. */
+            /**
+             * Format: int64
+             * @description Page views that may or may not be counted.
+             */
             unknown?: number;
             /** @description Items of the request's array, or of its lines without the blank ones, counted from 0, that are not counted. */
             notCountedItems?: number[];
         };
-        /** @description Consecutive sequence numbers, both ends included. */
+        /**
+         * @description Consecutive sequence numbers, both ends included.
+         * @example {
+         *       "firstSeq": 1,
+         *       "lastSeq": 2
+         *     }
+         */
         SeqRange: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The first one.
+             */
             firstSeq: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The last one.
+             */
             lastSeq: number;
         };
-        /** @description The pages with the most views in a span of time. */
+        /**
+         * @description Text without a bound of its length.
+         * @example customerId,seq,type,ticker,qty,price,date
+         *     7,1,buy,MDB,419,15.54,2004-01-09T00:00:00.000Z
+         */
+        TextStream: string;
+        /**
+         * @description The pages with the most views in a span of time.
+         * @example {
+         *       "from": "2014-01-01T10:00:00.000Z",
+         *       "to": "2014-01-01T11:00:00.000Z",
+         *       "items": [
+         *         {
+         *           "path": "/index.htm",
+         *           "totalViews": 17
+         *         },
+         *         {
+         *           "path": "/shop",
+         *           "totalViews": 1
+         *         }
+         *       ]
+         *     }
+         */
         TopPages: {
             /**
              * Format: date-time
@@ -1007,7 +1292,7 @@ export interface components {
              */
             to: string;
             /** @description With the most views first. */
-            items: components["schemas"]["PageTotal"][];
+            items: components["schemas"]["PageViewTotal"][];
         };
         /**
          * @description A stored trade.
@@ -1052,28 +1337,71 @@ export interface components {
              */
             price?: string;
         };
-        /** @description Outcome of one line, or of all lines that follow. */
+        /**
+         * @description Outcome of one line, or of all lines that follow.
+         * @example {
+         *       "line": 1,
+         *       "seq": 1
+         *     }
+         */
         TradeLineOutcome: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId?: number;
             /**
              * Format: int64
              * @description Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload ended
              *     early.
              */
-            line?: number | null;
-            /** Format: int64 */
+            line?: number;
+            /**
+             * Format: int64
+             * @description Sequence number of the trade, if it is stored durably.
+             */
             seq?: number;
             /** @description Why the line is not stored, or may not be. */
             problem?: components["schemas"]["ProblemOfLine"];
         };
-        /** @description A page of a history, or a window, with the totals of the same moment and links to other pages or windows. */
+        /**
+         * @description A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
+         * @example {
+         *       "customerId": 7,
+         *       "order": "asc",
+         *       "page": 1,
+         *       "full": false,
+         *       "totalItems": 1,
+         *       "totalPages": 1,
+         *       "items": [
+         *         {
+         *           "seq": 1,
+         *           "type": "buy",
+         *           "ticker": "MDB",
+         *           "qty": 419,
+         *           "price": "15.54",
+         *           "date": "2004-01-09T00:00:00.000Z"
+         *         }
+         *       ],
+         *       "links": {
+         *         "self": "/v1/customers/7/trades",
+         *         "first": "/v1/customers/7/trades?page=1",
+         *         "last": "/v1/customers/7/trades?page=1"
+         *       }
+         *     }
+         */
         TradeListing: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
             /** @enum {string} */
             order: "asc" | "desc";
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Only for a page: its permanent number, the same in either order.
+             */
             page?: number;
             /** @description Only for a page: whether it is full. A full page never changes. */
             full?: boolean;
@@ -1091,22 +1419,72 @@ export interface components {
             items: components["schemas"]["Trade"][];
             links: components["schemas"]["Links"];
         };
-        /** @description A page as it is stored: a bucket. */
+        /**
+         * @description A page as it is stored: a bucket.
+         * @example {
+         *       "customerId": 7,
+         *       "page": 1,
+         *       "full": false,
+         *       "firstSeq": 1,
+         *       "count": 1,
+         *       "items": [
+         *         {
+         *           "seq": 1,
+         *           "type": "buy",
+         *           "ticker": "MDB",
+         *           "qty": 419,
+         *           "price": "15.54",
+         *           "date": "2004-01-09T00:00:00.000Z"
+         *         }
+         *       ]
+         *     }
+         */
         TradePage: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
             /** Format: int64 */
             page: number;
             /** @description Whether the page is full. A full page never changes. */
             full: boolean;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Sequence number of the first trade.
+             */
             firstSeq: number;
-            /** @description Number of trades on the page. */
+            /**
+             * Format: int32
+             * @description Number of trades on the page.
+             */
             count: number;
             /** @description In order of arrival. */
             items: components["schemas"]["Trade"][];
         };
-        /** @description Summary of a history. */
+        /**
+         * @description Summary of a history.
+         * @example {
+         *       "totalItems": 1,
+         *       "totalPages": 1,
+         *       "first": {
+         *         "seq": 1,
+         *         "type": "buy",
+         *         "ticker": "MDB",
+         *         "qty": 419,
+         *         "price": "15.54",
+         *         "date": "2004-01-09T00:00:00.000Z"
+         *       },
+         *       "last": {
+         *         "seq": 1,
+         *         "type": "buy",
+         *         "ticker": "MDB",
+         *         "qty": 419,
+         *         "price": "15.54",
+         *         "date": "2004-01-09T00:00:00.000Z"
+         *       }
+         *     }
+         */
         TradeSummary: {
             /**
              * Format: int64
@@ -1118,13 +1496,84 @@ export interface components {
              * @description Number of pages of the history.
              */
             totalPages: number;
-            first?: components["schemas"]["Trade"] | null;
-            last?: components["schemas"]["Trade"] | null;
+            /** @description The trade with the lowest sequence number. Absent if there is none. */
+            first?: components["schemas"]["Trade"];
+            /** @description The trade with the highest sequence number. Absent if there is none. */
+            last?: components["schemas"]["Trade"];
         };
-        /** @description Summary of an upload to one history, in which every line is stored or refused. */
-        UploadedTrades: components["schemas"]["LineCounts"] & {
-            /** Format: int64 */
+        /**
+         * @description Summary of an upload to many histories, in which every line is stored or refused.
+         * @example {
+         *       "owners": 2,
+         *       "stored": 2,
+         *       "refused": 0,
+         *       "problems": []
+         *     }
+         */
+        UploadSummary: {
+            /**
+             * Format: int64
+             * @description Number of stored lines.
+             */
+            stored: number;
+            /**
+             * Format: int64
+             * @description Number of lines that are refused, each for a fault of its own.
+             */
+            refused: number;
+            /** @description Faults of the first refused lines, at most 100 lines. */
+            problems: components["schemas"]["LineProblem"][];
+            /**
+             * Format: int64
+             * @description Number of further refused lines.
+             */
+            problemsOmitted?: number;
+            /**
+             * Format: int32
+             * @description Number of owners with at least one stored item.
+             */
+            owners: number;
+            /** @description Whether there are more owners, which were not counted. */
+            moreOwners?: boolean;
+        };
+        /**
+         * @description Summary of an upload to one history, in which every line is stored or refused.
+         * @example {
+         *       "customerId": 7,
+         *       "ranges": [
+         *         {
+         *           "firstSeq": 1,
+         *           "lastSeq": 2
+         *         }
+         *       ],
+         *       "stored": 2,
+         *       "refused": 0,
+         *       "problems": []
+         *     }
+         */
+        UploadedTrades: {
+            /**
+             * Format: int64
+             * @example 7
+             */
             customerId: number;
+            /**
+             * Format: int64
+             * @description Number of stored lines.
+             */
+            stored: number;
+            /**
+             * Format: int64
+             * @description Number of lines that are refused, each for a fault of its own.
+             */
+            refused: number;
+            /** @description Faults of the first refused lines, at most 100 lines. */
+            problems: components["schemas"]["LineProblem"][];
+            /**
+             * Format: int64
+             * @description Number of further refused lines.
+             */
+            problemsOmitted?: number;
             /**
              * @description Sequence numbers of the stored trades, in order of the lines: one range, unless others appended meanwhile. At
              *     most 1,000 ranges.
@@ -1134,7 +1583,7 @@ export interface components {
              * Format: int64
              * @description Number of further ranges.
              */
-            rangesOmitted?: number | null;
+            rangesOmitted?: number;
         };
     };
     responses: never;
@@ -1186,7 +1635,7 @@ export interface operations {
             200: {
                 headers: {
                     /** @description `items`. Absent for a span of time. */
-                    "Accept-Ranges"?: string;
+                    "Accept-Ranges"?: "items";
                     /** @description `immutable` for a window with `asOf`, otherwise `no-cache`. */
                     "Cache-Control"?: string;
                     /** @description The offsets in `order` of the first and the last trade shown, and `totalItems`: `items 0-9/34`, or `items *\/34` if none is shown. Absent for a span of time. */
@@ -1377,7 +1826,7 @@ export interface operations {
             201: {
                 headers: {
                     /** @description `true` if an earlier request with the same key stored all of the trades. */
-                    "Idempotency-Replayed"?: boolean | null;
+                    "Idempotency-Replayed"?: boolean;
                     /** @description Address of the first trade. */
                     Location?: string;
                     [name: string]: unknown;
@@ -1830,7 +2279,7 @@ export interface operations {
                      *       "problems": []
                      *     }
                      */
-                    "application/json": components["schemas"]["ManyUploaded"];
+                    "application/json": components["schemas"]["UploadSummary"];
                 };
             };
             /**
@@ -2173,7 +2622,7 @@ export interface operations {
                      * @example customerId,seq,type,ticker,qty,price,date
                      *     7,1,buy,MDB,419,15.54,2004-01-09T00:00:00.000Z
                      */
-                    "text/csv": string;
+                    "text/csv": components["schemas"]["TextStream"];
                 };
             };
             /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
@@ -3307,7 +3756,7 @@ export interface operations {
                      *       "existing": 60
                      *     }
                      */
-                    "application/json": components["schemas"]["Preallocated"];
+                    "application/json": components["schemas"]["Preallocation"];
                 };
             };
             /** @description At least one bucket was created, durably. */
@@ -3324,7 +3773,7 @@ export interface operations {
                      *       "existing": 0
                      *     }
                      */
-                    "application/json": components["schemas"]["Preallocated"];
+                    "application/json": components["schemas"]["Preallocation"];
                 };
             };
             /**
@@ -3458,6 +3907,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     readyz: {
@@ -3485,6 +3943,15 @@ export interface operations {
             };
             /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3525,11 +3992,20 @@ export interface operations {
                 };
                 content: {
                     /** @example pagebucket_http_requests_total{method="GET",route="/livez",status="200"} 1 */
-                    "text/plain": string;
+                    "text/plain": components["schemas"]["TextStream"];
                 };
             };
             /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: The server failed. Its log has the details under the same request id. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -55,7 +55,7 @@ pub struct UploadedView {
 /// Summary of an upload to many histories, in which every line is stored or refused.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ManyUploaded)]
+#[schema(as = UploadSummary)]
 pub struct ManyUploadedView {
     /// Number of owners with at least one stored item.
     #[schema(minimum = 0, maximum = 10_000)]
@@ -72,7 +72,6 @@ pub struct ManyUploadedView {
 /// Outcomes of an upload's lines.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = LineCounts)]
 pub struct CountsView {
     /// Number of stored lines.
     #[schema(minimum = 0)]
