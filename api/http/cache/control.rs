@@ -17,6 +17,13 @@ use crate::store::Epoch;
 /// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
 const FORMAT: u32 = 4;
 
+// Constants, so that their bytes are checked when this is compiled and not with every answer.
+const CHANGING: HeaderValue = HeaderValue::from_static("no-cache");
+/// A year: RFC 2616 allows no more, and caches still go by it.
+const FINAL_PRIVATE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
+const FINAL_PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const VARY: HeaderValue = HeaderValue::from_static("accept-encoding");
+
 /// Which caches may keep what never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptBy {
@@ -78,12 +85,10 @@ impl Caching {
     /// `Vary` does not name `Accept`: the only answer that depends on it is a 406, which is not cached.
     pub fn headers(&self, tag: HeaderValue, kept_by: KeptBy) -> [(HeaderName, HeaderValue); 3] {
         let control = match (self.changing, kept_by) {
-            (true, _) => "no-cache",
-            // A year: RFC 2616 allows no more, and caches still go by it.
-            (false, KeptBy::Client) => "private, max-age=31536000, immutable",
-            (false, KeptBy::Anybody) => "public, max-age=31536000, immutable",
+            (true, _) => CHANGING,
+            (false, KeptBy::Client) => FINAL_PRIVATE,
+            (false, KeptBy::Anybody) => FINAL_PUBLIC,
         };
-        let [control, vary] = [control, "accept-encoding"].map(HeaderValue::from_static);
-        [(header::CACHE_CONTROL, control), (header::ETAG, tag), (header::VARY, vary)]
+        [(header::CACHE_CONTROL, control), (header::ETAG, tag), (header::VARY, VARY)]
     }
 }
