@@ -696,8 +696,8 @@ export interface components {
             last?: number;
         };
         /**
-         * @description Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time, only
-         *     the link in the direction of the search is certain to lead to an item.
+         * @description Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time
+         *     and for values, a link may lead to a window without items.
          * @example {
          *       "self": "/v1/customers/7/trades",
          *       "first": "/v1/customers/7/trades?page=1",
@@ -711,7 +711,7 @@ export interface components {
             first?: string;
             /** @description The previous page or window in the order. */
             prev?: string;
-            /** @description The next page or window in the order. Except for a span of time, it is never empty. */
+            /** @description The next page or window in the order. Except for a span of time and for values, it is never empty. */
             next?: string;
             /** @description The end of the order. */
             last?: string;
@@ -1615,6 +1615,16 @@ export interface operations {
                 to?: string;
                 /** @description `asc`: oldest first. `desc`: newest first. It applies to the items and to the links. */
                 order?: "asc" | "desc";
+                /**
+                 * @description Only trades with this `ticker`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. Not together with `page`, `offset`, `asOf`, `from` or `to`.
+                 * @example MDB
+                 */
+                ticker?: string;
+                /**
+                 * @description Only trades with this `type`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. Not together with `page`, `offset`, `asOf`, `from` or `to`.
+                 * @example buy
+                 */
+                type?: "buy" | "sell";
             };
             header?: {
                 /** @description `items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 trades, with both ends; only in a GET, and not together with parameters that select something else. Other units are ignored, and so is the header together with `If-Range`. */
