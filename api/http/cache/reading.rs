@@ -83,11 +83,12 @@ impl Reading {
 
     /// The value of `Server-Timing`.
     fn timing(&self) -> HeaderValue {
-        if self.waited.is_zero() && self.hit == Some(true) {
-            return HeaderValue::from_static("db;dur=0.000, cache;desc=hit");
-        }
         let cache = match self.hit {
+            None if self.waited.is_zero() => return HeaderValue::from_static("db;dur=0.000"),
             None => "",
+            Some(true) if self.waited.is_zero() => {
+                return HeaderValue::from_static("db;dur=0.000, cache;desc=hit");
+            }
             Some(true) => ", cache;desc=hit",
             Some(false) => ", cache;desc=miss",
         };

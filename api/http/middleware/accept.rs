@@ -43,6 +43,9 @@ pub fn takes_answer(request: &Request, media_type: &str) -> Result<(), Problem> 
 /// Whether the client accepts the media type. The most specific media range that matches it decides (RFC 9110, 12.5.1),
 /// and the weight 0 excludes it. A header without a well-formed range excludes nothing.
 fn takes_media(headers: &HeaderMap, media_type: &str) -> bool {
+    if !headers.contains_key(header::ACCEPT) {
+        return true;
+    }
     let (kind, _) = media_type.split_once('/').expect("a media type has a subtype");
     let given = weight(headers, header::ACCEPT, [media_type, &format!("{kind}/*"), "*/*"]);
     given.map_or_else(
@@ -53,7 +56,8 @@ fn takes_media(headers: &HeaderMap, media_type: &str) -> bool {
 
 /// Whether the client accepts the answer uncompressed, or in an encoding that the server can send.
 fn takes_encoding(headers: &HeaderMap) -> bool {
-    weight_of_coding(headers, "identity").unwrap_or(1.0) > 0.0
+    !headers.contains_key(header::ACCEPT_ENCODING)
+        || weight_of_coding(headers, "identity").unwrap_or(1.0) > 0.0
         || ["gzip", "zstd"].iter().any(|coding| weight_of_coding(headers, coding).unwrap_or(0.0) > 0.0)
 }
 
