@@ -5,8 +5,8 @@
 //! the engine continues with what was read: every complete line is stored, or its outcome is logged.
 //!
 //! An upload has no deadline as a whole. Its bounds are: the body must keep a minimum pace ([`read`]); the client must
-//! read each piece of the answer in time; the database may be away for [`run::PATIENCE`]. When the service stops, no more is
-//! read or sent, so that the upload ends before the drain does.
+//! read each piece of the answer in time; the database may be away for longer than an election takes ([`run`]). When
+//! the service stops, no more is read or sent, so that the upload ends before the drain does.
 //!
 //! Uploads have places of their own (`--max-uploads`), so that they never keep other requests out
 //! ([`crate::http::middleware::admission`]). They share one memory budget ([`quota`]).
