@@ -16,7 +16,7 @@ export function historyKey({ service, path }: Pick<History<never, never>, "servi
 /** For `useQuery`: one page, window or span of time. */
 export function listQuery<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
-  parameters: ListParameters = {},
+  parameters: ListParameters<Item> = {},
 ) {
   return {
     queryKey: [...historyKey(history), "list", parameters] as const,
@@ -36,7 +36,7 @@ export function pageQuery<Item extends Stored, NewItem, Owner>(history: History<
 /** For `useInfiniteQuery`: pages or windows, along their links. */
 export function infiniteQuery<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
-  parameters: ListParameters = {},
+  parameters: ListParameters<Item> = {},
 ) {
   type Shown = Pick<Listing<Item, Owner>, "links">;
   return {

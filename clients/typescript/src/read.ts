@@ -6,10 +6,10 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** One page, window or span of time: by its parameters, or by a link of another listing. */
+/** One page, window or span of time, or items with given values: by its parameters, or by a link of another listing. */
 export function list<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
-  which: ListParameters | string = {},
+  which: ListParameters<Item> | string = {},
   options?: ReadOptions,
 ): Promise<Listing<Item, Owner>> {
   return get(history, typeof which === "string" ? which : history.path + query(which), options);
@@ -45,7 +45,7 @@ export function pages<Item extends Stored, NewItem, Owner>(
 /** Window after window, of 100 items unless `limit` is given, in the direction of `order`. */
 export function windows<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
-  parameters: WindowParameters = {},
+  parameters: WindowParameters<Item> = {},
   options?: ReadOptions,
 ): AsyncGenerator<Listing<Item, Owner>, void> {
   // With a limit the service shows a window, never a page.
@@ -54,10 +54,10 @@ export function windows<Item extends Stored, NewItem, Owner>(
 
 async function* walk<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
-  first: ListParameters,
+  first: ListParameters<Item>,
   options?: ReadOptions,
 ): AsyncGenerator<Listing<Item, Owner>, void> {
-  for (let next: ListParameters | string | undefined = first; next; ) {
+  for (let next: ListParameters<Item> | string | undefined = first; next; ) {
     const listing: { links: Links } & Listing<Item, Owner> = await list(history, next, options);
     yield listing;
     next = listing.links.next;

@@ -24,10 +24,13 @@ export type Page<Item, Owner = unknown> = OfAnyHistory<Schemas["TradePage"], Ite
 /** Where the items of a request are stored. */
 export type Appended<Owner = unknown> = Omit<Schemas["AppendedTrades"], "customerId"> & Owner;
 
-type Query = NonNullable<operations["listTrades"]["parameters"]["query"]>;
+type Query = Omit<NonNullable<operations["listTrades"]["parameters"]["query"]>, "ticker" | "type">;
 
-/** Which page, window or span of time is read. */
-export type ListParameters = Query;
+/** Values that items must have. The service refuses a property that its definition does not name as a filter. */
+type Filters<Item> = { [Name in keyof Item as Item[Name] extends string | undefined ? Name : never]?: Item[Name] };
+
+/** Which page, window or span of time is read, or which items by their values. */
+export type ListParameters<Item = unknown> = Query | (Query & Filters<Item>);
 export type PageParameters = Pick<Query, "page" | "order">;
-export type WindowParameters = Omit<Query, "page">;
+export type WindowParameters<Item = unknown> = Omit<Query, "page"> | (Omit<Query, "page"> & Filters<Item>);
 export type ExportParameters = NonNullable<operations["exportTradesAsNdjson"]["parameters"]["query"]>;

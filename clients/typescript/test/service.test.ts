@@ -92,6 +92,11 @@ suite("with the real service", { skip }, () => {
     assert.deepEqual((await list(history, newer)).items, []);
     await append(history, days(2));
     assert.deepEqual(seqs([await list(history, newer)]), [[26, 27]]);
+
+    await append(history, { type: "sell", ticker: "AMD", qty: 28 });
+    assert.deepEqual(seqs(await collect(windows(history, { ticker: "AMD", type: "sell" }))), [[28]]);
+    // @ts-expect-error: no text, so no filter
+    await assert.rejects(list(history, { qty: 28 }), ProblemError);
   });
 
   test("a walk sees every item once, whatever is appended meanwhile", async () => {
