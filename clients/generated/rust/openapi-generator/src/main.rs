@@ -17,9 +17,8 @@ impl Client for Generated {
     async fn page(&self, customer: i64, page: i64) -> Result<Listing, Failure> {
         let none = None::<&str>;
         let listing =
-            list_trades(&self.0, customer, Some(page), None, None, None, None, none, None, none, none, none)
-                .await
-                .map_err(failure)?;
+            list_trades(&self.0, customer, Some(page), None, None, None, None, none, None, none, none, none, none, none);
+        let listing = listing.await.map_err(failure)?;
         let items = listing
             .items
             .into_iter()
