@@ -21,7 +21,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::exit::Failure;
 use self::terminal::write;
@@ -58,14 +58,32 @@ enum Command {
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
+/// Names of [`http::Version`].
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Spec {
+    #[value(name = "3.0")]
+    V3_0,
+    #[value(name = "3.1")]
+    V3_1,
+}
+
+impl Spec {
+    fn version(self) -> http::Version {
+        match self {
+            Self::V3_0 => http::Version::V3_0,
+            Self::V3_1 => http::Version::V3_1,
+        }
+    }
+}
+
 /// The OpenAPI document.
 #[derive(Args, Debug)]
 struct OpenapiArgs {
     #[command(flatten)]
     histories: HistoriesArgs,
     /// Version of the OpenAPI Specification. 3.0 is for generators that do not read 3.1.
-    #[arg(long, value_enum, value_name = "VERSION", default_value = "3.1")]
-    spec: http::Version,
+    #[arg(long, value_name = "VERSION", default_value = "3.1", value_enum)]
+    spec: Spec,
 }
 
 impl Cli {
@@ -80,8 +98,8 @@ impl Cli {
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
-            Command::Openapi(args) => database::definitions(&args.histories)
-                .and_then(|definitions| write(&http::document(&definitions, args.spec)))
+            Command::Openapi(OpenapiArgs { histories, spec }) => database::definitions(&histories)
+                .and_then(|definitions| write(&http::document(&definitions, spec.version())))
                 .map(|()| ExitCode::SUCCESS),
             Command::Histories(args) => histories::run(args).await,
             Command::Healthcheck(args) => healthcheck::run(args).await,

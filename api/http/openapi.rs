@@ -27,17 +27,12 @@ use complete::{complete, without_null};
 use filler::{Filler, merge};
 use version_3_0::in_3_0;
 
-/// The SPDX expression.
-const LICENSE: &str = "MIT OR Apache-2.0";
-
 /// A version of the OpenAPI Specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// For generators that do not read 3.1.
-    #[value(name = "3.0")]
     V3_0,
     /// The document itself.
-    #[value(name = "3.1")]
     V3_1,
 }
 
@@ -108,13 +103,14 @@ fn preamble(definitions: &Definitions) -> Value {
     Problem::schemas(&mut parts);
     parts.push((Problem::name().into(), Problem::schema()));
     let problem: BTreeMap<_, _> = parts.into_iter().collect();
+    let license = "MIT OR Apache-2.0";
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "pagebucket",
             "description": description,
             "contact": { "name": "The pagebucket developers" },
-            "license": { "name": LICENSE, "identifier": LICENSE },
+            "license": { "name": license, "identifier": license },
             "version": env!("CARGO_PKG_VERSION"),
         },
         "servers": [{ "url": "/", "description": "Where this document is served." }],

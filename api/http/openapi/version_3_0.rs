@@ -5,7 +5,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::LICENSE;
 use super::visit::{each_operation, each_schema, members};
 use crate::http::body::{NDJSON, OCTETS};
 
@@ -47,7 +46,10 @@ const KEYWORDS: [&str; 31] = [
 /// The document of 3.1 in the words of 3.0.
 pub fn in_3_0(mut document: Value) -> Value {
     document["openapi"] = json!("3.0.3");
-    document["info"]["license"] = json!({ "name": LICENSE, "url": "https://spdx.org/licenses/" });
+    if let Some(Value::Object(license)) = document.pointer_mut("/info/license") {
+        license.shift_remove("identifier");
+        license.insert("url".to_owned(), json!("https://spdx.org/licenses/"));
+    }
     document["components"]["schemas"]["ByteStream"] = json!({
         "type": "string", "format": "binary", "description": "Bytes without a bound of their number.",
     });
