@@ -64,7 +64,12 @@ async fn insist(client: Client, number: u64, stop: watch::Receiver<bool>) -> (Ve
         if answer.status == 201 {
             stored.extend(seqs(&answer.json()).into_iter().zip(from..from + EACH));
         } else {
-            overloaded(&answer);
+            // On a busy machine the database may be what has no time: nothing was stored then, either.
+            if answer.json()["type"] == "/problems#database-unavailable" {
+                assert_eq!((answer.status.as_u16(), answer.json().get("ranges")), (503, None), "{answer:?}");
+            } else {
+                overloaded(&answer);
+            }
             refused += 1;
         }
         from += EACH;
