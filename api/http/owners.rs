@@ -133,11 +133,11 @@ pub struct SummaryView {
     #[serde(flatten)]
     #[schema(inline)]
     pub totals: TotalsView,
-    /// The {item} with the lowest sequence number. Absent if there is none.
+    /// The {item} with the lowest sequence number. Absent if the history is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Item>)]
     pub first: Option<ItemView>,
-    /// The {item} with the highest sequence number. Absent if there is none.
+    /// The {item} with the highest sequence number. Absent if the history is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Item>)]
     pub last: Option<ItemView>,

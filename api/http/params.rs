@@ -150,13 +150,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses a parameter if one of these others is given, too. Returns whether it does.
-    pub fn excludes(&mut self, name: &'static str, others: &[&str]) -> bool {
+    pub fn excludes<'n>(&mut self, name: &'static str, others: impl IntoIterator<Item = &'n str>) -> bool {
         self.gives(name) && self.refuse_beside(name, others)
     }
 
     /// Refuses what is given as `name` if one of these parameters is given, too. Returns whether it does.
-    pub fn refuse_beside(&mut self, name: &'static str, others: &[&str]) -> bool {
-        let other = others.iter().find(|other| self.gives(other));
+    pub fn refuse_beside<'n>(
+        &mut self,
+        name: &'static str,
+        others: impl IntoIterator<Item = &'n str>,
+    ) -> bool {
+        let other = others.into_iter().find(|other| self.gives(other));
         if let Some(other) = other {
             self.refuse(name, format!("must not be given together with `{other}`"));
         }

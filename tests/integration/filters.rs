@@ -81,7 +81,7 @@ async fn any_window_of_any_values() {
     assert_eq!((&unknown["items"], unknown["links"].get("next")), (&json!([]), None));
 }
 
-/// Along `next` until there is none. Returns what was shown, and the number of windows.
+/// Follows the link `next` to the end of the walk. Returns the sequence numbers shown, and the number of windows.
 async fn walk(client: &Client, path: &str) -> (Vec<u64>, usize) {
     let (mut path, mut seen, mut windows) = (path.to_owned(), Vec::new(), 0);
     loop {
@@ -204,8 +204,8 @@ async fn what_is_no_filter_is_refused() {
     elsewhere.problem(400, "invalid-parameter");
 }
 
-/// Why there is none: bytes of an index on tickers beside those of the trades, with 7, 500 and 5,000 tickers by chance.
-/// 500 customers have 200 trades each.
+/// Measures why filters have no index: the bytes of one on tickers, beside the bytes of the trades. 500 customers have 200
+/// trades each, of 7, 500 or 5,000 tickers by chance.
 async fn an_index_would_cost_as_much_as_the_trades() {
     const TRADES_OF_EACH: u64 = 200;
     println!("| Tickers | Bytes a trade | Of an index on owner, ticker and page, full pages only |");

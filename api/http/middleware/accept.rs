@@ -1,10 +1,10 @@
 //! Which answers a client can take. Each route answers in one media type. A client that excludes it is refused before
 //! anything is done, so that an append is not stored.
 //!
-//! Every answer that is not JSON is streamed. A streamed answer needs HTTP/1.1. Its length is not known beforehand, so it is sent in chunks, and when it breaks
-//! off the last chunk is missing (RFC 9112, 6.3). In HTTP/1.0 it would end with its connection, and one that breaks off
-//! would look whole. Resetting the connection is not enough: the system closes the connections of a killed process
-//! in order, and a forwarder of connections may turn a reset into an ordinary end.
+//! Every answer that is not JSON is streamed, and a streamed answer needs HTTP/1.1. Its length is not known beforehand, so
+//! it is sent in chunks, and when it breaks off the last chunk is missing (RFC 9112, 6.3). In HTTP/1.0 it would end with
+//! its connection, and one that breaks off would look whole. Resetting the connection is not enough: the system closes
+//! the connections of a killed process in order, and a forwarder of connections may turn a reset into an ordinary end.
 //!
 //! The status is 505, although RFC 9110 speaks of the *major* version there. 426 would have to name a protocol in
 //! `Upgrade`. HTTP/1.0 does not know that header, and a proxy that passes it on to a client of HTTP/2 makes the answer

@@ -66,8 +66,9 @@ impl History {
             Cursor::End => (Position::BEGINNING, end),
         };
         let size = self.source().page_size();
-        let full = self.full().last().and_then(|full| {
-            Some((size.page_of(start.next_seq()?), size.page_of(end.last_seq()?).min(full)))
+        let full = self.tail().and_then(|tail| {
+            let last = size.page_of(end.last_seq()?).min(tail.page.previous()?);
+            Some((size.page_of(start.next_seq()?), last))
         });
         let full = full.filter(|(first, last)| first <= last);
         Search { start, end, backwards: !matches!(cursor, Cursor::After(_)), full }

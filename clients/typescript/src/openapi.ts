@@ -1496,9 +1496,9 @@ export interface components {
              * @description Number of pages of the history.
              */
             totalPages: number;
-            /** @description The trade with the lowest sequence number. Absent if there is none. */
+            /** @description The trade with the lowest sequence number. Absent if the history is empty. */
             first?: components["schemas"]["Trade"];
-            /** @description The trade with the highest sequence number. Absent if there is none. */
+            /** @description The trade with the highest sequence number. Absent if the history is empty. */
             last?: components["schemas"]["Trade"];
         };
         /**

@@ -41,28 +41,28 @@ pub enum Selection {
 impl Params for ListParams {
     fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
         let Definition { page_size, filters, item, .. } = &**engine.definition();
-        let filters: Vec<_> = filters.iter().map(String::as_str).collect();
-        let with_filters = |others: &[&'static str]| [others, &filters].concat();
-        reader.excludes("page", &with_filters(&["after", "before", "limit", "from", "to", "asOf", "offset"]));
-        reader.excludes("before", &["after"]);
+        let filters = || filters.iter().map(String::as_str);
+        let of_windows = ["after", "before", "limit", "from", "to", "asOf", "offset"];
+        reader.excludes("page", of_windows.into_iter().chain(filters()));
+        reader.excludes("before", ["after"]);
         if !reader.gives("page") {
-            reader.excludes("offset", &with_filters(&["after", "before", "from", "to"]));
+            reader.excludes("offset", ["after", "before", "from", "to"].into_iter().chain(filters()));
         }
         let range = requested(reader.parts);
         if range.is_some() {
-            let others = with_filters(&["page", "offset", "limit", "after", "before", "from", "to"]);
-            reader.refuse_beside("Range", &others);
+            let others = ["page", "offset", "limit", "after", "before", "from", "to"];
+            reader.refuse_beside("Range", others.into_iter().chain(filters()));
         }
         if reader.gives("asOf")
             && range.is_none()
             && !["page", "offset"].iter().any(|name| reader.gives(name))
-            && !reader.excludes("asOf", &with_filters(&["from", "to"]))
+            && !reader.excludes("asOf", ["from", "to"].into_iter().chain(filters()))
             && !["after", "before"].iter().any(|name| reader.gives(name))
         {
             reader.refuse("asOf", "must be given together with `after`, `before` or `offset`");
         }
         for date in ["from", "to"] {
-            reader.excludes(date, &filters);
+            reader.excludes(date, filters());
         }
         let range = range.and_then(|range| reader.keep("Range", range));
         let page = reader.query("page", PageNumber::parse);
@@ -73,7 +73,7 @@ impl Params for ListParams {
         let as_of = reader.query("asOf", Seq::parse);
         let dates = dates(reader);
         let mut values = Vec::new();
-        for name in filters {
+        for name in filters() {
             let value = reader.query(name, |text| item.check_text(name, text).map(|()| text.to_owned()));
             values.extend(value.map(|value| (name.to_owned(), value)));
         }
