@@ -3,6 +3,7 @@
 //! A value of these types is parsed once, at the edge, and is valid afterwards: fields whose values are
 //! restricted are private, and only constructors that check can set them.
 
+mod access;
 mod clock;
 mod fault;
 mod instant;
@@ -16,6 +17,7 @@ mod page_view;
 mod resolution;
 mod window;
 
+pub use access::{Owners, Principal, Scope, Scopes};
 pub use clock::Clock;
 pub use fault::{DraftError, Fault, Faults, Invalid};
 pub use instant::{DateRange, Instant};
