@@ -1,9 +1,11 @@
 //! Routes, extractors, problems, links, caching, OpenAPI. Never names the mongodb crate.
 //!
 //! [`routes`] mounts and documents every route. Every request passes the layers of [`middleware`]. Under `/v1` it also
-//! passes [`middleware::admission`]: the limit of concurrent requests, what its client accepts, and its deadline.
+//! passes [`middleware::admission`]: the limit of concurrent requests, what its client accepts, and its deadline. Before
+//! that, [`middleware::gate`] decides whether its client may use the route.
 //! [`problem`] renders every error.
 
+mod access;
 mod api;
 mod body;
 mod cache;
@@ -34,24 +36,30 @@ pub use cache::control::KeptBy;
 pub use cache::pages::Pages;
 pub use deadline::REQUEST;
 pub use history::upload::quota::Uploads;
+pub use middleware::gate::{Gate, Open};
 pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
 
+use access::Access;
 use middleware::admission::{self, Admission, Policy};
+use middleware::gate::Guard;
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
     let (stop, uploads) = (api.stop.clone(), api.uploads.places.clone());
+    let (gate, policy, access) = (api.gate.clone(), Policy::Json, Access::Authenticated);
     let admission =
-        Admission { stop, requests: requests.clone(), uploads, policy: Policy::Json, engine: None };
-    let (probes, _) = routes::probes().split_for_parts();
-    let site = site::router(api.store.definitions());
+        Admission { stop, requests: requests.clone(), uploads, gate, policy, access, engine: None };
+    let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
+    let site = site::router(api.store.definitions()).layer(Guard::layer(&api.gate, documentation));
     let all = routes::v1(&api.store, &admission)
-        .merge(probes)
-        .merge(site.layer(from_fn_with_state(requests, admission::under_way)))
+        .merge(routes::operators(&api.gate))
+        .merge(
+            site.merge(site::metadata(&api.gate)).layer(from_fn_with_state(requests, admission::under_way)),
+        )
         .fallback(site::nothing_here);
     middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }
@@ -60,7 +68,13 @@ pub fn router(api: Api) -> Router {
 #[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
-    let (stop, policy) = (Default::default(), Policy::Json);
-    let admission = Admission { stop, uploads: requests.clone(), requests, policy, engine: None };
-    middleware::surround(routes.layer(admission.layer(policy, None)), limits, origins, Hosts::only([]))
+    let (stop, gate, policy, access) = (Default::default(), Gate::open(), Policy::Json, Access::Everyone);
+    let uploads = requests.clone();
+    let admission = Admission { stop, uploads, requests, gate, policy, access, engine: None };
+    middleware::surround(
+        routes.layer(admission.layer(policy, access, None)),
+        limits,
+        origins,
+        Hosts::only([]),
+    )
 }

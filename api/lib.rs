@@ -9,6 +9,8 @@
 //! | [`config`] | the typed settings of a server; their doc comments are `--help` |
 //! | [`telemetry`] | the log |
 //! | [`http`] | routes, extractors, problems, links, OpenAPI; never the mongodb crate |
+//! | [`auth`] | who a client is: tokens of an issuer, and keys; never axum |
+//! | [`client`] | the HTTP client, for other servers |
 //! | [`format`](mod@format) | CSV or NDJSON |
 //! | [`import`] | files of items, row by row |
 //! | [`export`](mod@export) | items as rows of a file |
@@ -22,7 +24,9 @@
 //!
 //! Each knows only modules below it; a test reads the sources and holds this.
 
+pub mod auth;
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod definition;
 pub mod domain;

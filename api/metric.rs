@@ -48,6 +48,8 @@ metrics! {
         "answered requests. `route` is the path with its parameters' names, or `none` where nothing is served";
     REQUEST_SECONDS: Histogram "pagebucket_http_request_duration_seconds" ["method", "route"]
         "time until the head of the answer";
+    REFUSALS: Counter "pagebucket_auth_refusals_total" ["reason"]
+        "requests that were refused: `no_token`, `invalid_token` (401), `scope`, `owner` (403)";
     QUEUED_BYTES: Gauge "pagebucket_append_queue_bytes" []
         "memory of items that wait to be committed, or are being committed; bounded by `--max-queue-mib`";
     RETRIES: Counter "pagebucket_commit_retries_total" ["collection", "cause"]

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use self::reader::MustRead;
 use crate::config::ServerArgs;
 use crate::domain::Clock;
-use crate::http::{self, Api, Hosts, KeptBy, Limits, Pages, Places, Uploads};
+use crate::http::{self, Api, Gate, Hosts, KeptBy, Limits, Pages, Places, Uploads};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -53,11 +53,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds. Port 0 takes a free one.
+    /// Binds. Port 0 takes a free one. The gate decides who may use which route.
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock) -> std::io::Result<Self> {
+    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> std::io::Result<Self> {
         let listener = TcpListener::bind(args.listen).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
@@ -67,6 +67,7 @@ impl Server {
             exports: Places::new(args.max_exports as usize, "exports"),
             scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
             uploads: Uploads::new(args.max_uploads as usize),
+            gate,
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: Limits {

@@ -11,6 +11,7 @@ use super::cache::control::KeptBy;
 use super::cache::pages::Pages;
 use super::cache::reading::Reading;
 use super::history::upload::quota::Uploads;
+use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::places::Places;
 use super::problem::Problem;
@@ -29,6 +30,8 @@ pub struct Api {
     pub scans: Places,
     /// The places of uploads, and their memory budget.
     pub uploads: Uploads,
+    /// Decides who may use which route.
+    pub gate: Gate,
     /// Which caches may keep a full page.
     pub kept_by: KeptBy,
     /// The clock of the service.

@@ -6,6 +6,7 @@ pub mod around;
 pub mod compression;
 pub mod cors;
 pub mod drain_body;
+pub mod gate;
 pub mod hosts;
 mod measure;
 mod outer;

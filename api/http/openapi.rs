@@ -17,10 +17,9 @@ use utoipa::openapi::OpenApi;
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::middleware::admission::Policy;
 use super::names::Names;
 use super::problem::Problem;
-use super::routes::{Routes, of_history, of_owners, of_page_views, probes};
+use super::routes::{Row, of_history, of_owners, of_page_views, probes};
 use crate::definition::{Definition, Definitions};
 use crate::item::list;
 use complete::{complete, without_null};
@@ -70,7 +69,7 @@ fn of(definitions: &Definitions) -> Value {
     }
     let views = "Count page views, and read the counts.";
     add(&mut document, template(documented(of_page_views()), "PageViews", views));
-    add(&mut document, template(probes().into_openapi(), "Probes", "For operators of the service."));
+    add(&mut document, template(documented(probes()), "Probes", "For operators of the service."));
     name_instances(&mut document);
     complete(&mut document);
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
@@ -122,8 +121,8 @@ fn preamble(definitions: &Definitions) -> Value {
     })
 }
 
-fn documented(routes: Vec<(Routes, Policy)>) -> OpenApi {
-    let routes = routes.into_iter().map(|(routes, _)| routes);
+fn documented(rows: Vec<Row>) -> OpenApi {
+    let routes = rows.into_iter().map(|(routes, ..)| routes);
     routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi()
 }
 

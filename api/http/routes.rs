@@ -1,72 +1,93 @@
-//! The map of the API: one expression mounts a route *and* documents it. The routes of a history are templates, which its
-//! definition fills ([`Names`]).
+//! The map of the API: one expression mounts a route *and* documents it, and its row says who may use it. The routes of a
+//! history are templates, which its definition fills ([`Names`]).
 
 use std::sync::Arc;
 
 use axum::{Extension, Router};
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa::openapi::Paths;
+use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
+use super::access::Access::{self, Everyone, OfAllOwners, OfOwner, With};
 use super::api::Api;
 use super::body::{CSV, JSON, NDJSON};
 use super::history::{append, export, list, page, upload};
 use super::middleware::admission::{Admission, Policy};
+use super::middleware::gate::{Gate, Guard};
 use super::names::Names;
 use super::page_views::{reads, writes};
 use super::{owners, probes};
+use crate::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use crate::store::Store;
 use crate::store::history::Engine;
 
 /// Routes of one address, with their documentation.
 pub type Routes = UtoipaMethodRouter<Arc<Api>>;
 
+/// A row of the table: routes of one address, what they answer, and who may use them.
+pub type Row = (Routes, Policy, Access);
+
 /// The routes of one history.
-pub fn of_history() -> Vec<(Routes, Policy)> {
+pub fn of_history() -> Vec<Row> {
     vec![
-        (routes!(append::append, list::list), Policy::Json),
-        (routes!(upload::of_one), Policy::Upload(JSON)),
-        (routes!(upload::of_one_with_outcomes), Policy::Upload(NDJSON)),
-        (routes!(upload::of_many), Policy::Upload(JSON)),
-        (routes!(upload::of_many_with_outcomes), Policy::Upload(NDJSON)),
-        (routes!(export::ndjson), Policy::Rows(NDJSON)),
-        (routes!(export::csv), Policy::Rows(CSV)),
-        (routes!(page::page), Policy::Json),
-        (routes!(page::item), Policy::Json),
+        (routes!(append::append), Policy::Json, OfOwner(Append)),
+        (routes!(list::list), Policy::Json, OfOwner(Read)),
+        (routes!(upload::of_one), Policy::Upload(JSON), OfOwner(Append)),
+        (routes!(upload::of_one_with_outcomes), Policy::Upload(NDJSON), OfOwner(Append)),
+        (routes!(upload::of_many), Policy::Upload(JSON), OfAllOwners(Append)),
+        (routes!(upload::of_many_with_outcomes), Policy::Upload(NDJSON), OfAllOwners(Append)),
+        (routes!(export::ndjson), Policy::Rows(NDJSON), OfOwner(Read)),
+        (routes!(export::csv), Policy::Rows(CSV), OfOwner(Read)),
+        (routes!(page::page), Policy::Json, OfOwner(Read)),
+        (routes!(page::item), Policy::Json, OfOwner(Read)),
     ]
 }
 
 /// The routes of the owners of one or more histories.
-pub fn of_owners() -> Vec<(Routes, Policy)> {
-    vec![(routes!(owners::list), Policy::Json), (routes!(owners::summary), Policy::Json)]
-}
-
-/// The routes of page views.
-pub fn of_page_views() -> Vec<(Routes, Policy)> {
+pub fn of_owners() -> Vec<Row> {
     vec![
-        (routes!(writes::count, reads::series), Policy::Json),
-        (routes!(writes::upload), Policy::Json),
-        (routes!(reads::bucket), Policy::Json),
-        (routes!(reads::top), Policy::Json),
-        (routes!(writes::preallocate), Policy::Json),
+        (routes!(owners::list), Policy::Json, OfAllOwners(List)),
+        (routes!(owners::summary), Policy::Json, OfOwner(Read)),
     ]
 }
 
-/// The routes for operators, with their documentation.
-pub fn probes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::default()
-        .routes(routes!(probes::livez))
-        .routes(routes!(probes::readyz))
-        .routes(routes!(probes::metrics))
+/// The routes of page views.
+pub fn of_page_views() -> Vec<Row> {
+    vec![
+        (routes!(writes::count, reads::series), Policy::Json, With(Views)),
+        (routes!(writes::upload), Policy::Json, With(Views)),
+        (routes!(reads::bucket), Policy::Json, With(Views)),
+        (routes!(reads::top), Policy::Json, With(Views)),
+        (routes!(writes::preallocate), Policy::Json, With(Admin)),
+    ]
+}
+
+/// The routes for operators. They are not behind the admission layer: their policy means nothing.
+pub fn probes() -> Vec<Row> {
+    vec![
+        (routes!(probes::livez), Policy::Json, Everyone),
+        (routes!(probes::readyz), Policy::Json, Everyone),
+        (routes!(probes::metrics), Policy::Json, With(Metrics)),
+    ]
+}
+
+/// The routes for operators, each behind this gate.
+pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
+    probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), _, access)| {
+        let open = access == With(Metrics) && gate.open.metrics;
+        let guard = Guard::layer(gate, if open { Everyone } else { access });
+        router.route(address(&paths), methods.layer(guard))
+    })
 }
 
 /// The routes under `/v1`, each behind the admission layer.
 pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
-    let mounted = |routes: Vec<(Routes, Policy)>, engine: Option<&Engine>| {
+    let mounted = |rows: Vec<Row>, engine: Option<&Engine>| {
         let names = engine.map(|engine| Names::of(engine.definition()));
-        routes.into_iter().fold(Router::new(), |router, ((_, paths, methods), policy)| {
-            let address = paths.paths.keys().next().expect("each route has an address");
-            let address = names.as_ref().map_or_else(|| address.clone(), |names| names.fill(address));
-            router.route(&address, methods.layer(admission.layer(policy, engine)))
+        rows.into_iter().fold(Router::new(), |router, ((_, paths, methods), policy, access)| {
+            let address = address(&paths);
+            let address = names.as_ref().map_or_else(|| address.to_owned(), |names| names.fill(address));
+            router.route(&address, methods.layer(admission.layer(policy, access, engine)))
         })
     };
     let mut router = mounted(of_page_views(), None);
@@ -83,4 +104,9 @@ pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
         let owners = mounted(of_owners(), Some(&engines[0]));
         router.merge(owners.layer(Extension::<Arc<[_]>>(engines.into())))
     })
+}
+
+/// The address of a row.
+pub fn address(paths: &Paths) -> &str {
+    paths.paths.keys().next().expect("each row has an address")
 }

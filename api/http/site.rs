@@ -8,9 +8,10 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use axum::{Extension, Router};
+use axum::{Extension, Json, Router};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
@@ -18,9 +19,11 @@ use super::api::Api;
 use super::cache::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
+use super::middleware::gate::{Gate, METADATA};
 use super::openapi::{self, Version};
 use super::problem::{Kind, Problem, Spec};
 use crate::definition::{Definition, Definitions};
+use crate::domain::Scope;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -71,6 +74,21 @@ pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
     FILES.iter().cloned().chain(of_histories).fold(to_docs, |router, file| {
         router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
     })
+}
+
+/// The metadata of this server as a resource of OAuth (RFC 9728), if it accepts tokens.
+pub fn metadata(gate: &Gate) -> Router<Arc<Api>> {
+    let Some(jwt) = gate.authenticator().and_then(|authenticator| authenticator.jwt.as_ref()) else {
+        return Router::new();
+    };
+    let metadata = json!({
+        "resource": jwt.audience(),
+        "authorization_servers": [jwt.issuer()],
+        "scopes_supported": Scope::ALL.map(Scope::name),
+        "bearer_methods_supported": ["header"],
+        "resource_name": "pagebucket",
+    });
+    Router::new().route(METADATA, get(async move || Json(metadata.clone())))
 }
 
 /// The files that are the same on every server.

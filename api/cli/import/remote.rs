@@ -18,13 +18,14 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::progress::Progress;
+use crate::client::{cause, client};
 use crate::definition::Definition;
 use crate::domain::{IdempotencyKey, OwnerId, Seq};
 use crate::http::ProblemKind;
 use crate::ingest::{Bad, End, Event, Incoming, Intake, Phase, Report, Row, Splitter, Watch};
 use crate::item::write_members;
 pub(super) use server::address;
-use server::{Broken, begin, cause, client, kind, uploads, words};
+use server::{Broken, begin, kind, uploads, words};
 
 /// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
@@ -78,7 +79,8 @@ pub(super) async fn run(
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut Progress,
 ) -> Report {
-    let client = match client() {
+    // Each upload has a connection of its own.
+    let client = match client(|builder| builder.pool_max_idle_per_host(0)) {
         Ok(client) => client,
         Err(words) => return Report { end: Some(End::Server(words)), ..Report::default() },
     };

@@ -16,6 +16,8 @@ use tower_service::Service;
 
 use super::accept;
 use super::around::{Answer, Around, AroundLayer};
+use super::gate::Gate;
+use crate::http::access::Access;
 use crate::http::body::JSON;
 use crate::http::deadline::{self, REQUEST};
 use crate::http::places::{LongPlace, Place, Places};
@@ -51,17 +53,20 @@ pub struct Admission {
     /// The places of requests, uploads aside.
     pub requests: Places,
     pub uploads: Places,
-    /// Of the routes inside: [`Admission::layer`] sets it and the next.
+    /// Decides who may use a route.
+    pub gate: Gate,
+    /// Of the routes inside: [`Admission::layer`] sets it and the next two.
     pub policy: Policy,
+    pub access: Access,
     /// The history of the routes inside, if they are of one: it becomes an extension of the request. Another layer for this
     /// would cost every request a copy of everything inside it.
     pub engine: Option<Engine>,
 }
 
 impl Admission {
-    /// The layer for routes with this policy, of this history.
-    pub fn layer(&self, policy: Policy, engine: Option<&Engine>) -> AroundLayer<Self> {
-        AroundLayer(Self { policy, engine: engine.cloned(), ..self.clone() })
+    /// The layer for routes with this policy and this access, of this history.
+    pub fn layer(&self, policy: Policy, access: Access, engine: Option<&Engine>) -> AroundLayer<Self> {
+        AroundLayer(Self { policy, access, engine: engine.cloned(), ..self.clone() })
     }
 
     fn admit(&self, request: &Request) -> Result<Place, Problem> {
@@ -81,11 +86,27 @@ impl Admission {
 
 impl<S> Around<S> for Admission
 where
-    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
+        + Clone
+        + Send
+        + 'static,
 {
     type Response = Response;
 
-    fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response> {
+    fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
+        if !self.gate.is_guarded() {
+            return self.call_admitted(inner, request);
+        }
+        let (admission, route) = (self.clone(), (self.access, self.engine.as_ref()));
+        self.gate.guard(inner, request, route, move |inner, request| admission.call_admitted(inner, request))
+    }
+}
+
+impl Admission {
+    fn call_admitted<S>(&self, inner: &mut S, mut request: Request) -> Answer<Response>
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
+    {
         let place = match self.admit(&request) {
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),

@@ -56,6 +56,10 @@ kinds! {
         "A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.";
     MalformedJson: BAD_REQUEST, "malformed-json", "Malformed JSON", nothing_stored = true,
         "The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.";
+    Unauthorized: UNAUTHORIZED, "unauthorized", "Unauthorized", nothing_stored = true,
+        "The request has no valid token or key. `WWW-Authenticate` says what is wrong (RFC 6750). Nothing was done.";
+    Forbidden: FORBIDDEN, "forbidden", "Forbidden", nothing_stored = true,
+        "The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done.";
     NotFound: NOT_FOUND, "not-found", "Not found", nothing_stored = true,
         "Nothing is served at this address.";
     PageNotFound: NOT_FOUND, "page-not-found", "No such page", nothing_stored = true,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pagebucket::config::ServerArgs;
 use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
+use pagebucket::http::Gate;
 use pagebucket::server::Server;
 use pagebucket::store::Capacity;
 use pagebucket::store::{CommandObserver, Connection, ReadPreference, Store};
@@ -43,6 +44,7 @@ pub struct Setup {
     pub args: ServerArgs,
     pub capacity: Capacity,
     pub clock: Clock,
+    pub gate: Gate,
     pub read_preference: ReadPreference,
 }
 
@@ -82,6 +84,7 @@ impl Setup {
             args,
             capacity: Capacity::default(),
             clock: Clock::system(),
+            gate: Gate::open(),
             read_preference: ReadPreference::Primary,
         }
     }
@@ -124,7 +127,7 @@ impl Setup {
     pub async fn start(self) -> Service {
         pagebucket::telemetry::measure();
         let store = self.store().await;
-        let server = Server::bind(&self.args, store, self.clock).await.expect("a free port");
+        let server = Server::bind(&self.args, store, self.clock, self.gate).await.expect("a free port");
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {

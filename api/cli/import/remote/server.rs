@@ -1,20 +1,17 @@
 //! A running server, and the beginning of an upload to it.
 
 use std::convert::Infallible;
-use std::error::Error;
-use std::sync::Arc;
 
 use axum::body::Bytes;
 use futures_util::{StreamExt, stream};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
-use reqwest::redirect::Policy;
 use reqwest::{Body, Client, Response, StatusCode, Url};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::client::cause;
 use crate::domain::IdempotencyKey;
 use crate::http::{PROBLEM_JSON, ProblemKind};
 
@@ -109,35 +106,6 @@ fn is(headers: &HeaderMap, media_type: &str) -> bool {
 /// Whether the same request may get another answer later.
 fn passing(status: StatusCode) -> bool {
     status.is_server_error() || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
-}
-
-/// A client that takes proxies from the environment and follows no redirect: the rows could not be sent twice.
-///
-/// # Errors
-/// A sentence for the user.
-pub(super) fn client() -> Result<Client, String> {
-    let failed = |error: &dyn Error| format!("no HTTP client can be made: {}", cause(error));
-    let tls = tls().map_err(|error| failed(&error))?;
-    let builder = Client::builder().redirect(Policy::none()).tls_backend_preconfigured(tls);
-    // Each upload has a connection of its own.
-    builder.pool_max_idle_per_host(0).build().map_err(|error| failed(&error))
-}
-
-/// Trusts the certificate authorities of Mozilla, because a container image may have none of its own, and those of this
-/// machine, because an organisation may have its own.
-fn tls() -> Result<ClientConfig, rustls::Error> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
-}
-
-/// The innermost cause of an error: those around it repeat the address.
-pub(super) fn cause(mut error: &dyn Error) -> String {
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }
 
 /// Begins an upload to this address, and waits for the head of its answer.

@@ -1,0 +1,204 @@
+//! Access tokens of an issuer: JSON Web Tokens (RFC 7519), by the profile of RFC 9068 and with the precautions of RFC 8725.
+
+mod crypto;
+mod key_set;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jsonwebtoken::errors::{Error, ErrorKind};
+use jsonwebtoken::{Validation, decode, decode_header};
+use moka::sync::Cache;
+use serde_json::Value;
+
+use super::Refusal;
+use crate::domain::{Clock, Instant, Owners, Principal, Scope};
+use key_set::{Key, KeySet};
+pub use key_set::{Pace, Source};
+
+/// By how much the clocks of the issuer and of this machine may differ.
+const LEEWAY: Duration = Duration::from_secs(60);
+
+/// Longest token, in bytes.
+const LONGEST: usize = 8 * 1024;
+
+/// Longest name of a client, in characters: the longest `sub` of OpenID Connect.
+const LONGEST_NAME: usize = 255;
+
+/// Memory for verified tokens, in bytes.
+const REMEMBERED: u64 = 16 * 1024 * 1024;
+
+/// What a token must say.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The `iss` of every token.
+    pub issuer: String,
+    /// One of the `aud` of every token.
+    pub audience: String,
+    /// The `typ` of a token may be one of these, compared without regard to case and without `application/`.
+    pub types: Vec<String>,
+    /// The claim that names the owners whose histories the client may use, for each collection of owners.
+    pub claims: BTreeMap<Box<str>, String>,
+    /// Where the issuer's keys are.
+    pub keys: Source,
+    /// When they are fetched.
+    pub pace: Pace,
+}
+
+/// Verifies the tokens of one issuer.
+#[derive(Debug)]
+pub struct Jwt {
+    settings: Settings,
+    keys: Arc<KeySet>,
+    clock: Clock,
+    /// Verified tokens, until they expire or a key is withdrawn.
+    verified: Cache<Box<str>, Verified>,
+}
+
+/// A verified token.
+#[derive(Debug, Clone)]
+struct Verified {
+    principal: Arc<Principal>,
+    /// How often a key had been withdrawn before its own was found.
+    withdrawals: u64,
+}
+
+impl Jwt {
+    /// Reads the issuer's keys.
+    ///
+    /// # Errors
+    /// A sentence for the user: the keys are in a file that is no set of keys.
+    pub async fn start(settings: Settings, clock: Clock) -> Result<Self, String> {
+        crypto::install();
+        let keys = KeySet::start(settings.keys.clone(), settings.pace).await?;
+        // What a principal takes beside its token is estimated: its owners are in the token.
+        let weigh = |token: &Box<str>, _: &Verified| 2 * token.len() as u32 + 256;
+        let verified = Cache::builder().weigher(weigh).max_capacity(REMEMBERED).build();
+        Ok(Self { settings, keys, clock, verified })
+    }
+
+    /// The `iss` of its tokens.
+    pub fn issuer(&self) -> &str {
+        &self.settings.issuer
+    }
+
+    /// The `aud` of its tokens.
+    pub fn audience(&self) -> &str {
+        &self.settings.audience
+    }
+
+    /// Whose token it is, if it was verified before and is still valid.
+    pub fn remembered(&self, token: &str) -> Option<Arc<Principal>> {
+        let Verified { principal, withdrawals } = self.verified.get(token)?;
+        let expired = principal.expires.is_some_and(|expires| expires <= self.clock.now());
+        (!expired && withdrawals == self.keys.withdrawals()).then_some(principal)
+    }
+
+    /// Whose token it is.
+    ///
+    /// # Errors
+    /// The token is not valid.
+    pub async fn authenticate(&self, token: &str) -> Result<Arc<Principal>, Refusal> {
+        let invalid = |words| Refusal::Invalid(Cow::Borrowed(words));
+        if token.len() > LONGEST {
+            return Err(invalid("The token is longer than 8,192 bytes."));
+        }
+        let header = decode_header(token).map_err(|error| refusal(&error))?;
+        let kind = header.typ.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let kind = kind.strip_prefix("application/").unwrap_or(&kind);
+        if !self.settings.types.iter().any(|allowed| allowed.eq_ignore_ascii_case(kind)) {
+            return Err(invalid("The typ of the token is not that of an access token."));
+        }
+        if header.crit.is_some() {
+            return Err(invalid("The token has a critical header that this server does not know."));
+        }
+        let found = self.keys.find(header.kid.as_deref()).await;
+        let (key, withdrawals) = found.ok_or_else(|| invalid("The key of the token is not known."))?;
+        let claims = decode::<Value>(token, &key.decoding, &self.validation(&key));
+        let principal = self.principal(&claims.map_err(|error| refusal(&error))?.claims)?;
+        let principal = Arc::new(principal);
+        self.verified.insert(token.into(), Verified { principal: Arc::clone(&principal), withdrawals });
+        Ok(principal)
+    }
+
+    fn validation(&self, key: &Key) -> Validation {
+        let mut validation = Validation::new(key.algorithms[0]);
+        validation.algorithms.clone_from(&key.algorithms);
+        validation.leeway = LEEWAY.as_secs();
+        validation.validate_nbf = true;
+        validation.set_audience(&[&self.settings.audience]);
+        validation.set_issuer(&[&self.settings.issuer]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation
+    }
+
+    /// # Errors
+    /// A claim that was not checked with the signature is not what it must be.
+    fn principal(&self, claims: &Value) -> Result<Principal, Refusal> {
+        let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words)));
+        if claims["iss"] != *self.settings.issuer {
+            return invalid("The issuer of the token is another one.");
+        }
+        let printable = |name: &&str| name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        let named = claims["sub"].as_str().filter(printable);
+        let named =
+            named.filter(|name| (1..=LONGEST_NAME).contains(&name.len()) && !name.starts_with("key:"));
+        let Some(name) = named else {
+            return invalid(
+                "The sub of the token is not 1 to 255 printable ASCII characters, or begins with key:",
+            );
+        };
+        let leeway = LEEWAY.as_secs() as i64;
+        let issued = claims.get("iat").map(|issued| issued.as_f64().unwrap_or(f64::MAX));
+        if issued.is_some_and(|issued| issued > (self.clock.now().seconds() + leeway) as f64) {
+            return invalid("The token is from the future.");
+        }
+        let scopes = claims.get("scope").and_then(Value::as_str).unwrap_or_default();
+        let owners = self.settings.claims.iter().map(|(collection, claim)| {
+            let owners = match claim.as_str() {
+                // The issuer's users choose it, perhaps, and a user is not everyone.
+                "sub" => Owners::These([name.into()].into()),
+                claim => owners(claims.get(claim)),
+            };
+            (collection.clone(), owners)
+        });
+        // As a float it may be beyond the last instant.
+        let expires = claims["exp"].as_f64().unwrap_or_default() * 1000.0 + LEEWAY.as_millis() as f64;
+        Ok(Principal {
+            name: name.into(),
+            scopes: scopes.split(' ').filter_map(|name| Scope::parse(name).ok()).collect(),
+            owners: owners.collect(),
+            expires: Some(Instant::from_millis(expires as i64).unwrap_or(Instant::MAX)),
+        })
+    }
+}
+
+/// The owners that a claim names: an id, a number, or an array of these.
+fn owners(claim: Option<&Value>) -> Owners {
+    let id = |value: &Value| match value {
+        Value::String(id) => Some(id.as_str().into()),
+        Value::Number(id) => id.as_u64().map(|id| id.to_string().into()),
+        _ => None,
+    };
+    match claim {
+        Some(Value::Array(ids)) => Owners::of_ids::<Box<str>>(ids.iter().filter_map(id)),
+        claim => Owners::of_ids::<Box<str>>(claim.and_then(id)),
+    }
+}
+
+/// In words that name nothing of the token but its claims.
+fn refusal(error: &Error) -> Refusal {
+    Refusal::Invalid(match error.kind() {
+        ErrorKind::ExpiredSignature => "The token has expired.".into(),
+        ErrorKind::ImmatureSignature => "The token is not valid yet.".into(),
+        ErrorKind::InvalidIssuer => "The issuer of the token is another one.".into(),
+        ErrorKind::InvalidAudience => "The token is for another audience.".into(),
+        ErrorKind::InvalidAlgorithm => "The algorithm of the token is not that of its key.".into(),
+        ErrorKind::InvalidSignature => "The signature of the token is wrong.".into(),
+        ErrorKind::MissingRequiredClaim(claim) => format!("The token has no {claim}.").into(),
+        ErrorKind::InvalidClaimFormat(claim) => format!("The {claim} of the token is malformed.").into(),
+        _ => "The token is malformed.".into(),
+    })
+}

@@ -1,0 +1,37 @@
+//! The HTTP client, for other servers: of `import --url`, and of the issuer of tokens.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
+use rustls::{ClientConfig, RootCertStore};
+
+/// A client that takes proxies from the environment and follows no redirect: a body could not be sent twice, and a
+/// redirect could lead away from a server that is trusted.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn client(configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
+    let failed = |error: &dyn Error| format!("no HTTP client can be made: {}", cause(error));
+    let tls = tls().map_err(|error| failed(&error))?;
+    let builder = Client::builder().redirect(Policy::none()).tls_backend_preconfigured(tls);
+    configure(builder).build().map_err(|error| failed(&error))
+}
+
+/// Trusts the certificate authorities of Mozilla, because a container image may have none of its own, and those of this
+/// machine, because an organisation may have its own.
+fn tls() -> Result<ClientConfig, rustls::Error> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// The innermost cause of an error: those around it repeat the address.
+pub fn cause(mut error: &dyn Error) -> String {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
