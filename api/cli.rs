@@ -11,6 +11,7 @@
 mod database;
 mod exit;
 mod export;
+mod gate;
 mod healthcheck;
 mod histories;
 mod import;

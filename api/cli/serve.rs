@@ -5,8 +5,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Opened};
 use super::exit::{Failure, Signals};
+use super::gate;
 use super::terminal::print;
-use crate::config::{DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs};
+use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs};
 use crate::domain::Clock;
 use crate::embedded::Role;
 use crate::server::Server;
@@ -19,6 +20,8 @@ pub(super) struct ServeArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
+    auth: AuthArgs,
+    #[command(flatten)]
     reads: ReadArgs,
     #[command(flatten)]
     retention: RetentionArgs,
@@ -28,6 +31,7 @@ pub(super) struct ServeArgs {
 }
 
 pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    gate::check(&args.auth, &args.server)?;
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let opened = tokio::select! {
@@ -53,7 +57,8 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     }
     let store = opened.store.clone().preferring(args.reads.read_preference.into());
-    let server = Server::bind(&args.server, store, Clock::system(), crate::http::Gate::open()).await;
+    let gate = gate::open(&args.auth, store.definitions()).await?;
+    let server = Server::bind(&args.server, store, Clock::system(), gate).await;
     let listen = args.server.listen;
     let server = server.map_err(|error| Failure::Usage(format!("cannot listen on {listen}: {error}")))?;
     let address = server.address();
