@@ -74,6 +74,7 @@ impl Jwt {
         crypto::install();
         let keys = KeySet::start(settings.keys.clone(), settings.pace).await?;
         // What a principal takes beside its token is estimated: its owners are in the token.
+        #[expect(clippy::borrowed_box, reason = "the cache calls it so")]
         let weigh = |token: &Box<str>, _: &Verified| 2 * token.len() as u32 + 256;
         let verified = Cache::builder().weigher(weigh).max_capacity(REMEMBERED).build();
         Ok(Self { settings, keys, clock, verified })
