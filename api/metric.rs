@@ -48,6 +48,8 @@ metrics! {
         "answered requests. `route` is the path with its parameters' names, or `none` where nothing is served";
     REQUEST_SECONDS: Histogram "pagebucket_http_request_duration_seconds" ["method", "route"]
         "time until the head of the answer";
+    CLIENT_REQUESTS: Counter "pagebucket_client_requests_total" ["principal"]
+        "answered requests of authenticated clients, by their names. The first 100 clients have a series each, the others share `other`";
     REFUSALS: Counter "pagebucket_auth_refusals_total" ["reason"]
         "requests that were refused: `no_token`, `invalid_token` (401), `scope`, `owner` (403)";
     QUEUED_BYTES: Gauge "pagebucket_append_queue_bytes" []

@@ -21,6 +21,13 @@ impl IdempotencyKey {
         }
     }
 
+    /// The key of this client. Two clients may give their requests the same key.
+    #[must_use]
+    pub fn of_client(&self, name: &str) -> Self {
+        // Neither a key nor a name has a NUL.
+        Self(format!("{}\0{name}", self.0).into())
+    }
+
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0

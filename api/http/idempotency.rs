@@ -1,5 +1,7 @@
 //! `Idempotency-Key`: a request that may be repeated.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
 use axum::http::request::Parts;
@@ -7,7 +9,7 @@ use serde_json::json;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 
-use crate::domain::{IdempotencyKey, Invalid};
+use crate::domain::{IdempotencyKey, Invalid, Principal};
 use crate::http::problem::{ParameterFault, Problem};
 use crate::http::schemas::schema;
 
@@ -16,7 +18,7 @@ pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Set on an answer whose items were stored by an earlier request with the key.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The header `Idempotency-Key`, if there is one.
+/// The header `Idempotency-Key`, if there is one. It is the client's own: another client may use the same key.
 pub struct Key(pub Option<IdempotencyKey>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Key {
@@ -29,6 +31,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
             (Some(key), None) => IdempotencyKey::parse(key.as_bytes()),
             (Some(_), Some(_)) => Err(Invalid::new("must not be given more than once")),
         };
+        let principal = parts.extensions.get::<Arc<Principal>>();
+        let key = key.map(|key| principal.map_or(key.clone(), |principal| key.of_client(&principal.name)));
         key.map(|key| Self(Some(key))).map_err(|Invalid(detail)| {
             Problem::invalid_parameters(vec![ParameterFault { parameter: "Idempotency-Key".into(), detail }])
         })

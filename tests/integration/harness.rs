@@ -9,6 +9,7 @@ mod mongod;
 mod proxy;
 mod replica_set;
 mod service;
+pub mod tokens;
 
 use std::future::Future;
 use std::sync::{LazyLock, Mutex};

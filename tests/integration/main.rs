@@ -9,6 +9,7 @@
 mod harness;
 
 mod appends;
+mod auth;
 mod bad_input;
 mod browser;
 mod caching;

@@ -8,7 +8,7 @@ use ::metrics::{Counter, Histogram};
 use axum::extract::{MatchedPath, Request};
 use axum::http::StatusCode;
 
-use crate::metric::{REQUEST_SECONDS, REQUESTS};
+use crate::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
 
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever clients
 /// send.
@@ -26,10 +26,16 @@ impl Measured {
     }
 }
 
+/// Most clients with a metric of their own.
+const MOST_CLIENTS: usize = 100;
+
 /// The metrics of requests, kept at hand: looking them up in the registry takes longer than counting.
 /// Clones share them.
 #[derive(Clone, Default)]
-pub struct Meters(Arc<RwLock<HashMap<String, OfRoute>>>);
+pub struct Meters {
+    routes: Arc<RwLock<HashMap<String, OfRoute>>>,
+    clients: Arc<RwLock<HashMap<String, Counter>>>,
+}
 
 type OfRoute = HashMap<(&'static str, StatusCode), (Counter, Histogram)>;
 
@@ -41,12 +47,12 @@ impl Meters {
             seconds.record(took.as_secs_f64());
             requests.increment(1);
         };
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(meter) = known.get(route).and_then(|of_route| of_route.get(&labels)) {
             return count(meter);
         }
         drop(known);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         count(known.entry(route.to_owned()).or_default().entry(labels).or_insert_with(|| {
             let seconds = metrics::histogram!(REQUEST_SECONDS, "method" => *method, "route" => route.to_owned());
             let status = status.as_u16().to_string();
@@ -54,5 +60,21 @@ impl Meters {
                 metrics::counter!(REQUESTS, "method" => *method, "route" => route.to_owned(), "status" => status);
             (requests, seconds)
         }));
+    }
+
+    /// Counts a request of a client. There may be any number of clients: those after the first hundred share a metric.
+    pub fn count_of(&self, name: &str) {
+        let known = self.clients.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = known.get(name) {
+            return counter.increment(1);
+        }
+        let named = if known.len() < MOST_CLIENTS { name } else { "other" };
+        drop(known);
+        let counter = metrics::counter!(CLIENT_REQUESTS, "principal" => named.to_owned());
+        counter.increment(1);
+        if named == name {
+            let mut known = self.clients.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(name.to_owned(), counter);
+        }
     }
 }

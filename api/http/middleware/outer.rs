@@ -2,6 +2,7 @@
 //! One layer for all of it, because each costs every request an allocation.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::Request;
@@ -14,6 +15,7 @@ use super::compression;
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
 use super::request_id::{self, RequestId};
+use crate::domain::Principal;
 use crate::http::api::Limits;
 use crate::http::cache::etag;
 
@@ -64,9 +66,14 @@ where
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             headers.insert(request_id::HEADER, id.0.clone());
             meters.count(&measured, status, took);
+            let principal = response.extensions().get::<Option<Arc<Principal>>>();
+            let principal =
+                principal.and_then(|principal| principal.as_deref()).map(|principal| &*principal.name);
+            principal.inspect(|name| meters.count_of(name));
             tracing::info!(
                 target: "pagebucket::access",
                 id = id.as_str(),
+                principal,
                 %method,
                 path = uri.path(),
                 status = status.as_u16(),

@@ -16,6 +16,7 @@ pub struct Client {
     pub history: &'static History,
     base: String,
     http: reqwest::Client,
+    token: Option<String>,
 }
 
 /// Status, headers and body of an answer, read whole.
@@ -30,7 +31,13 @@ impl Client {
     pub fn new(history: &'static History, base: String) -> Self {
         // Services of tests speak no TLS: reading the machine's certificates for each client would only take time.
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).tls_certs_only([]);
-        Self { history, base, http: http.build().expect("a client") }
+        Self { history, base, http: http.build().expect("a client"), token: None }
+    }
+
+    /// The same with this token on every request.
+    #[must_use]
+    pub fn with_token(&self, token: impl Into<String>) -> Self {
+        Self { token: Some(token.into()), ..self.clone() }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -96,7 +103,11 @@ impl Client {
         path: &str,
         with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
     ) -> reqwest::Result<Answer> {
-        let response = with(self.http.request(method, self.url(path))).send().await?;
+        let mut request = self.http.request(method, self.url(path));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let response = with(request).send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
         Ok(Answer { status, headers, body: response.bytes().await?.to_vec() })
     }

@@ -1,0 +1,121 @@
+//! Keys of the issuer that are replaced, and an issuer that does not answer.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use pagebucket::auth::jwt::Pace;
+use pagebucket::http::Open;
+use serde_json::json;
+
+use crate::harness::tokens::{Issuer, Signer, claims, gate};
+use crate::harness::{Service, Setup, eventually, shared, tests};
+
+tests!["auth::rotation":
+    a_new_key_is_fetched_once,
+    unknown_keys_are_not_fetched_again_and_again,
+    a_withdrawn_key_is_refused_after_its_time,
+    the_last_set_stays_in_use,
+    a_server_starts_without_its_issuer,
+];
+
+const TRADES: &str = "/v1/customers/7/trades";
+
+async fn guarded(issuer: &Issuer, pace: Pace) -> Service {
+    let mut setup = Setup::on(shared().await);
+    let mut settings = issuer.settings();
+    settings.pace = pace;
+    setup.gate = gate(settings, Open::default()).await;
+    setup.start().await
+}
+
+fn seldom() -> Pace {
+    Pace { refresh: Duration::from_secs(3600), unknown: Duration::from_secs(3600), ..Pace::default() }
+}
+
+async fn a_new_key_is_fetched_once() {
+    let issuer = Issuer::start().await;
+    let service = guarded(&issuer, seldom()).await;
+    let mine = claims("ann", "read", json!(["7"]));
+    let old = service.client.with_token(issuer.signer.sign(&mine));
+    old.get(TRADES).await.expect(200);
+    assert_eq!(issuer.fetched(), 1);
+    let next = Signer::eddsa("next");
+    issuer.replace([issuer.signer.jwk(), next.jwk()]);
+    // Many requests need the new key at once.
+    let token = next.sign(&mine);
+    let clients: Vec<_> = (0..50).map(|_| service.client.with_token(&token)).collect();
+    let answers = join_all(clients.iter().map(|client| client.get(TRADES))).await;
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    assert_eq!(issuer.fetched(), 2);
+    old.get(TRADES).await.expect(200);
+}
+
+async fn unknown_keys_are_not_fetched_again_and_again() {
+    let issuer = Issuer::start().await;
+    let service = guarded(&issuer, seldom()).await;
+    let mine = claims("ann", "read", json!(["7"]));
+    for number in 0..50 {
+        let token = Signer::eddsa(&format!("unknown-{number}")).sign(&mine);
+        service.client.with_token(token).get(TRADES).await.problem(401, "unauthorized");
+    }
+    // At the start, and once for all unknown keys.
+    assert_eq!(issuer.fetched(), 2);
+}
+
+async fn a_withdrawn_key_is_refused_after_its_time() {
+    let issuer = Issuer::start().await;
+    let refresh = Duration::from_millis(200);
+    let service = guarded(&issuer, Pace { refresh, ..seldom() }).await;
+    let mine = claims("ann", "read", json!(["7"]));
+    let old = service.client.with_token(issuer.signer.sign(&mine));
+    let next = Signer::es256("next");
+    issuer.replace([issuer.signer.jwk(), next.jwk()]);
+    let new = service.client.with_token(next.sign(&mine));
+    new.get(TRADES).await.expect(200);
+    old.get(TRADES).await.expect(200);
+    issuer.replace([next.jwk()]);
+    // It was remembered, and is not any more.
+    let refused = async || {
+        new.get(TRADES).await.expect(200);
+        old.get(TRADES).await.status == 401
+    };
+    eventually("the withdrawn key is refused", Duration::from_secs(20), refused).await;
+    // A key with the id of a withdrawn one is another key.
+    issuer.replace([next.jwk(), Signer::es256("first").jwk()]);
+    let fetched = issuer.fetched();
+    eventually("a fetch", Duration::from_secs(20), async || issuer.fetched() > fetched + 1).await;
+    old.get(TRADES).await.problem(401, "unauthorized");
+}
+
+async fn the_last_set_stays_in_use() {
+    let issuer = Issuer::start().await;
+    let often = Duration::from_millis(50);
+    let pace = Pace { refresh: often, unknown: often, retry: often };
+    let service = guarded(&issuer, pace).await;
+    let mine = claims("ann", "read", json!(["7"]));
+    issuer.up.store(false, Ordering::SeqCst);
+    let fetched = issuer.fetched();
+    eventually("failed fetches", Duration::from_secs(20), async || issuer.fetched() > fetched + 3).await;
+    service.client.with_token(issuer.signer.sign(&mine)).get(TRADES).await.expect(200);
+    let next = Signer::es256("next");
+    issuer.replace([next.jwk()]);
+    let client = service.client.with_token(next.sign(&mine));
+    client.get(TRADES).await.problem(401, "unauthorized");
+    issuer.up.store(true, Ordering::SeqCst);
+    let accepted = async || client.get(TRADES).await.status == 200;
+    eventually("the new key is accepted", Duration::from_secs(20), accepted).await;
+}
+
+async fn a_server_starts_without_its_issuer() {
+    let issuer = Issuer::start().await;
+    issuer.up.store(false, Ordering::SeqCst);
+    let often = Duration::from_millis(50);
+    let service = guarded(&issuer, Pace { retry: often, ..seldom() }).await;
+    let client = service.client.with_token(issuer.signer.sign(&claims("ann", "read", json!(["7"]))));
+    client.get(TRADES).await.problem(401, "unauthorized");
+    service.client.get("/readyz").await.expect(200);
+    issuer.up.store(true, Ordering::SeqCst);
+    let accepted = async || client.get(TRADES).await.status == 200;
+    eventually("tokens are accepted", Duration::from_secs(20), accepted).await;
+}
