@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jsonwebtoken::errors::{Error, ErrorKind};
-use jsonwebtoken::{Validation, decode, decode_header};
+use jsonwebtoken::{Header, Validation, decode, decode_header};
 use moka::sync::Cache;
 use serde_json::Value;
 
@@ -102,21 +102,10 @@ impl Jwt {
     /// # Errors
     /// The token is not valid.
     pub async fn authenticate(&self, token: &str) -> Result<Arc<Principal>, Refusal> {
-        let invalid = |words| Refusal::Invalid(Cow::Borrowed(words));
-        if token.len() > LONGEST {
-            return Err(invalid("The token is longer than 8,192 bytes."));
-        }
-        let header = decode_header(token).map_err(|error| refusal(&error))?;
-        let kind = header.typ.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let kind = kind.strip_prefix("application/").unwrap_or(&kind);
-        if !self.settings.types.iter().any(|allowed| allowed.eq_ignore_ascii_case(kind)) {
-            return Err(invalid("The typ of the token is not that of an access token."));
-        }
-        if header.crit.is_some() {
-            return Err(invalid("The token has a critical header that this server does not know."));
-        }
+        let header = header(token, &self.settings.types)?;
         let found = self.keys.find(header.kid.as_deref()).await;
-        let (key, withdrawals) = found.ok_or_else(|| invalid("The key of the token is not known."))?;
+        let unknown = || Refusal::Invalid("The key of the token is not known.".into());
+        let (key, withdrawals) = found.ok_or_else(unknown)?;
         let claims = decode::<Value>(token, &key.decoding, &self.validation(&key));
         let principal = self.principal(&claims.map_err(|error| refusal(&error))?.claims)?;
         let principal = Arc::new(principal);
@@ -176,6 +165,27 @@ impl Jwt {
     }
 }
 
+/// The header of a token, before its signature is verified.
+///
+/// # Errors
+/// The token is too long, it is not of one of these types, or something in its header is critical: nothing is known here.
+fn header(token: &str, types: &[String]) -> Result<Header, Refusal> {
+    let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words)));
+    if token.len() > LONGEST {
+        return invalid("The token is longer than 8,192 bytes.");
+    }
+    let header = decode_header(token).map_err(|error| refusal(&error))?;
+    let kind = header.typ.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let kind = kind.strip_prefix("application/").unwrap_or(&kind);
+    if !types.iter().any(|allowed| allowed.eq_ignore_ascii_case(kind)) {
+        return invalid("The typ of the token is not that of an access token.");
+    }
+    if header.crit.is_some() {
+        return invalid("The token has a critical header that this server does not know.");
+    }
+    Ok(header)
+}
+
 /// The owners that a claim names: an id, a number, or an array of these.
 fn owners(claim: Option<&Value>) -> Owners {
     let id = |value: &Value| match value {
@@ -202,4 +212,52 @@ fn refusal(error: &Error) -> Refusal {
         ErrorKind::InvalidClaimFormat(claim) => format!("The {claim} of the token is malformed.").into(),
         _ => "The token is malformed.".into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The vectors of Project Wycheproof. Their payloads are no claims, so that a token whose signature is right is refused
+    /// for its claims, after its signature.
+    #[test]
+    fn only_right_signatures_pass() {
+        crypto::install();
+        let vectors = include_str!("../../tests/data/wycheproof/json_web_signature_test.json");
+        let vectors: Value = serde_json::from_str(vectors).unwrap();
+        let groups = vectors["testGroups"].as_array().unwrap();
+        // Passed and refused vectors, by the algorithm of the key.
+        let mut counts: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+        for group in groups {
+            let jwk = group.get("public").or_else(|| group.get("private")).unwrap();
+            let key = Key::of(jwk);
+            for vector in group["tests"].as_array().unwrap() {
+                let token = vector["jws"].as_str().unwrap_or_default();
+                let passes = key.as_ref().is_some_and(|key| passes(token, key));
+                let is_valid = vector["result"] == "valid";
+                // Secrets and curves of 521 bits are no keys here, and a key has one algorithm if it names one.
+                let supported = key.as_ref().is_some_and(|key| {
+                    decode_header(token).is_ok_and(|header| key.algorithms.contains(&header.alg))
+                });
+                assert_eq!(passes, is_valid && supported, "{vector} with {jwk}");
+                let algorithm = jwk["alg"].as_str().unwrap_or("none");
+                counts.entry(algorithm).or_default()[usize::from(!passes)] += 1;
+            }
+        }
+        println!("passed and refused: {counts:?}");
+        for algorithm in ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256"] {
+            assert!(counts[algorithm][0] > 0, "{algorithm}: {counts:?}");
+        }
+        assert_eq!(counts["HS256"][0], 0);
+    }
+
+    fn passes(token: &str, key: &Key) -> bool {
+        let mut validation = Validation::new(key.algorithms[0]);
+        validation.algorithms.clone_from(&key.algorithms);
+        header(token, &[String::new()]).is_ok()
+            && decode::<Value>(token, &key.decoding, &validation)
+                .is_err_and(|error| matches!(error.kind(), ErrorKind::Json(_)))
+    }
 }

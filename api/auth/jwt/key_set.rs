@@ -85,7 +85,7 @@ pub struct Key {
 
 impl Key {
     /// `None` if it is not a public key for signatures, or of an unknown kind.
-    fn of(jwk: &Value) -> Option<Self> {
+    pub fn of(jwk: &Value) -> Option<Self> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
         let jwk: Jwk = serde_json::from_value(jwk.clone()).ok()?;
         let common = &jwk.common;
