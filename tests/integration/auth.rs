@@ -1,5 +1,6 @@
 //! Who may do what: tokens, the table of routes, and what a refusal gives away.
 
+mod issuer;
 mod others;
 mod rotation;
 mod routes;

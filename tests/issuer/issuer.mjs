@@ -1,0 +1,82 @@
+// An issuer of access tokens (oidc-provider) on a free port of this machine, for tests.
+//
+// Its first line of output is its address. Each line of input is a list of the ids of keys, such as `b a`: it publishes these
+// keys from then on, and signs with the first one. It answers `ok`. A key is made when it is first named. To the line `fetched`
+// it answers how often its keys were fetched since it published them.
+// Clients get tokens by their credentials: client_id=ID, client_secret=secret, scope and resource as in RFC 8707. The claim
+// `customers` of a token is the part of the client's id after the last hyphen.
+import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { createInterface } from "node:readline";
+
+// Its notices are not for the test.
+console.info = console.error;
+
+// The directory of packages is the argument.
+const { default: Provider } = await import(`${process.argv[2]}/oidc-provider/lib/index.js`);
+
+const AUDIENCE = "https://api.example";
+const SCOPES = "read append list views metrics admin";
+const made = new Map();
+
+function key(kid) {
+  if (!made.has(kid)) {
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    made.set(kid, { ...privateKey.export({ format: "jwk" }), kid, alg: "RS256", use: "sig" });
+  }
+  return made.get(kid);
+}
+
+let answer;
+let fetched = 0;
+const server = createServer((request, response) => {
+  fetched += request.url === "/jwks" ? 1 : 0;
+  answer(request, response);
+});
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
+const issuer = `http://127.0.0.1:${server.address().port}`;
+
+function publish(kids) {
+  const keys = kids.map(key);
+  const provider = new Provider(issuer, {
+    jwks: { keys },
+    clients: ["ann-7", "bob-8"].map((client_id) => ({
+      client_id,
+      client_secret: "secret",
+      grant_types: ["client_credentials"],
+      redirect_uris: [],
+      response_types: [],
+    })),
+    cookies: { keys: ["of tests"] },
+    extraTokenClaims: (_, token) => ({ customers: [token.clientId.split("-").pop()] }),
+    features: {
+      clientCredentials: { enabled: true },
+      devInteractions: { enabled: false },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: () => ({
+          scope: SCOPES,
+          audience: AUDIENCE,
+          accessTokenFormat: "jwt",
+          jwt: { sign: { alg: "RS256" } },
+        }),
+      },
+    },
+  });
+  answer = provider.callback();
+  fetched = 0;
+}
+
+publish(["first"]);
+console.log(issuer);
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line === "fetched") {
+    console.log(fetched);
+  } else {
+    publish(line.split(" "));
+    console.log("ok");
+  }
+}
+process.exit(0);
