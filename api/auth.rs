@@ -1,21 +1,24 @@
-//! Who a client is: tokens of an issuer ([`jwt`]).
+//! Who a client is: tokens of an issuer ([`jwt`]), and keys that the database knows ([`keys`]).
 //!
 //! What a client may do is decided elsewhere, by the table of routes.
 
 pub mod jwt;
+pub mod keys;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::domain::Principal;
-use crate::store;
+use crate::store::{self, Deadline};
 use jwt::Jwt;
+use keys::Keys;
 
 /// Why a client is not known.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The token or key is not valid. The words are for the client: a sentence without quotation marks or backslashes.
-    Invalid(Cow<'static, str>),
+    /// The token or key is not valid. The words are for the client: a sentence without quotation marks or backslashes. The
+    /// name is that of a client whose key was valid once.
+    Invalid(Cow<'static, str>, Option<Arc<str>>),
     /// The database was asked, and failed.
     Database(store::Error),
 }
@@ -25,22 +28,49 @@ pub enum Refusal {
 pub struct Authenticator {
     /// The tokens of an issuer, if they are accepted.
     pub jwt: Option<Jwt>,
+    /// The keys of this server, if they are accepted.
+    pub keys: Option<Keys>,
 }
 
 impl Authenticator {
     /// Who it is, if the token or key was seen recently. Waits for nothing.
     pub fn remembered(&self, credential: &str) -> Option<Arc<Principal>> {
-        self.jwt.as_ref()?.remembered(credential)
+        match is_key(credential) {
+            true => self.keys.as_ref()?.remembered(credential),
+            false => self.jwt.as_ref()?.remembered(credential),
+        }
     }
 
-    /// Who it is.
+    /// Who it is. The database, if it is asked, answers until the deadline.
     ///
     /// # Errors
     /// The token or key is not valid, or that cannot be found out now.
-    pub async fn authenticate(&self, credential: &str) -> Result<Arc<Principal>, Refusal> {
-        match &self.jwt {
-            Some(jwt) => jwt.authenticate(credential).await,
-            None => Err(Refusal::Invalid("This server accepts no such token.".into())),
+    pub async fn authenticate(
+        &self,
+        credential: &str,
+        deadline: Deadline,
+    ) -> Result<Arc<Principal>, Refusal> {
+        let none = |words: &'static str| Err(Refusal::Invalid(words.into(), None));
+        match (is_key(credential), &self.keys, &self.jwt) {
+            (true, Some(keys), _) => Ok(keys.principal(credential, deadline).await?),
+            (true, None, _) => none("This server accepts no keys, only tokens of an issuer."),
+            (false, _, Some(jwt)) => jwt.authenticate(credential).await,
+            (false, _, None) => none("This server accepts no tokens of an issuer, only keys."),
+        }
+    }
+}
+
+fn is_key(credential: &str) -> bool {
+    credential.starts_with(keys::PREFIX)
+}
+
+impl From<keys::Refusal> for Refusal {
+    fn from(refusal: keys::Refusal) -> Self {
+        match refusal {
+            keys::Refusal::Unknown => Self::Invalid("The key is unknown.".into(), None),
+            keys::Refusal::Revoked(name) => Self::Invalid("The key was revoked.".into(), Some(name)),
+            keys::Refusal::Expired(name) => Self::Invalid("The key has expired.".into(), Some(name)),
+            keys::Refusal::Unavailable(error) => Self::Database(error),
         }
     }
 }

@@ -15,6 +15,7 @@ mod gate;
 mod healthcheck;
 mod histories;
 mod import;
+mod keys;
 mod migrate;
 mod preallocate;
 mod serve;
@@ -55,6 +56,8 @@ enum Command {
     Openapi(OpenapiArgs),
     /// List the histories of the database, check a definition, or show one.
     Histories(histories::HistoriesCommandArgs),
+    /// Create, list and revoke the API keys of servers.
+    Keys(keys::KeysArgs),
     /// Ask a running server whether it is ready. For container images without curl.
     Healthcheck(healthcheck::HealthcheckArgs),
 }
@@ -103,6 +106,7 @@ impl Cli {
                 .and_then(|definitions| write(&http::document(&definitions, spec.version())))
                 .map(|()| ExitCode::SUCCESS),
             Command::Histories(args) => histories::run(args).await,
+            Command::Keys(args) => keys::run(args).await,
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };
         result.unwrap_or_else(|failure| failure.report())

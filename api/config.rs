@@ -265,6 +265,13 @@ pub struct AuthArgs {
     pub open: Vec<OpenPart>,
 }
 
+impl AuthArgs {
+    /// Whether clients are authenticated.
+    pub fn guards(&self) -> bool {
+        self.auth.iter().any(|method| *method != AuthMethod::None)
+    }
+}
+
 /// A way to authenticate clients.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMethod {

@@ -1,10 +1,11 @@
 //! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
 //!
 //! [`Store`] is the entry point. [`history`] implements the bucket pattern for histories, [`page_views`] the
-//! same pattern for counters; the documentation of each begins with its design. [`migrations`] creates the
-//! collections, [`collections`] checks that they are still there, and [`connection`] opens and checks the
-//! server.
+//! same pattern for counters; the documentation of each begins with its design. [`api_keys`] keeps the records of API
+//! keys. [`migrations`] creates the collections, [`collections`] checks that they are still there, and [`connection`]
+//! opens and checks the server.
 
+pub mod api_keys;
 mod capacity;
 mod collections;
 mod connection;
@@ -38,6 +39,7 @@ pub use read_preference::ReadPreference;
 
 use crate::definition::{Definition, Definitions};
 use crate::domain::Clock;
+use api_keys::ApiKeys;
 use group_commit::Sessions;
 use history::{AppendQueue, Engine};
 use migrations::histories;
@@ -54,6 +56,7 @@ pub struct Store {
     histories: Vec<Engine>,
     appends: AppendQueue,
     page_views: PageViews,
+    api_keys: ApiKeys,
     epoch: Arc<OnceCell<Epoch>>,
 }
 
@@ -77,9 +80,10 @@ impl Store {
             Engine::new(definition, database, &sessions, &clock, &appends, capacity.catalog_owners)
         };
         let histories = definitions.iter().map(engine).collect();
+        let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
         let page_views = PageViews::new(database.clone(), sessions, capacity);
         let epoch = Arc::default();
-        Ok(Self { database, topology, definitions, histories, appends, page_views, epoch })
+        Ok(Self { database, topology, definitions, histories, appends, page_views, api_keys, epoch })
     }
 
     /// The engines of all histories, in the order of their definitions.
@@ -106,6 +110,11 @@ impl Store {
     /// The views of pages.
     pub fn page_views(&self) -> &PageViews {
         &self.page_views
+    }
+
+    /// The API keys.
+    pub fn api_keys(&self) -> &ApiKeys {
+        &self.api_keys
     }
 
     /// The same database, with full pages and page views read from the preferred members.

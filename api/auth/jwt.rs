@@ -104,7 +104,7 @@ impl Jwt {
     pub async fn authenticate(&self, token: &str) -> Result<Arc<Principal>, Refusal> {
         let header = header(token, &self.settings.types)?;
         let found = self.keys.find(header.kid.as_deref()).await;
-        let unknown = || Refusal::Invalid("The key of the token is not known.".into());
+        let unknown = || Refusal::Invalid("The key of the token is not known.".into(), None);
         let (key, withdrawals) = found.ok_or_else(unknown)?;
         let claims = decode::<Value>(token, &key.decoding, &self.validation(&key));
         let principal = self.principal(&claims.map_err(|error| refusal(&error))?.claims)?;
@@ -127,7 +127,7 @@ impl Jwt {
     /// # Errors
     /// A claim that was not checked with the signature is not what it must be.
     fn principal(&self, claims: &Value) -> Result<Principal, Refusal> {
-        let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words)));
+        let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words), None));
         if claims["iss"] != *self.settings.issuer {
             return invalid("The issuer of the token is another one.");
         }
@@ -170,7 +170,7 @@ impl Jwt {
 /// # Errors
 /// The token is too long, it is not of one of these types, or something in its header is critical: nothing is known here.
 fn header(token: &str, types: &[String]) -> Result<Header, Refusal> {
-    let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words)));
+    let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words), None));
     if token.len() > LONGEST {
         return invalid("The token is longer than 8,192 bytes.");
     }
@@ -201,7 +201,7 @@ fn owners(claim: Option<&Value>) -> Owners {
 
 /// In words that name nothing of the token but its claims.
 fn refusal(error: &Error) -> Refusal {
-    Refusal::Invalid(match error.kind() {
+    let words = match error.kind() {
         ErrorKind::ExpiredSignature => "The token has expired.".into(),
         ErrorKind::ImmatureSignature => "The token is not valid yet.".into(),
         ErrorKind::InvalidIssuer => "The issuer of the token is another one.".into(),
@@ -211,7 +211,8 @@ fn refusal(error: &Error) -> Refusal {
         ErrorKind::MissingRequiredClaim(claim) => format!("The token has no {claim}.").into(),
         ErrorKind::InvalidClaimFormat(claim) => format!("The {claim} of the token is malformed.").into(),
         _ => "The token is malformed.".into(),
-    })
+    };
+    Refusal::Invalid(words, None)
 }
 
 #[cfg(test)]

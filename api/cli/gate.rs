@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use super::exit::Failure;
 use crate::auth::Authenticator;
 use crate::auth::jwt::{Jwt, Pace, Settings, Source};
+use crate::auth::keys::Keys;
 use crate::config::{AuthArgs, AuthMethod, OpenPart, ServerArgs};
 use crate::definition::Definitions;
 use crate::domain::Clock;
 use crate::http::{Gate, Open};
+use crate::store::Store;
 
 /// Refuses flags that do not go together, before a database is waited for.
 ///
@@ -17,7 +19,7 @@ use crate::http::{Gate, Open};
 pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure> {
     let refuse = |words: String| Err(Failure::Usage(words));
     let uses = |method| auth.auth.contains(&method);
-    let guarded = uses(AuthMethod::Jwt) || uses(AuthMethod::Keys);
+    let guarded = auth.guards();
     if guarded && uses(AuthMethod::None) {
         return refuse("--auth none does not go together with another method".to_owned());
     }
@@ -49,11 +51,11 @@ pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
     Ok(())
 }
 
-/// The gate of a server with these histories.
+/// The gate of a server on this store.
 ///
 /// # Errors
 /// A flag has a mistake, or the issuer's keys are in a file that is no set of keys.
-pub(super) async fn open(auth: &AuthArgs, definitions: &Definitions) -> Result<Gate, Failure> {
+pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure> {
     let open =
         Open { docs: auth.open.contains(&OpenPart::Docs), metrics: auth.open.contains(&OpenPart::Metrics) };
     let jwt = match (&auth.jwt_issuer, &auth.jwt_audience, &auth.jwks) {
@@ -63,16 +65,18 @@ pub(super) async fn open(auth: &AuthArgs, definitions: &Definitions) -> Result<G
                 issuer: issuer.clone(),
                 audience: audience.clone(),
                 types: auth.jwt_types.clone(),
-                claims: claims(&auth.owners_claim, definitions).map_err(Failure::Usage)?,
+                claims: claims(&auth.owners_claim, store.definitions()).map_err(Failure::Usage)?,
                 keys,
                 pace: Pace::default(),
             };
             let jwt = Jwt::start(settings, Clock::system()).await;
             Some(jwt.map_err(|error| Failure::Usage(format!("--jwks {error}")))?)
         }
-        _ => return Ok(Gate::open()),
+        _ => None,
     };
-    Ok(Gate::guarded(Authenticator { jwt }, open))
+    let keys = auth.auth.contains(&AuthMethod::Keys).then(|| Keys::new(store, Clock::system()));
+    let authenticator = Authenticator { jwt, keys };
+    Ok(if auth.guards() { Gate::guarded(authenticator, open) } else { Gate::open() })
 }
 
 /// The claim of each collection of owners.

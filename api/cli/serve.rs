@@ -57,7 +57,7 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     }
     let store = opened.store.clone().preferring(args.reads.read_preference.into());
-    let gate = gate::open(&args.auth, store.definitions()).await?;
+    let gate = gate::open(&args.auth, &store).await?;
     let server = Server::bind(&args.server, store, Clock::system(), gate).await;
     let listen = args.server.listen;
     let server = server.map_err(|error| Failure::Usage(format!("cannot listen on {listen}: {error}")))?;

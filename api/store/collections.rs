@@ -12,7 +12,7 @@ use mongodb::error::Error as DriverError;
 use super::connection::{ConnectError, describe};
 use super::error::code;
 use super::migrations::histories;
-use super::{indexes, page_views};
+use super::{api_keys, indexes, page_views};
 use crate::definition::Definitions;
 
 /// `listIndexes` of a collection that does not exist.
@@ -43,13 +43,14 @@ pub(super) async fn check_guards(database: &Database, definitions: &Definitions)
         {
             return Err(ConnectError::Foreign(definition.name.to_string()));
         }
-        check(database, &definition.name, [&definition.owner.field, "page"]).await?;
+        check(database, &definition.name, &[&definition.owner.field, "page"]).await?;
     }
-    check(database, page_views::COLLECTION, ["page", "timestamp"]).await
+    check(database, page_views::COLLECTION, &["page", "timestamp"]).await?;
+    check(database, api_keys::COLLECTION, &["name"]).await
 }
 
 /// Refuses a collection that is missing, or has no validator or no unique index on these fields.
-async fn check(database: &Database, collection: &str, unique: [&str; 2]) -> Result<(), ConnectError> {
+async fn check(database: &Database, collection: &str, unique: &[&str]) -> Result<(), ConnectError> {
     let unguarded = |guard| Err(ConnectError::Unguarded { collection: collection.to_owned(), guard });
     let options = options(database, collection).await?;
     let options = options.ok_or_else(|| ConnectError::Missing(collection.to_owned()))?;
@@ -60,7 +61,7 @@ async fn check(database: &Database, collection: &str, unique: [&str; 2]) -> Resu
         Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection.to_owned()),
         _ => unexpected(&error),
     })?;
-    if !indexes.iter().any(|index| is_unique(index, &unique)) {
+    if !indexes.iter().any(|index| is_unique(index, unique)) {
         return unguarded(format!("unique index on {}", unique.join(" and ")));
     }
     Ok(())

@@ -5,6 +5,7 @@ mod corruption;
 mod embedded;
 mod export;
 mod flags;
+mod keys;
 mod migrate;
 pub mod program;
 mod retention;

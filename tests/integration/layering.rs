@@ -24,6 +24,11 @@ const RULES: [(&str, &[&str], &[&str]); 16] = [
         &["definition", "domain", "item", "metric"],
         &["axum", "utoipa", "tower", "tower_http", "hyper", "clap"],
     ),
+    (
+        "auth",
+        &["client", "definition", "domain", "store"],
+        &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "clap"],
+    ),
     ("item", &["domain"], &["axum", "utoipa", "tower", "tower_http", "hyper", "tokio", "clap"]),
     (
         "definition",
@@ -48,11 +53,6 @@ const RULES: [(&str, &[&str], &[&str]); 16] = [
         &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "tokio"],
     ),
     ("client", &[], &["mongodb", "axum", "utoipa", "tower", "tower_http", "clap"]),
-    (
-        "auth",
-        &["client", "domain", "store"],
-        &["mongodb", "axum", "utoipa", "tower", "tower_http", "hyper", "clap"],
-    ),
     (
         "http",
         &["auth", "definition", "domain", "export", "ingest", "item", "metric", "store"],

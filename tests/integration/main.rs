@@ -8,6 +8,7 @@
 
 mod harness;
 
+mod api_keys;
 mod appends;
 mod auth;
 mod bad_input;

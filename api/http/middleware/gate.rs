@@ -18,6 +18,7 @@ use super::around::{Answer, Around, AroundLayer};
 use crate::auth::{Authenticator, Refusal};
 use crate::domain::{Principal, Scope};
 use crate::http::access::Access;
+use crate::http::deadline;
 use crate::http::problem::{Kind, Problem};
 use crate::metric::REFUSALS;
 use crate::store::history::Engine;
@@ -51,7 +52,7 @@ enum Why {
     /// It has no token.
     NoToken,
     /// Its token or key is not valid.
-    Invalid(Cow<'static, str>),
+    Invalid(Cow<'static, str>, Option<Arc<str>>),
     /// The client does not have the scope.
     Scope(Scope),
     /// The client may not use these histories.
@@ -130,9 +131,11 @@ impl Gate {
     /// The answer to a request that may not pass. Writes a line to the audit log.
     fn refuse(&self, request: &Request, principal: Option<&Principal>, why: Why) -> Response {
         let no_token = "The request has no token. It is sent as `Authorization: Bearer TOKEN`.";
+        let mut known = principal.map(|principal| Arc::clone(&principal.name));
         let (reason, problem, error) = match why {
             Why::NoToken => ("no_token", Problem::new(Kind::Unauthorized, no_token), String::new()),
-            Why::Invalid(words) => {
+            Why::Invalid(words, name) => {
+                known = name;
                 let error = format!(", error=\"invalid_token\", error_description=\"{words}\"");
                 ("invalid_token", Problem::new(Kind::Unauthorized, words), error)
             }
@@ -150,7 +153,7 @@ impl Gate {
         };
         metrics::counter!(REFUSALS, "reason" => reason).increment(1);
         let (method, path) = (request.method(), request.uri().path());
-        let principal = principal.map(|principal| &*principal.name);
+        let principal = known.as_deref();
         tracing::warn!(target: "pagebucket::audit", reason, principal, %method, path, "a request was refused");
         let challenge = format!("Bearer realm=\"pagebucket\"{error}{}", self.metadata());
         let mut response = problem.into_response();
@@ -173,8 +176,8 @@ impl Gate {
 
 /// Finds out whose token or key it is.
 async fn authenticate(authenticator: &Authenticator, credential: &str) -> Result<Arc<Principal>, Why> {
-    authenticator.authenticate(credential).await.map_err(|refusal| match refusal {
-        Refusal::Invalid(words) => Why::Invalid(words),
+    authenticator.authenticate(credential, deadline::from_now()).await.map_err(|refusal| match refusal {
+        Refusal::Invalid(words, name) => Why::Invalid(words, name),
         Refusal::Database(error) => Why::Failed(error.into()),
     })
 }
@@ -189,11 +192,11 @@ fn credential(request: &Request) -> Result<&str, Why> {
     let given = match (given.next(), given.next()) {
         (None, _) => return Err(Why::NoToken),
         (Some(given), None) => given.to_str().unwrap_or_default(),
-        (Some(_), Some(_)) => return Err(Why::Invalid("The request has more than one token.".into())),
+        (Some(_), Some(_)) => return Err(Why::Invalid("The request has more than one token.".into(), None)),
     };
     let (scheme, credential) = given.split_once(' ').unwrap_or((given, ""));
     if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
-        return Err(Why::Invalid("The Authorization header is not a bearer token.".into()));
+        return Err(Why::Invalid("The Authorization header is not a bearer token.".into(), None));
     }
     Ok(credential.trim())
 }

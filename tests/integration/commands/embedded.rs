@@ -165,6 +165,9 @@ async fn commands_beside_a_server_tell_no_password() {
         &["import", EXAMPLE, "--customer", "7"][..],
         &["export", "--customer", "7"],
         &["preallocate", "--path", "/index.htm", "--hour", "2014-01-01T10:00:00Z"],
+        &["keys", "create", "--name", "backend", "--scope", "read"],
+        &["keys", "list"],
+        &["keys", "revoke", "backend"],
         &["migrate"],
         &["migrate", "--check"],
     ] {

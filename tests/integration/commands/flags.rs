@@ -79,6 +79,13 @@ const EXPORT: &[Flag] = &[
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const VIEWS: &[Flag] = &[("--view-retention", "PAGEBUCKET_VIEW_RETENTION", "0")];
 const PREALLOCATE: &[Flag] = &[("--path", "", ""), ("--hour", "", ""), ("--hours", "", "1")];
+const CREATE_KEY: &[Flag] = &[
+    ("--name", "", ""),
+    ("--scope", "", ""),
+    ("--owners", "", ""),
+    ("--expires-in", "", ""),
+    ("--expires", "", ""),
+];
 const OPENAPI: &[Flag] = &[("--spec", "", "3.1")];
 const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];
 
@@ -91,9 +98,14 @@ async fn help_shows_every_flag() {
         ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
         ("openapi", vec![LOG, HISTORIES, OPENAPI]),
         ("histories", vec![LOG, DATABASE]),
+        ("keys", vec![LOG]),
+        ("keys create", vec![LOG, DATABASE, CREATE_KEY]),
+        ("keys list", vec![LOG, DATABASE]),
+        ("keys revoke", vec![LOG, DATABASE]),
         ("healthcheck", vec![LOG, HEALTHCHECK]),
     ] {
-        let help = run(&mut pagebucket(&[command, "--help"])).await;
+        let arguments: Vec<_> = command.split(' ').chain(["--help"]).collect();
+        let help = run(&mut pagebucket(&arguments)).await;
         assert_eq!((help.status, help.err.as_str()), (Some(0), ""), "{command}");
         let shown = entries(&help.out);
         let expected: BTreeSet<_> =
@@ -119,7 +131,7 @@ async fn help_shows_every_flag() {
     let help = run(&mut pagebucket(&["--help"])).await;
     assert_eq!(help.status, Some(0));
     for command in
-        ["serve", "migrate", "import", "export", "preallocate", "openapi", "histories", "healthcheck"]
+        ["serve", "migrate", "import", "export", "preallocate", "openapi", "histories", "keys", "healthcheck"]
     {
         assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
     }
@@ -190,6 +202,9 @@ async fn wrong_flags_are_usage() {
         &["serve", "--view-retention", "24856"],
         &["preallocate", "--path", "/"],
         &["preallocate", "--path", "index.htm", "--hour", "2014-01-01T10:00:00Z"],
+        &["keys"],
+        &["keys", "create"],
+        &["keys", "revoke"],
         &["openapi", "--yaml"],
         &["openapi", "--spec", "2.0"],
     ] {

@@ -174,6 +174,11 @@ impl Issuer {
         }
     }
 
+    /// What accepts its tokens.
+    pub async fn jwt(&self) -> Jwt {
+        jwt(self.settings()).await
+    }
+
     /// A gate that accepts its tokens.
     pub async fn gate(&self, open: Open) -> Gate {
         gate(self.settings(), open).await
@@ -182,6 +187,10 @@ impl Issuer {
 
 /// A gate that accepts tokens by these settings.
 pub async fn gate(settings: Settings, open: Open) -> Gate {
-    let jwt = Jwt::start(settings, Clock::system()).await.expect("a set of keys");
-    Gate::guarded(Authenticator { jwt: Some(jwt) }, open)
+    let jwt = jwt(settings).await;
+    Gate::guarded(Authenticator { jwt: Some(jwt), keys: None }, open)
+}
+
+async fn jwt(settings: Settings) -> Jwt {
+    Jwt::start(settings, Clock::system()).await.expect("a set of keys")
 }

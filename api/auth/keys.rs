@@ -1,0 +1,220 @@
+//! API keys of servers: from the key that a client presents to its principal.
+//!
+//! A key is looked up in the database by its hash, and its record is remembered. A remembered record is used for 30 s
+//! without asking again, and for 60 s at most while the database does not answer: a revoked key is refused everywhere
+//! within 60 s. Hashes that the database does not know are remembered for 5 s, so that a key that was presented before
+//! it was created works 5 s later. A key's expiry is compared with the clock at each use.
+//!
+//! A flood of unknown keys cannot take the database's connections: a key is looked up once at a time, and at most 16
+//! keys are looked up at once. Malformed keys are refused without the database.
+
+mod key;
+mod owners;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+pub use key::{ApiKey, PREFIX};
+pub use owners::{MOST_OWNERS, check as check_owner};
+
+use crate::domain::{Clock, Instant, Principal};
+use crate::store::api_keys::{ApiKeys, KeyHash, KeyRecord};
+use crate::store::{Deadline, Error, Store};
+
+/// How long a record is used without asking the database.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// How long a record is used while the database does not answer.
+const USABLE: Duration = Duration::from_secs(60);
+
+/// How long a hash that the database does not know is refused without asking again.
+const UNKNOWN: Duration = Duration::from_secs(5);
+
+/// How long the database may take if a usable record is remembered.
+const SOON: Duration = Duration::from_secs(1);
+
+/// How many records are remembered, and how many unknown hashes.
+const MOST: u64 = 10_000;
+
+/// How many keys are looked up at once.
+const LOOKUPS: usize = 16;
+
+/// Milliseconds of an hour.
+const HOUR: i64 = 3_600_000;
+
+/// Why a key is refused.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Refusal {
+    /// The key is malformed, or does not exist.
+    #[error("the key is unknown")]
+    Unknown,
+    /// The key was revoked. Holds its principal's name.
+    #[error("{0} was revoked")]
+    Revoked(Arc<str>),
+    /// The key has expired. Holds its principal's name.
+    #[error("{0} has expired")]
+    Expired(Arc<str>),
+    /// The database does not answer in time: the key may be valid.
+    #[error(transparent)]
+    Unavailable(#[from] Error),
+}
+
+/// Finds the principals of keys. A server has one, because it remembers.
+#[derive(Debug)]
+pub struct Keys {
+    api_keys: ApiKeys,
+    /// The collections of owners.
+    collections: BTreeSet<Box<str>>,
+    clock: Clock,
+    records: Cache<KeyHash, Arc<Remembered>>,
+    /// The hashes that the database did not know, and when it was asked.
+    unknown: Cache<KeyHash, Instant>,
+    /// A look-up holds the one of its hash.
+    lookups: [Mutex<()>; LOOKUPS],
+}
+
+/// A record that the database had.
+#[derive(Debug)]
+struct Remembered {
+    /// When it was asked.
+    asked: Instant,
+    revoked: bool,
+    principal: Arc<Principal>,
+    /// The hour of use that the database has, or is being told: hours since 1970.
+    noted: AtomicI64,
+}
+
+impl Keys {
+    /// The keys of a store, for the owners of its definitions.
+    pub fn new(store: &Store, clock: Clock) -> Self {
+        let collections = store.definitions().iter().map(|definition| &*definition.owner.collection);
+        Self {
+            api_keys: store.api_keys().clone(),
+            collections: collections.map(Box::from).collect(),
+            clock,
+            // Two clocks limit the age: that of the cache runs on when `clock` is set back, and `clock` runs on while the
+            // machine sleeps.
+            records: Cache::builder().max_capacity(MOST).time_to_live(USABLE).build(),
+            unknown: Cache::builder().max_capacity(MOST).time_to_live(UNKNOWN).build(),
+            lookups: Default::default(),
+        }
+    }
+
+    /// The principal of a key that was looked up in the last 30 s and is valid. `None` decides nothing: ask
+    /// [`Keys::principal`]. Must be called on a tokio runtime.
+    pub fn remembered(&self, key: &str) -> Option<Arc<Principal>> {
+        let hash = ApiKey::hash_of(key)?;
+        self.judge(hash, &*self.recall(hash, FRESH)?).ok()
+    }
+
+    /// The principal of a key. Asks the database unless it was asked for this key in the last 30 s.
+    ///
+    /// # Errors
+    /// The key is not valid, or the database does not answer before the deadline.
+    pub async fn principal(&self, key: &str, deadline: Deadline) -> Result<Arc<Principal>, Refusal> {
+        let hash = ApiKey::hash_of(key).ok_or(Refusal::Unknown)?;
+        let known = match self.known(hash) {
+            Some(known) => known,
+            None => self.ask(hash, deadline).await?,
+        };
+        self.judge(hash, &*known.ok_or(Refusal::Unknown)?)
+    }
+
+    /// Whether a key is valid now. Notes that it is used.
+    fn judge(&self, hash: KeyHash, known: &Remembered) -> Result<Arc<Principal>, Refusal> {
+        let (now, principal) = (self.clock.now(), &known.principal);
+        let name = || Arc::clone(&principal.name);
+        if known.revoked {
+            return Err(Refusal::Revoked(name()));
+        }
+        if principal.expires.is_some_and(|expires| expires <= now) {
+            return Err(Refusal::Expired(name()));
+        }
+        self.note_use(hash, known, now);
+        Ok(Arc::clone(principal))
+    }
+
+    /// Tells the database once an hour that a key is used, in the background.
+    fn note_use(&self, hash: KeyHash, known: &Remembered, now: Instant) {
+        let hour = now.millis().div_euclid(HOUR);
+        if known.noted.fetch_max(hour, Ordering::Relaxed) >= hour {
+            return;
+        }
+        let (api_keys, name) = (self.api_keys.clone(), Arc::clone(&known.principal.name));
+        let hour = Instant::from_millis(hour * HOUR).expect("the first year begins with a whole hour");
+        tokio::spawn(async move {
+            // A failed note is repeated after the next look-up, which finds an earlier hour.
+            if let Err(error) = api_keys.note_use(hash, hour).await {
+                tracing::warn!(%error, key = &*name, "the last use of a key was not noted");
+            }
+        });
+    }
+
+    /// The record of a key, if the database was asked less than `limit` ago.
+    fn recall(&self, hash: KeyHash, limit: Duration) -> Option<Arc<Remembered>> {
+        self.records.get(&hash).filter(|record| self.is_within(record.asked, limit))
+    }
+
+    /// What is known of a key without asking the database: its record, or that it does not exist.
+    fn known(&self, hash: KeyHash) -> Option<Option<Arc<Remembered>>> {
+        let record = self.recall(hash, FRESH);
+        let is_unknown = || self.unknown.get(&hash).is_some_and(|asked| self.is_within(asked, UNKNOWN));
+        (record.is_some() || is_unknown()).then_some(record)
+    }
+
+    /// Whether `asked` is at most `limit` ago. A clock that was set back says no.
+    fn is_within(&self, asked: Instant, limit: Duration) -> bool {
+        let age = self.clock.now().millis() - asked.millis();
+        (0..limit.as_millis() as i64).contains(&age)
+    }
+
+    /// The record of a key in the database; the remembered one while the database does not answer.
+    async fn ask(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<Arc<Remembered>>, Error> {
+        let has_usable = self.recall(hash, USABLE).is_some();
+        let soon = if has_usable { deadline.or_within(SOON) } else { deadline };
+        let found = self.look_up(hash, soon).await;
+        found.or_else(|error| self.recall(hash, USABLE).map(Some).ok_or(error))
+    }
+
+    async fn look_up(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<Arc<Remembered>>, Error> {
+        let turn = self.lookups[usize::from(hash.0[0]) % LOOKUPS].lock();
+        let turn = timeout(deadline.remaining(), turn).await;
+        let _turn = turn.map_err(|_| Error::Unavailable("other keys are being looked up".to_owned()))?;
+        // Another request may have asked while this one waited.
+        if let Some(known) = self.known(hash) {
+            return Ok(known);
+        }
+        let asked = self.clock.now();
+        let Some(record) = self.api_keys.find(hash, deadline).await? else {
+            self.records.invalidate(&hash);
+            self.unknown.insert(hash, asked);
+            return Ok(None);
+        };
+        let found = Arc::new(self.remember(record, asked));
+        self.records.insert(hash, Arc::clone(&found));
+        Ok(Some(found))
+    }
+
+    fn remember(&self, record: KeyRecord, asked: Instant) -> Remembered {
+        let KeyRecord { name, scopes, owners, created: _, last_used, expires, revoked } = record;
+        let principal = Principal {
+            name: format!("key:{name}").into(),
+            scopes,
+            owners: owners::reached(owners.as_deref(), &self.collections),
+            expires,
+        };
+        let noted = last_used.map_or(i64::MIN, |at| at.millis().div_euclid(HOUR));
+        Remembered {
+            asked,
+            revoked: revoked.is_some(),
+            principal: Arc::new(principal),
+            noted: AtomicI64::new(noted),
+        }
+    }
+}
