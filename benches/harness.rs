@@ -14,11 +14,12 @@ mod server;
 mod settings;
 mod stage;
 mod stats;
+mod token;
 mod turns;
 mod work;
 
 pub use self::{block::*, client::*, customers::*, history::*, layout::*, limits::*, mongod::*, plot::*};
-pub use self::{report::*, server::*, settings::*, stage::*, stats::*, turns::*, work::*};
+pub use self::{report::*, server::*, settings::*, stage::*, stats::*, token::*, turns::*, work::*};
 
 /// Any error ends the run.
 pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;

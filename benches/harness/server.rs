@@ -12,7 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use mongodb::Database;
 use pagebucket::config::ServerArgs;
 use pagebucket::domain::Clock;
-use pagebucket::http::{self, Limits};
+use pagebucket::http::{self, Gate, Limits};
 use pagebucket::store::Store;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
@@ -70,8 +70,13 @@ pub const BODY: usize = 1024 * 1024;
 impl Server {
     /// The real server, with the defaults except for `flags`.
     pub async fn ours(store: Store, flags: &[&str]) -> Result<Self> {
+        Self::behind(Gate::open(), store, flags).await
+    }
+
+    /// The real server behind a gate.
+    pub async fn behind(gate: Gate, store: Store, flags: &[&str]) -> Result<Self> {
         let flags = Flags::try_parse_from([&["bench", "--listen", "127.0.0.1:0"], flags].concat())?;
-        let server = pagebucket::server::Server::bind(&flags.server, store, Clock::system()).await?;
+        let server = pagebucket::server::Server::bind(&flags.server, store, Clock::system(), gate).await?;
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {

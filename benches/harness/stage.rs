@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use super::peers::{self, Way};
-use super::{Bench, Mongod, Result, Settings, take_quantities, write_history};
+use super::{Bench, Mongod, Result, Settings, gate, take_quantities, write_history};
 use super::{
     Block, Client, Commands, Comparison, Contender, Customers, History, Layout, Limit, Load, Outcome,
 };
@@ -38,6 +38,8 @@ pub struct Setup {
 pub enum Kind {
     /// With its defaults except for these flags.
     Ours(&'static [&'static str]),
+    /// The same behind a gate that asks for a token.
+    Guarded,
     Peer(Way),
     /// A find by `_id` in our buckets, with our layers or without any.
     ById {
@@ -173,6 +175,7 @@ impl Stage {
         let label = setup.label.to_owned();
         let server = match setup.kind {
             Kind::Ours(flags) => Server::ours(mongod.store(&name).await?, flags).await?,
+            Kind::Guarded => Server::behind(gate().await?, mongod.store(&name).await?, &[]).await?,
             Kind::Peer(way) => Server::peer(peers::routes(&database, way), true).await?,
             Kind::ById { layers } => Server::peer(peers::by_id(&database), layers).await?,
             Kind::SameBytes { layers } => {

@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 
 use super::{Answer, Block, Client, Customers, Result, Timing, Window};
-use super::{flat_id, on_its_own, quantity, take_quantities};
+use super::{flat_id, on_its_own, quantity, take_quantities, token_line};
 
 /// What a connection does again and again.
 #[derive(Clone)]
@@ -39,6 +39,8 @@ pub enum Form {
     Following,
     /// As it is stored.
     Stored,
+    /// As it is stored, with a token.
+    StoredWithToken,
 }
 
 /// What connections are to do.
@@ -109,12 +111,13 @@ impl Connection {
             }
             Work::NewestAndAppends { customers } => {
                 let Some(customer) = customers.pick(&mut self.rng) else { return Ok(false) };
-                self.read(listing(customer, "order=desc"), None).await?;
+                self.read(listing(customer, "order=desc"), "", None).await?;
             }
             Work::Read { customers, pages, form } => {
                 let Some(customer) = customers.pick(&mut self.rng) else { return Ok(false) };
                 let page = self.rng.random_range(pages.clone());
-                self.read(form.path(customer, page), Some(page)).await?;
+                let headers = if let Form::StoredWithToken = form { token_line() } else { "" };
+                self.read(form.path(customer, page), headers, Some(page)).await?;
             }
             Work::Walk { customer, pages, by_id } => self.walk(*customer, *pages, *by_id).await?,
             Work::Again { pages, form } => {
@@ -144,9 +147,9 @@ impl Connection {
     }
 
     /// Reads a path, and checks the first answer of the block for a page's trades.
-    async fn read(&mut self, path: String, page: Option<u64>) -> Result<()> {
+    async fn read(&mut self, path: String, headers: &str, page: Option<u64>) -> Result<()> {
         let sent = Instant::now();
-        let answer = self.client.get(&path, "").await;
+        let answer = self.client.get(&path, headers).await;
         self.block.answered(self.window, sent, 1, answer.as_ref().is_ok_and(|answer| answer.status == 200));
         if let (Ok(answer), Some(page), false) = (answer, page, self.checked) {
             check(&path, &answer, page)?;
@@ -194,7 +197,7 @@ impl Form {
         match self {
             Self::Listed => listing(customer, &format!("page={page}")),
             Self::Following => after(customer, page),
-            Self::Stored => format!("/v1/customers/{customer}/trades/pages/{page}"),
+            Self::Stored | Self::StoredWithToken => format!("/v1/customers/{customer}/trades/pages/{page}"),
         }
     }
 }
