@@ -1,6 +1,7 @@
 //! The binary, as its users run it: flags, exit statuses, sentences, signals. Nothing of this
 //! process's environment reaches it.
 
+mod auth;
 mod corruption;
 mod embedded;
 mod export;

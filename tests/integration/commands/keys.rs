@@ -19,7 +19,7 @@ tests!["commands":
     keys_are_checked_before_the_database,
 ];
 
-fn keys(place: &Place, command: &str, arguments: &[&str]) -> Command {
+pub fn keys(place: &Place, command: &str, arguments: &[&str]) -> Command {
     let database = ["keys", command, "--mongodb-uri", &place.uri, "--database", &place.name];
     pagebucket(&[&database, arguments].concat())
 }
