@@ -117,6 +117,10 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
+    /// TLS, or plain text.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+
     /// Origins whose pages may call the API, comma-separated, such as `http://app.example`; `*` allows any,
     /// `localhost` any port of this machine.
     #[arg(long, env = "PAGEBUCKET_CORS_ORIGINS", value_name = "ORIGINS", default_value = "localhost")]
@@ -138,6 +142,11 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: u32,
 
+    /// Maximum number of open connections of one IPv4 address, or of one IPv6 network (/64); 0 is no limit. Further ones are
+    /// closed at once. Connections from this machine do not count. Behind a proxy all connections are the proxy's.
+    #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub max_connections_per_address: u32,
+
     /// Maximum size of a request body, in bytes.
     #[arg(long, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_body: u32,
@@ -150,7 +159,8 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
     pub cache_public: bool,
 
-    /// Seconds within which the head of a request must arrive; also how long an idle connection is kept.
+    /// Seconds within which the head of a request must arrive, and a TLS handshake, which has at most 10; also how long an
+    /// idle connection is kept.
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
@@ -182,6 +192,19 @@ pub struct ServerArgs {
     /// balancers notice. The exit is later if requests are still running.
     #[arg(long, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=30))]
     pub drain_delay: u64,
+}
+
+/// The certificate of the server. With it every connection has to speak TLS.
+#[derive(Args, Debug, Clone, Default)]
+pub struct TlsArgs {
+    /// Certificate of the server in PEM, followed by the certificates between it and its root. The server then speaks TLS 1.2
+    /// and 1.3 alone. It reads this file and --tls-key again when they change.
+    #[arg(long, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key of --tls-cert in PEM, unencrypted: PKCS #8, PKCS #1 or SEC 1.
+    #[arg(long, env = "PAGEBUCKET_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
 }
 
 /// `*`, `localhost`, or an origin as a browser sends it: scheme, host, and the port unless it is the scheme's own.

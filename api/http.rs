@@ -19,6 +19,7 @@ mod openapi;
 mod owners;
 mod page_views;
 mod params;
+mod peer;
 mod places;
 mod probes;
 mod problem;
@@ -39,6 +40,7 @@ pub use history::upload::quota::Uploads;
 pub use middleware::gate::{Gate, Open};
 pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
+pub use peer::Peer;
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
 

@@ -52,6 +52,8 @@ metrics! {
         "answered requests of authenticated clients, by their names. The first 100 clients have a series each, the others share `other`";
     REFUSALS: Counter "pagebucket_auth_refusals_total" ["reason"]
         "requests that were refused: `no_token`, `invalid_token` (401), `scope`, `owner` (403)";
+    REFUSED_CONNECTIONS: Counter "pagebucket_refused_connections_total" []
+        "connections that were closed at once, because their address had as many as `--max-connections-per-address` allows";
     QUEUED_BYTES: Gauge "pagebucket_append_queue_bytes" []
         "memory of items that wait to be committed, or are being committed; bounded by `--max-queue-mib`";
     RETRIES: Counter "pagebucket_commit_retries_total" ["collection", "cause"]

@@ -2,7 +2,12 @@
 //!
 //! It uses hyper, because `axum::serve` has no timeout for the head of a request and no deadline for draining.
 
-mod reader;
+mod addresses;
+mod connection;
+mod deadlines;
+mod http2;
+mod must_read;
+mod tls;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -10,18 +15,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioTimer;
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
+use futures_util::future::OptionFuture;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use self::reader::MustRead;
+use self::addresses::Addresses;
+use self::connection::Connections;
+use self::deadlines::Deadlines;
+use self::tls::Certificate;
+pub use self::tls::TlsError;
 use crate::config::ServerArgs;
 use crate::domain::Clock;
-use crate::http::{self, Api, Gate, Hosts, KeptBy, Limits, Pages, Places, Uploads};
+use crate::http::{self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, Uploads};
+use crate::metric::REFUSED_CONNECTIONS;
 use crate::store::Store;
 use crate::telemetry;
 
@@ -33,9 +41,6 @@ const _: () = assert!(http::REQUEST.as_secs() < DRAIN.as_secs());
 
 /// Time that late clients get to read their 503.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Bytes of a request that a connection holds unread, and of an answer unwritten; the longest head of a request.
-const BUFFER: usize = 64 * 1024;
 
 /// Pause after an error of accept, such as too many open files.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
@@ -49,17 +54,56 @@ pub struct Server {
     store: Store,
     stop: CancellationToken,
     args: ServerArgs,
-    connections: Arc<Semaphore>,
+    certificate: Option<Arc<Certificate>>,
+    places: Arc<Semaphore>,
+    addresses: Arc<Addresses>,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The address cannot be bound.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// Connections that end together.
+#[derive(Default)]
+struct Generation {
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Generation {
+    /// Closes idle connections, and waits until the requests of all others have ended.
+    async fn end(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Reads the certificate and its key once, to find mistakes before the database is opened.
+///
+/// # Errors
+/// They cannot be used.
+pub async fn check(args: &ServerArgs) -> Result<(), TlsError> {
+    Certificate::read(&args.tls).await.map(drop)
 }
 
 impl Server {
     /// Binds. Port 0 takes a free one. The gate decides who may use which route.
     ///
     /// # Errors
-    /// The address cannot be bound.
-    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> std::io::Result<Self> {
-        let listener = TcpListener::bind(args.listen).await?;
-        let address = listener.local_addr()?;
+    /// The address cannot be bound, or the certificate cannot be used.
+    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, BindError> {
+        let failed = |error| BindError::Listen(args.listen, error);
+        let certificate = Certificate::read(&args.tls).await?;
+        let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
         let stop = CancellationToken::new();
         let api = Api {
             store: store.clone(),
@@ -73,6 +117,7 @@ impl Server {
             limits: Limits {
                 requests: args.max_requests as usize,
                 body: args.max_body as usize,
+                tls: certificate.is_some(),
                 body_timeout: Duration::from_secs(args.body_timeout),
             },
             origins: args.cors_origins.clone(),
@@ -81,8 +126,9 @@ impl Server {
             metrics: telemetry::exposition,
         };
         let (router, args) = (http::router(api), args.clone());
-        let connections = Arc::new(Semaphore::new(args.max_connections as usize));
-        Ok(Self { listener, address, router, store, stop, args, connections })
+        let places = Arc::new(Semaphore::new(args.max_connections as usize));
+        let addresses = Addresses::new(args.max_connections_per_address);
+        Ok(Self { listener, address, router, store, stop, args, certificate, places, addresses })
     }
 
     /// Where it listens.
@@ -90,17 +136,30 @@ impl Server {
         self.address
     }
 
+    /// `https`, or `http`.
+    pub fn scheme(&self) -> &'static str {
+        if self.certificate.is_some() { "https" } else { "http" }
+    }
+
     /// Serves until `stop` completes. Then it is not ready, closes idle connections, and waits for running requests, for
     /// at most [`DRAIN`]. New requests get 503. Returns whether all requests have ended.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
-        let (early, late) = (GracefulShutdown::new(), GracefulShutdown::new());
+        let certificate = self.certificate.clone();
+        tokio::select! {
+            Some(never) = OptionFuture::from(certificate.as_ref().map(|it| it.keep_current())) => match never {},
+            drained = self.serve_and_drain(stop) => drained,
+        }
+    }
+
+    async fn serve_and_drain(self, stop: impl Future<Output = ()>) -> bool {
+        let (early, late) = (Generation::default(), Generation::default());
         tokio::select! {
             never = self.accept(&early, true) => match never {},
             () = stop => {}
         }
         self.stop.cancel();
         let ended = async {
-            early.shutdown().await;
+            early.end().await;
             // The queues may hold items of clients that have disconnected: these are stored, too.
             tokio::join!(self.store.drain_appends(), self.store.page_views().drain());
         };
@@ -112,32 +171,33 @@ impl Server {
         };
         drop(self.listener);
         // These connections only get a 503, which needs little time.
-        let _ = tokio::time::timeout(LAST_WORDS, late.shutdown()).await;
+        let _ = tokio::time::timeout(LAST_WORDS, late.end()).await;
         drained
     }
 
-    /// Accepts connections until it is dropped. `keep_alive`: each may have more than one request.
-    async fn accept(&self, watch: &GracefulShutdown, keep_alive: bool) -> Infallible {
-        let mut http = http1::Builder::new();
-        let header_timeout = Duration::from_secs(self.args.header_timeout);
-        http.timer(TokioTimer::new()).header_read_timeout(header_timeout);
-        http.max_buf_size(BUFFER).keep_alive(keep_alive);
+    /// Accepts connections until it is dropped. `keep_alive`: each of HTTP/1.1 may have more than one request.
+    async fn accept(&self, generation: &Generation, keep_alive: bool) -> Infallible {
+        let tls = self.certificate.as_ref().map(Certificate::acceptor);
+        let (router, deadlines) = (self.router.clone(), Deadlines::new(&self.args));
+        let connections = Arc::new(Connections::new(router, tls, deadlines, keep_alive));
         loop {
             // A place before the next connection: beyond the limit they wait in the backlog.
-            let place = Arc::clone(&self.connections).acquire_owned().await;
+            let place = Arc::clone(&self.places).acquire_owned().await;
             match self.listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, address)) => {
+                    let peer = Peer::new(address.ip());
+                    let Some(counted) = self.addresses.count(peer.0) else {
+                        metrics::counter!(REFUSED_CONNECTIONS).increment(1);
+                        continue;
+                    };
                     // Answers are small and written whole: waiting to fill a segment only costs time. If it
                     // cannot be set the connection is slower, no more.
                     let _ = stream.set_nodelay(true);
-                    let stream = MustRead::new(stream, Duration::from_secs(self.args.write_timeout));
-                    let service = TowerToHyperService::new(self.router.clone());
-                    let connection = watch.watch(http.serve_connection(stream, service));
-                    tokio::spawn(async move {
-                        // An error means that the client has disconnected or is too slow: it gets no answer.
-                        let ended = connection.await;
-                        tracing::trace!(?ended, "connection closed");
-                        drop(place);
+                    // A token of its own, because connections would wait for each other at a common one.
+                    let (connections, stop) = (Arc::clone(&connections), generation.stop.child_token());
+                    generation.tasks.spawn(async move {
+                        connections.serve(stream, peer, stop).await;
+                        drop((place, counted));
                     });
                 }
                 Err(error) => {

@@ -1,9 +1,12 @@
+mod pinned;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::exit::Failure;
@@ -18,6 +21,11 @@ pub(super) struct HealthcheckArgs {
     /// Address on which the server listens.
     #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+
+    /// Certificate of the server, as `serve` has it: the server is asked over TLS, and must have this certificate, whatever
+    /// names are in it.
+    #[arg(long, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
 }
 
 pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
@@ -29,22 +37,33 @@ pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    let status = tokio::time::timeout(PATIENCE, ask(address)).await;
+    let certificate = args.tls_cert.as_deref();
+    let status = tokio::time::timeout(PATIENCE, ask(address, certificate)).await;
     let status = status.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+    let scheme = if certificate.is_some() { "https" } else { "http" };
     match status {
         Ok(200) => {
             print(format_args!("ready"));
             Ok(ExitCode::SUCCESS)
         }
-        Ok(status) => Err(Failure::Partly(format!("http://{address}/readyz answers {status}: not ready"))),
-        Err(error) => Err(Failure::Partly(format!("http://{address}/readyz does not answer: {error}"))),
+        Ok(status) => {
+            Err(Failure::Partly(format!("{scheme}://{address}/readyz answers {status}: not ready")))
+        }
+        Err(error) => Err(Failure::Partly(format!("{scheme}://{address}/readyz does not answer: {error}"))),
     }
 }
 
 /// The status of `/readyz`: one request and the first line of its answer. An HTTP client would first load the machine's
 /// certificates, every ten seconds in a container.
-async fn ask(address: SocketAddr) -> std::io::Result<u16> {
-    let mut stream = TcpStream::connect(address).await?;
+async fn ask(address: SocketAddr, certificate: Option<&Path>) -> std::io::Result<u16> {
+    let stream = TcpStream::connect(address).await?;
+    match certificate {
+        None => ask_over(stream).await,
+        Some(certificate) => ask_over(pinned::connect(stream, address, certificate).await?).await,
+    }
+}
+
+async fn ask_over(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<u16> {
     // A host that every server answers for, whatever its address and its `--allowed-hosts`.
     let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await?;

@@ -10,7 +10,7 @@ use super::terminal::print;
 use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs};
 use crate::domain::Clock;
 use crate::embedded::Role;
-use crate::server::Server;
+use crate::server::{self, Server};
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]
@@ -34,6 +34,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     gate::check(&args.auth, &args.server)?;
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
+    server::check(&args.server).await.map_err(|error| Failure::Usage(error.to_string()))?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Server, false) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -59,10 +60,9 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
     let store = opened.store.clone().preferring(args.reads.read_preference.into());
     let gate = gate::open(&args.auth, &store).await?;
     let server = Server::bind(&args.server, store, Clock::system(), gate).await;
-    let listen = args.server.listen;
-    let server = server.map_err(|error| Failure::Usage(format!("cannot listen on {listen}: {error}")))?;
-    let address = server.address();
-    print(format_args!("pagebucket listens on http://{address}"));
+    let server = server.map_err(|error| Failure::Usage(error.to_string()))?;
+    let (scheme, address) = (server.scheme(), server.address());
+    print(format_args!("pagebucket listens on {scheme}://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");
 
     let stop = CancellationToken::new();

@@ -89,7 +89,7 @@ impl Server {
     /// hyper settings of `server`, and the layers of `http` if it is to have them. It answers in the request's own
     /// task where ours hands trades on, which favours the peers.
     pub async fn peer(routes: Router, layers: bool) -> Result<Self> {
-        let limits = Limits { requests: 1024, body: BODY, body_timeout: Duration::from_secs(10) };
+        let limits = Limits { requests: 1024, body: BODY, tls: false, body_timeout: Duration::from_secs(10) };
         let routes = if layers { http::as_ours(routes, limits, Vec::new()) } else { routes };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;

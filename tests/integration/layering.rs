@@ -60,7 +60,7 @@ const RULES: [(&str, &[&str], &[&str]); 16] = [
     ),
     ("config", &[], &["mongodb", "axum", "utoipa"]),
     ("telemetry", &["config", "metric"], &["mongodb", "axum", "utoipa"]),
-    ("server", &["config", "domain", "http", "store", "telemetry"], &["mongodb", "clap", "utoipa"]),
+    ("server", &["config", "domain", "http", "metric", "store", "telemetry"], &["mongodb", "clap", "utoipa"]),
 ];
 
 /// May name everything.

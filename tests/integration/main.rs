@@ -16,6 +16,7 @@ mod browser;
 mod caching;
 mod commands;
 mod concerns;
+mod connections;
 mod contract;
 mod cost;
 mod customers;

@@ -19,6 +19,9 @@ use crate::domain::Principal;
 use crate::http::api::Limits;
 use crate::http::cache::etag;
 
+/// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
+
 /// The layer.
 #[derive(Clone)]
 pub struct Outer {
@@ -44,7 +47,7 @@ where
         let span = tracing::info_span!("request", id = id.as_str());
         request.extensions_mut().insert(id.clone());
         let measured = Measured::of(&request);
-        let meters = self.meters.clone();
+        let (meters, tls) = (self.meters.clone(), self.limits.tls);
         let (request, rest) = drain_body::rest(request, self.limits);
         let answer = span.in_scope(|| inner.call(request));
         let answer = async move {
@@ -64,6 +67,9 @@ where
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            if tls {
+                headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
+            }
             headers.insert(request_id::HEADER, id.0.clone());
             meters.count(&measured, status, took);
             let principal = response.extensions().get::<Option<Arc<Principal>>>();

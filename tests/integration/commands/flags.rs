@@ -36,10 +36,13 @@ const DATABASE: &[Flag] = &[
 ];
 const SERVER: &[Flag] = &[
     ("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"),
+    ("--tls-cert", "PAGEBUCKET_TLS_CERT", ""),
+    ("--tls-key", "PAGEBUCKET_TLS_KEY", ""),
     ("--cors-origins", "PAGEBUCKET_CORS_ORIGINS", "localhost"),
     ("--allowed-hosts", "PAGEBUCKET_ALLOWED_HOSTS", ""),
     ("--max-requests", "PAGEBUCKET_MAX_REQUESTS", "1024"),
     ("--max-connections", "PAGEBUCKET_MAX_CONNECTIONS", "4096"),
+    ("--max-connections-per-address", "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", "1024"),
     ("--max-body", "PAGEBUCKET_MAX_BODY", "1048576"),
     ("--page-cache", "PAGEBUCKET_PAGE_CACHE", "67108864"),
     ("--cache-public", "PAGEBUCKET_CACHE_PUBLIC", ""),
@@ -87,7 +90,8 @@ const CREATE_KEY: &[Flag] = &[
     ("--expires", "", ""),
 ];
 const OPENAPI: &[Flag] = &[("--spec", "", "3.1")];
-const HEALTHCHECK: &[Flag] = &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080")];
+const HEALTHCHECK: &[Flag] =
+    &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"), ("--tls-cert", "PAGEBUCKET_TLS_CERT", "")];
 
 async fn help_shows_every_flag() {
     for (command, flags) in [

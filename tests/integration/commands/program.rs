@@ -122,18 +122,19 @@ impl Serving {
         let mut out = Heard::listen(child.stdout.take().expect("a pipe"));
         let err = Heard::listen(child.stderr.take().expect("a pipe"));
         let deadline = tokio::time::Instant::now() + PATIENCE;
-        let address = loop {
+        let url = loop {
             let said = out.so_far();
-            let line = said.lines().find_map(|line| line.strip_prefix("pagebucket listens on http://"));
-            if let Some(address) = line {
-                break address.parse().expect("an address");
+            if let Some(url) = said.lines().find_map(|line| line.strip_prefix("pagebucket listens on ")) {
+                break url.to_owned();
             }
             // A command that says nothing more does not come to serve either.
             let late = tokio::time::Instant::now() > deadline;
             assert!(!late && !out.is_over(), "it does not serve: {said}{}", err.so_far());
             out.more().await;
         };
-        Self { address, client: Client::new(history, format!("http://{address}")), child, out, err }
+        let (_, address) = url.split_once("://").expect("a URL");
+        let address: SocketAddr = address.parse().expect("an address");
+        Self { address, client: Client::new(history, url), child, out, err }
     }
 
     pub fn pid(&self) -> u32 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pagebucket::config::ServerArgs;
+use pagebucket::config::{ServerArgs, TlsArgs};
 use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::http::Gate;
@@ -62,10 +62,12 @@ impl Setup {
         let connection = Connection { uri: uri.to_owned(), database, pool_size: 64, observer: None };
         let args = ServerArgs {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: TlsArgs::default(),
             cors_origins: vec!["localhost".to_owned()],
             allowed_hosts: Vec::new(),
             max_requests: 1024,
             max_connections: 4096,
+            max_connections_per_address: 1024,
             max_body: 1024 * 1024,
             header_timeout: 30,
             body_timeout: 10,
@@ -128,14 +130,18 @@ impl Setup {
         pagebucket::telemetry::measure();
         let store = self.store().await;
         let server = Server::bind(&self.args, store, self.clock, self.gate).await.expect("a free port");
-        let address = server.address();
+        let (scheme, address) = (server.scheme(), server.address());
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {
             stopped.await.ok();
         }));
         let client = mongodb::Client::with_uri_str(&self.connection.uri).await.expect("a connection string");
         Service {
-            client: Client::new(self.history, format!("http://{address}")),
+            client: Client::trusting(
+                self.history,
+                format!("{scheme}://{address}"),
+                self.args.tls.tls_cert.as_deref(),
+            ),
             database: client.database(&self.connection.database),
             history: self.history,
             address,

@@ -5,13 +5,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::rt::TokioIo;
+use axum::body::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes that a client must take within the limit.
-const LEAST: usize = 64 * 1024;
+pub(super) const LEAST: usize = 64 * 1024;
+
+/// The first bytes of a client that speaks HTTP/2 (RFC 9113, 3.4). No request of HTTP/1.1 begins with them.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Approximate number of unsent bytes in the kernel's buffer. Without a bound the buffer grows to megabytes and reports
 /// room only when a third is free, so that a slow client would seem to take nothing for a long time.
@@ -25,7 +28,9 @@ type Written = Poll<io::Result<usize>>;
 /// than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its place, without end. Only time in
 /// which nothing can be written counts: a client that reads everything at once never meets the limit.
 pub(super) struct MustRead {
-    io: TokioIo<TcpStream>,
+    io: TcpStream,
+    /// Bytes that were read to tell what the client speaks, and that are still to be read by the server.
+    head: Bytes,
     limit: Duration,
     /// What is left of the limit.
     left: Duration,
@@ -40,7 +45,24 @@ impl MustRead {
         // If it cannot be set, slow clients are only measured in larger steps.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
-        Self { io: TokioIo::new(stream), limit, left: limit, taken: 0, stalled: None }
+        Self { io: stream, head: Bytes::new(), limit, left: limit, taken: 0, stalled: None }
+    }
+
+    /// Reads until it is certain whether the client speaks HTTP/2. Nothing is lost of what was read.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) async fn speaks_http2(&mut self) -> io::Result<bool> {
+        let (mut head, mut length) = ([0; PREFACE.len()], 0);
+        while length < PREFACE.len() && head[..length] == PREFACE[..length] {
+            match self.io.read(&mut head[length..]).await? {
+                // The server will read the end, too.
+                0 => break,
+                bytes => length += bytes,
+            }
+        }
+        self.head = Bytes::copy_from_slice(&head[..length]);
+        Ok(head == *PREFACE)
     }
 
     /// What was written, or an error when the client is too slow.
@@ -61,22 +83,27 @@ impl MustRead {
         ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(left))).as_mut().poll(context));
         // Drops what the kernel has not sent: it would go on sending it to the slow client. That also happens if this
         // cannot be set.
-        let _ = self.io.inner().set_zero_linger();
+        let _ = self.io.set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")))
     }
 }
 
-impl Read for MustRead {
+impl AsyncRead for MustRead {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(context, buffer)
+        if self.head.is_empty() {
+            return Pin::new(&mut self.io).poll_read(context, buffer);
+        }
+        let room = buffer.remaining().min(self.head.len());
+        buffer.put_slice(&self.head.split_to(room));
+        Poll::Ready(Ok(()))
     }
 }
 
-impl Write for MustRead {
+impl AsyncWrite for MustRead {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Written {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
         self.judge(context, written)

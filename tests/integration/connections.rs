@@ -1,0 +1,14 @@
+//! What requests come over: TLS, HTTP/2, and clients that are slow, silent or hostile. Whatever they do, others are answered.
+
+mod certificates;
+mod drain;
+mod floods;
+mod http2;
+mod silence;
+mod tls;
+mod wire;
+
+use std::time::Duration;
+
+/// Longer than anything here takes on a slow machine; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);

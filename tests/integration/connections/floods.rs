@@ -1,0 +1,142 @@
+//! Clients that come in great numbers, or open and reset great numbers of streams.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use axum::http::{Method, Request};
+use futures_util::future::join_all;
+use tokio::io::AsyncWriteExt;
+
+use super::PATIENCE;
+use super::certificates::{self, Files, trusting};
+use super::wire::{Http2, closed, get, plain, secure};
+use crate::commands::program::{Place, Serving};
+use crate::harness::{Setup, TRADES, eventually, leave_out, shared, tests};
+
+tests!["connections":
+    a_thousand_half_open_handshakes,
+    rapid_resets_end_the_connection,
+    an_address_has_so_many_connections,
+];
+
+async fn a_thousand_half_open_handshakes() {
+    const HALF_OPEN: usize = 1_000;
+    let pair = certificates::new();
+    let files = Files::of(&pair);
+    let place = Place::new().await;
+    let flags = files.flags();
+    let mut command = place.pagebucket("serve", &["--listen", "127.0.0.1:0", "--header-timeout", "5"]);
+    let serving = Serving::start(TRADES, command.args(&flags)).await;
+    let config = trusting(&[pair.cert.der()], true, &[b"http/1.1"]);
+    let asked = async || {
+        let wire = secure(serving.address, &config).await.expect("a handshake");
+        let (head, _) = get(wire, "/readyz").await.expect("an answer");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    };
+    let mut half_open = Vec::new();
+    for number in 0..HALF_OPEN {
+        let mut wire = plain(serving.address).await;
+        // The beginning of a record of a handshake.
+        wire.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await.expect("to send");
+        half_open.push(wire);
+        if number % 100 == 99 {
+            asked().await;
+        }
+    }
+    asked().await;
+    join_all(half_open.into_iter().map(closed)).await;
+    asked().await;
+    serving.stop().await;
+}
+
+async fn rapid_resets_end_the_connection() {
+    /// Only a failure gets there.
+    const MOST: u32 = 20_000;
+    let service = Setup::on(shared().await).start().await;
+    service.client.append_all(7, 1..=10).await;
+    let request = |path: &str| {
+        Request::builder()
+            .method(Method::GET)
+            .uri(format!("http://localhost{path}"))
+            .body(())
+            .expect("a request")
+    };
+    for _ in 0..4 {
+        let flood = Http2::over(plain(service.address()).await).await;
+        let mut opened = 0_u32;
+        while opened < MOST {
+            let Ok(mut send) = flood.send.clone().ready().await else { break };
+            let Ok((answer, mut body)) = send.send_request(request("/v1/customers/7/trades"), true) else {
+                break;
+            };
+            body.send_reset(h2::Reason::CANCEL);
+            drop(answer);
+            opened += 1;
+            if opened.is_multiple_of(64) {
+                tokio::task::yield_now().await;
+            }
+            if opened.is_multiple_of(1_024) {
+                service.client.get("/v1/customers/7/trades").await.expect(200);
+            }
+        }
+        assert!(opened < MOST, "nothing ended the flood");
+        println!("a flood was ended after {opened} streams");
+        service.client.get("/v1/customers/7/trades").await.expect(200);
+        let error = flood.ended().await.expect_err("not in order");
+        assert!(error.is_io() || error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM), "{error}");
+    }
+    // A client that resets now and then is no attack.
+    let client = Http2::over(plain(service.address()).await).await;
+    for _ in 0..200 {
+        let mut send = client.send.clone().ready().await.expect("a connection");
+        let (answer, mut body) = send.send_request(request("/v1/customers/7/trades"), true).expect("to send");
+        body.send_reset(h2::Reason::CANCEL);
+        drop(answer);
+        assert_eq!(client.get("/livez").await.status, 200);
+    }
+}
+
+/// The address under which this machine reaches others, if it has one: its own connections to it are no loopback.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Nothing is sent: this only asks for a route to an address for documentation.
+    socket.connect("198.51.100.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback())
+}
+
+async fn an_address_has_so_many_connections() {
+    const LIMIT: usize = 5;
+    let Some(own) = own_address() else {
+        return leave_out("connections of one address", "this machine has no address besides loopback");
+    };
+    let mut setup = Setup::on(shared().await);
+    setup.args.listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    setup.args.max_connections_per_address = LIMIT as u32;
+    let service = setup.start().await;
+    let address = SocketAddr::new(own, service.address().port());
+    let mut open = Vec::new();
+    for _ in 0..LIMIT {
+        let client = Http2::over(plain(address).await).await;
+        assert_eq!(client.get("/livez").await.status, 200);
+        open.push(client);
+    }
+    for _ in 0..3 {
+        get(plain(address).await, "/livez").await.expect_err("closed at once");
+    }
+    // Others are served, and this machine has no limit.
+    let loopback = SocketAddr::from(([127, 0, 0, 1], address.port()));
+    let mut local = Vec::new();
+    for _ in 0..=LIMIT {
+        let client = Http2::over(plain(loopback).await).await;
+        assert_eq!(client.get("/livez").await.status, 200);
+        local.push(client);
+    }
+    let mut metrics = local[0].get("/metrics").await;
+    let metrics = String::from_utf8(metrics.rest().await).expect("a text");
+    let refused = metrics.lines().find_map(|line| line.strip_prefix("pagebucket_refused_connections_total "));
+    // Other tests in this process may have been refused, too.
+    assert!(refused.is_some_and(|refused| refused.parse::<u64>().expect("a number") >= 3), "{refused:?}");
+    // A connection that ends makes room.
+    drop(open.pop());
+    let served = || async { get(plain(address).await, "/livez").await.is_ok() };
+    eventually("there is room again", PATIENCE, served).await;
+}

@@ -1,0 +1,159 @@
+//! HTTP/2: by ALPN, and without TLS by prior knowledge.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use super::PATIENCE;
+use super::certificates::{self, Files, trusting};
+use super::wire::{Http2, plain, secure};
+use crate::harness::{Setup, TRADES, eventually, fill, shared, tests};
+use crate::uploads::NDJSON;
+
+tests!["connections":
+    appends_and_uploads_over_http2,
+    a_body_over_http2_must_come_in_time,
+    a_stream_without_a_window_loses_its_place,
+    a_slow_but_steady_stream_gets_everything,
+];
+
+const JSON: &str = "application/json";
+const EXPORT: &str = "/v1/customers/7/trades/export.ndjson";
+
+async fn appends_and_uploads_over_http2() {
+    let pair = certificates::new();
+    let files = Files::of(&pair);
+    for tls in [true, false] {
+        let mut setup = Setup::on(shared().await);
+        if tls {
+            setup.args.tls = files.args();
+        }
+        let service = setup.start().await;
+        let client = if tls {
+            let config = trusting(&[pair.cert.der()], true, &[b"h2"]);
+            Http2::over(secure(service.address(), &config).await.expect("a handshake")).await
+        } else {
+            Http2::over(plain(service.address()).await).await
+        };
+        let path = TRADES.path(7);
+        let items = TRADES.items(1..=25).to_string();
+        let mut appended = client.post(&path, JSON, items).await;
+        assert_eq!(
+            (appended.status.as_u16(), appended.header("location")),
+            (201, Some(&*format!("{path}/1")))
+        );
+        assert_eq!(appended.json().await["ranges"], json!([{ "firstSeq": 1, "lastSeq": 25 }]));
+        let mut listed = client.get(&format!("{path}?page=2")).await;
+        let listed = listed.json().await;
+        assert_eq!(listed["links"]["next"], format!("{path}?page=3"), "{listed}");
+        let mut nothing = client.get(&format!("{path}/26")).await;
+        assert_eq!(
+            (nothing.status.as_u16(), nothing.header("content-type")),
+            (404, Some("application/problem+json"))
+        );
+        assert_eq!(nothing.json().await["instance"], format!("{path}/26"));
+
+        // Streamed both ways: each outcome is read before the next line is sent.
+        let begun = client.begin(Method::POST, &TRADES.outcomes(7), Some(NDJSON)).await;
+        let (mut send, answer) = begun.expect("to send");
+        let mut outcomes = None;
+        let mut answer = Some(answer);
+        for number in 26..=28_u64 {
+            send.send_data(TRADES.lines([number]).into(), false).expect("to send");
+            if let Some(answer) = answer.take() {
+                outcomes = Some(answer.await.expect("no panic").expect("an answer"));
+            }
+            let outcomes = outcomes.as_mut().expect("an answer that has begun");
+            let line: Value =
+                serde_json::from_slice(&outcomes.piece().await.expect("a line").expect("a line"))
+                    .expect("one line");
+            assert_eq!(line, json!({ "line": number - 25, "seq": number }));
+        }
+        send.send_data(Default::default(), true).expect("to send");
+        let rest = outcomes.expect("an answer").rest().await;
+        assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
+        // More than every window, in one piece.
+        let lines = TRADES.lines(29..=30_000);
+        assert!(lines.len() > 1024 * 1024);
+        let mut summary = client.post(&TRADES.uploads(7), NDJSON, lines).await;
+        assert_eq!(summary.status, 200);
+        assert_eq!(summary.json().await["stored"], 29_972);
+        assert_eq!(service.stored(7).await.numbers, (1..=30_000).collect::<Vec<_>>());
+    }
+}
+
+async fn a_body_over_http2_must_come_in_time() {
+    let mut setup = Setup::on(shared().await);
+    setup.args.body_timeout = 1;
+    let service = setup.start().await;
+    let client = Http2::over(plain(service.address()).await).await;
+    let begun = client.begin(Method::POST, &TRADES.path(7), Some(JSON)).await;
+    let (mut send, answer) = begun.expect("to send");
+    send.send_data("[".into(), false).expect("to send");
+    let trickle = tokio::spawn(async move {
+        // Until the server says that it wants no more.
+        while send.send_data(" ".into(), false).is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    assert_eq!(client.get("/livez").await.status, 200, "other streams are answered");
+    let mut answer = answer.await.expect("no panic").expect("an answer");
+    assert_eq!(answer.status, 408);
+    assert_eq!(answer.json().await["type"], "/problems#body-timeout");
+    trickle.await.expect("no panic");
+    assert_eq!(client.get("/livez").await.status, 200, "the connection goes on");
+}
+
+/// A client that takes no more of a body than the head of the answer.
+async fn without_window(address: SocketAddr) -> Http2 {
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(0);
+    Http2::with(&builder, plain(address).await).await.expect("to begin")
+}
+
+async fn a_stream_without_a_window_loses_its_place() {
+    let mut setup = Setup::on(shared().await);
+    (setup.args.max_exports, setup.args.write_timeout, setup.args.header_timeout) = (1, 2, 3);
+    let service = setup.start().await;
+    fill(&service.database, TRADES, 7, 40_000, 10).await;
+    let client = without_window(service.address()).await;
+    let mut export = client.get(EXPORT).await;
+    assert_eq!(export.status, 200);
+    let end = format!("{EXPORT}?after=399990");
+    service.client.get(&end).await.problem(503, "overloaded");
+    let freed = || async {
+        // The connection goes on: only one of its streams is slow.
+        assert_eq!(client.get("/livez").await.status, 200);
+        service.client.get(&end).await.status == 200
+    };
+    eventually("its place is free", PATIENCE, freed).await;
+    // Streams that were given up keep no connection open.
+    client.ended().await.ok();
+    assert!(export.piece().await.is_some_and(|piece| piece.is_err()), "it sees no end of the export");
+}
+
+/// 64 KiB in half of the time that it may take, for longer than it may stand still.
+async fn a_slow_but_steady_stream_gets_everything() {
+    let mut setup = Setup::on(shared().await);
+    (setup.args.write_timeout, setup.args.header_timeout) = (2, 1);
+    let service = setup.start().await;
+    fill(&service.database, TRADES, 7, 500, 10).await;
+    let whole = service.client.get(EXPORT).await;
+    assert!(whole.body.len() > 5 * 64 * 1024, "{}", whole.body.len());
+    let client = Http2::over(plain(service.address()).await).await;
+    let mut export = client.get(EXPORT).await;
+    let (mut all, mut unread) = (Vec::new(), 0);
+    while let Some(piece) = export.body.data().await {
+        let piece = piece.expect("all of it");
+        all.extend_from_slice(&piece);
+        unread += piece.len();
+        if unread >= 48 * 1024 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            export.body.flow_control().release_capacity(unread).expect("what was there");
+            unread = 0;
+        }
+    }
+    assert!(all == whole.body, "{} bytes of {}", all.len(), whole.body.len());
+}
