@@ -43,7 +43,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Apply pending migrations, then serve the API and its Swagger UI.
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Bring the database up to date.
     Migrate(migrate::MigrateArgs),
     /// Store the items of a CSV or NDJSON file.
@@ -97,7 +97,7 @@ impl Cli {
             return Failure::Usage(error).report();
         }
         let result = match self.command {
-            Command::Serve(args) => serve::run(args).await,
+            Command::Serve(args) => serve::run(*args).await,
             Command::Migrate(args) => migrate::run(args).await,
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,

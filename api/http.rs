@@ -23,6 +23,7 @@ mod peer;
 mod places;
 mod probes;
 mod problem;
+mod rate;
 mod routes;
 mod schemas;
 mod site;
@@ -43,6 +44,7 @@ pub use openapi::{Version, document};
 pub use peer::Peer;
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
+pub use rate::{RateLimits, Settings as RateSettings};
 
 use access::Access;
 use middleware::admission::{self, Admission, Policy};

@@ -54,6 +54,10 @@ metrics! {
         "requests that were refused: `no_token`, `invalid_token` (401), `scope`, `owner` (403)";
     REFUSED_CONNECTIONS: Counter "pagebucket_refused_connections_total" []
         "connections that were closed at once, because their address had as many as `--max-connections-per-address` allows";
+    RATE_LIMITED: Counter "pagebucket_rate_limited_total" ["class"]
+        "requests that were refused (429) because of `--rate-limit`: `appends`, `reads`, `streams`, and `sign-in` for tokens and keys that had to be verified";
+    RATE_CLIENTS: Gauge "pagebucket_rate_clients" ["class"]
+        "clients whose use is remembered for `--rate-limit`; at most 32,768 of each class";
     QUEUED_BYTES: Gauge "pagebucket_append_queue_bytes" []
         "memory of items that wait to be committed, or are being committed; bounded by `--max-queue-mib`";
     RETRIES: Counter "pagebucket_commit_retries_total" ["collection", "cause"]

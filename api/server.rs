@@ -11,6 +11,7 @@ mod tls;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,9 +27,11 @@ use self::connection::Connections;
 use self::deadlines::Deadlines;
 use self::tls::Certificate;
 pub use self::tls::TlsError;
-use crate::config::ServerArgs;
+use crate::config::{Rate, RateArgs, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, Uploads};
+use crate::http::{
+    self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, RateLimits, RateSettings, Uploads,
+};
 use crate::metric::REFUSED_CONNECTIONS;
 use crate::store::Store;
 use crate::telemetry;
@@ -111,7 +114,7 @@ impl Server {
             exports: Places::new(args.max_exports as usize, "exports"),
             scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
             uploads: Uploads::new(args.max_uploads as usize),
-            gate,
+            gate: gate.limited(rates(&args.rate)),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: Limits {
@@ -207,6 +210,14 @@ impl Server {
             }
         }
     }
+}
+
+/// The limits of pace, if there are any.
+fn rates(args: &RateArgs) -> Option<Arc<RateLimits>> {
+    let Rate { units, per } = args.rate_limit?;
+    let burst = args.rate_burst.and_then(NonZeroU32::new);
+    let settings = RateSettings { units, per, burst, trusted_proxies: args.trusted_proxies.clone() };
+    Some(Arc::new(RateLimits::new(settings)))
 }
 
 /// Only a loopback listener refuses unknown hosts by default: it is the target of DNS rebinding.

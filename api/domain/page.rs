@@ -36,6 +36,11 @@ impl PageSize {
         PageNumber(self.full_pages(seq.get() - 1) + 1)
     }
 
+    /// Number of pages that have these items.
+    pub fn pages_of(self, range: SeqRange) -> usize {
+        (self.page_of(range.last).get() - self.page_of(range.first).get()) as usize + 1
+    }
+
     /// The place of an item on its page, counted from 0.
     pub fn place_of(self, seq: Seq) -> usize {
         ((seq.get() - 1) % u64::from(self.0)) as usize

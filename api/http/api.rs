@@ -15,6 +15,7 @@ use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::places::Places;
 use super::problem::Problem;
+use super::rate::ClientQuota;
 use crate::domain::Clock;
 use crate::store::{Deadline, Store};
 
@@ -55,7 +56,8 @@ impl FromRequestParts<Arc<Api>> for Reading {
         let deadline: Option<&Deadline> = parts.extensions.get();
         let deadline = *deadline.expect("admission gives every request under /v1 its deadline");
         let epoch = api.store.epoch(deadline).await?;
-        Ok(Self::new(&parts.headers, deadline, epoch, api.kept_by))
+        let quota = ClientQuota::among(&parts.extensions);
+        Ok(Self::new(&parts.headers, deadline, epoch, quota, api.kept_by))
     }
 }
 

@@ -187,6 +187,8 @@ pub async fn list(
     let deadline = reading.deadline;
     let lists = engines.iter().map(|engine| engine.owners(after.clone(), limit, deadline));
     let lists = reading.database(try_join_all(lists)).await?;
+    // The last page of each.
+    reading.quota.owe(lists.iter().map(|list| list.found.len()).sum());
     // Each list has the first owners of one history: together they have the first owners of all, with all their totals.
     let mut more = lists.iter().any(|list| list.more);
     let mut owners: BTreeMap<OwnerId, BTreeMap<_, _>> = BTreeMap::new();
@@ -232,6 +234,7 @@ pub async fn summary(
     Address { engine: first, params: owner }: Address<OwnerId>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
+    reading.quota.charge(engines.len())?;
     let deadline = reading.deadline;
     let histories = engines.iter().map(|engine| engine.history(owner.clone(), deadline));
     let histories = reading.database(try_join_all(histories)).await?;

@@ -85,6 +85,9 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem
 )]
 pub async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
+    if let Some(rates) = &api.gate.rates {
+        rates.measure();
+    }
     ::metrics::gauge!(UPLOAD_BYTES).set(api.uploads.budget.held() as f64);
     ([(header::CONTENT_TYPE, TEXT)], (api.metrics)())
 }

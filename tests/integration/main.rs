@@ -39,6 +39,7 @@ mod overload;
 mod page_cache;
 mod page_views;
 mod properties;
+mod rates;
 mod readme;
 mod secondaries;
 mod service;

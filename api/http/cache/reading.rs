@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::control::{Caching, KeptBy};
 use super::etag::IfNoneMatch;
+use crate::http::rate::ClientQuota;
 use crate::store::{Deadline, Epoch};
 
 /// Server Timing, W3C.
@@ -18,6 +19,8 @@ pub struct Reading {
     pub deadline: Deadline,
     /// The epoch of the database.
     pub epoch: Epoch,
+    /// What its client may still use.
+    pub quota: ClientQuota,
     known: IfNoneMatch,
     kept_by: KeptBy,
     /// How long it has waited for the database.
@@ -28,9 +31,15 @@ pub struct Reading {
 
 impl Reading {
     /// A read with these headers. `kept_by` says which caches may keep its answer if that never changes.
-    pub fn new(headers: &HeaderMap, deadline: Deadline, epoch: Epoch, kept_by: KeptBy) -> Self {
+    pub fn new(
+        headers: &HeaderMap,
+        deadline: Deadline,
+        epoch: Epoch,
+        quota: ClientQuota,
+        kept_by: KeptBy,
+    ) -> Self {
         let known = IfNoneMatch::of(headers);
-        Self { deadline, epoch, known, kept_by, waited: Duration::ZERO, hit: None }
+        Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None }
     }
 
     /// Waits for the database.

@@ -18,6 +18,7 @@ use crate::http::body::{JSON, expect, read, upload_below};
 use crate::http::idempotency::{self, Key};
 use crate::http::params::Address;
 use crate::http::problem::{AppendProblems, Kind, Problem};
+use crate::http::rate::ClientQuota;
 use crate::http::schemas::instant;
 use crate::item::canonical;
 use crate::store::Deadline;
@@ -88,6 +89,7 @@ pub async fn append(
     Address { engine, params: owner }: Address<OwnerId>,
     Extension(deadline): Extension<Deadline>,
     Key(key): Key,
+    quota: ClientQuota,
     request: Request,
 ) -> Result<Response, Problem> {
     expect(request.headers(), JSON, || upload_below(request.uri()))?;
@@ -96,6 +98,7 @@ pub async fn append(
     let drafts = definition.item.parse_drafts(&bytes, MOST_ITEMS);
     let drafts = drafts.map_err(|error| Problem::of_draft(Kind::InvalidItem, error))?;
     let (count, now) = (drafts.len(), api.clock.now());
+    quota.charge(count.div_ceil(definition.page_size.get()))?;
     let keyed = key.is_some();
     let stored = match key {
         Some(key) => engine.append_once(owner.clone(), key, drafts, &canonical(&bytes), now, deadline).await,

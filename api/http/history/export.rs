@@ -1,7 +1,7 @@
 //! Exports of histories of any length, in bounded memory.
 //!
 //! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
-//! If the client stops reading, the database reads stop too. A client that reads too slowly is disconnected
+//! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch waits. A client that reads too slowly is disconnected
 //! ([`crate::server`]), so that its place becomes free. The request's deadline applies to the head of the answer, not
 //! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
 //! such a body is incomplete, because clients of HTTP/1.0 are refused
@@ -15,6 +15,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use tokio_util::sync::CancellationToken;
 use utoipa::openapi::path::Parameter;
 
 use super::item_schemas::ExportedItem;
@@ -25,6 +26,7 @@ use crate::http::body::NDJSON;
 use crate::http::params::{Address, Params, Reader, dates, in_query};
 use crate::http::places::Place;
 use crate::http::problem::{ExportProblems, Kind, Problem};
+use crate::http::rate::{Class, ClientQuota};
 use crate::http::schemas::{date_time, whole};
 use crate::metric::{EXPORTED_ITEMS, EXPORTS};
 use crate::store::history::{Engine, Export};
@@ -87,9 +89,10 @@ impl Params for ExportParams {
 pub async fn ndjson(
     State(api): State<Arc<Api>>,
     Extension(deadline): Extension<Deadline>,
+    quota: ClientQuota,
     address: Address<(OwnerId, ExportParams)>,
 ) -> Result<Response, Problem> {
-    export(&api, address, deadline, Format::Ndjson, NDJSON).await
+    export(&api, address, (deadline, quota), Format::Ndjson, NDJSON).await
 }
 
 /// Export {manyItems} as CSV
@@ -113,15 +116,16 @@ pub async fn ndjson(
 pub async fn csv(
     State(api): State<Arc<Api>>,
     Extension(deadline): Extension<Deadline>,
+    quota: ClientQuota,
     address: Address<(OwnerId, ExportParams)>,
 ) -> Result<Response, Problem> {
-    export(&api, address, deadline, Format::Csv, "text/csv; charset=utf-8; header=present").await
+    export(&api, address, (deadline, quota), Format::Csv, "text/csv; charset=utf-8; header=present").await
 }
 
 async fn export(
     api: &Api,
     Address { engine, params: (owner, ExportParams { after, dates }) }: Address<(OwnerId, ExportParams)>,
-    deadline: Deadline,
+    (deadline, quota): (Deadline, ClientQuota),
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
@@ -136,7 +140,9 @@ async fn export(
     let export = engine.export(owner.clone(), after, dates, deadline).await?;
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();
-    let rows = Rows { owner, writer, export, ready, result: "abandoned", _place: place };
+    let stop = api.stop.clone();
+    let (pages, result) = (0, "abandoned");
+    let rows = Rows { owner, writer, export, ready, result, quota, pages, stop, _place: place };
     Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
 }
 
@@ -148,6 +154,11 @@ struct Rows {
     /// At first the header.
     ready: Vec<u8>,
     result: &'static str,
+    quota: ClientQuota,
+    /// Pages that were read and not taken from the quota yet.
+    pages: usize,
+    /// Cancelled when the service stops: then nothing waits for the quota.
+    stop: CancellationToken,
     _place: Place,
 }
 
@@ -171,7 +182,14 @@ impl Rows {
 
     /// Adds the rows of the next batch; none at the end.
     async fn batch(&mut self) -> Result<(), Error> {
+        if !self.export.is_at_end() {
+            let paced = self.quota.pace(Class::Reads, self.pages);
+            if self.stop.run_until_cancelled(paced).await.is_some() {
+                self.pages = 0;
+            }
+        }
         let Some(batch) = self.export.next().await? else { return Ok(()) };
+        self.pages += batch.pages();
         let mut count = 0;
         for item in batch.items() {
             self.writer.write(&self.owner, &item, &mut self.ready)?;
@@ -183,9 +201,10 @@ impl Rows {
     }
 }
 
-/// An export is counted when it is dropped, because a client may disconnect at any time.
+/// An export is counted, and its last pages are paid, when it is dropped, because a client may disconnect at any time.
 impl Drop for Rows {
     fn drop(&mut self) {
+        self.quota.owe_of(Class::Reads, self.pages);
         metrics::counter!(EXPORTS, "result" => self.result).increment(1);
     }
 }

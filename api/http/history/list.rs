@@ -34,6 +34,7 @@ use crate::http::cache::reading::Reading;
 use crate::http::links::{Addresses, Links};
 use crate::http::params::Address;
 use crate::http::problem::{Kind, ListProblems, Problem};
+use crate::http::rate::of_search;
 use crate::http::schemas::order;
 use crate::store::history::{Bucket, FullPages, History};
 use params::{ListParams, Selection};
@@ -211,6 +212,9 @@ pub async fn list(
             Json(ListingView { owner, order, page, full, total_items, total_pages, items, links }),
         )
     };
+    if !matches!(selection, Selection::Dates(..) | Selection::Values(_)) {
+        reading.quota.charge(range.map_or(1, |range| definition.page_size.pages_of(range)))?;
+    }
     let items = match (&source, selection) {
         (Source::Present(history), Selection::Dates(_, window) | Selection::Values(window)) => {
             let (cursor, limit, deadline) = (window.cursor, window.limit.get(), reading.deadline);
@@ -220,6 +224,7 @@ pub async fn list(
                 }
                 _ => reading.database(history.matching(&values, cursor, limit, deadline)).await,
             }?;
+            reading.quota.owe(of_search(found.read, found.examined));
             let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
             let items = found.items.iter().filter_map(item).collect();
             let span = window.searched(totals, found.reached);

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, TryFutureExt};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
@@ -22,6 +22,7 @@ use crate::http::body::JSON;
 use crate::http::deadline::{self, REQUEST};
 use crate::http::places::{LongPlace, Place, Places};
 use crate::http::problem::{Kind, Problem};
+use crate::http::rate::{Class, ClientQuota};
 use crate::store::history::Engine;
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
@@ -43,8 +44,8 @@ pub async fn under_way(State(places): State<Places>, request: Request, next: Nex
     }
 }
 
-/// Admits requests. Answers 503 at once if the service is stopping (earlier requests continue) or has no free place,
-/// and 406 or 505 if the client cannot take the answer. Gives every request its deadline, which handlers pass to the
+/// Admits requests. Answers 503 at once if the service is stopping (earlier requests continue) or has no free place, 429 if
+/// the client has used up its quota, and 406 or 505 if the client cannot take the answer. Gives every request its deadline, which handlers pass to the
 /// store.
 #[derive(Clone)]
 pub struct Admission {
@@ -69,10 +70,11 @@ impl Admission {
         AroundLayer(Self { policy, access, engine: engine.cloned(), ..self.clone() })
     }
 
-    fn admit(&self, request: &Request) -> Result<Place, Problem> {
+    fn admit(&self, request: &Request, quota: &ClientQuota) -> Result<Place, Problem> {
         if self.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
+        quota.charge(1)?;
         let (places, answer) = match self.policy {
             Policy::Json => (&self.requests, JSON),
             Policy::Rows(media_type) => (&self.requests, media_type),
@@ -107,26 +109,49 @@ impl Admission {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
     {
-        let place = match self.admit(&request) {
+        let rates = self.gate.rates.as_ref();
+        let quota = rates.map_or_else(ClientQuota::default, |rates| {
+            ClientQuota::of(rates, self.class(&request), &request)
+        });
+        let place = match self.admit(&request, &quota) {
             Ok(place) => place,
-            Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
+            Err(problem) => return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed(),
         };
         let extensions = request.extensions_mut();
         extensions.insert(deadline::from_now());
+        if quota.is_limited() {
+            extensions.insert(quota.clone());
+        }
         if let Some(engine) = &self.engine {
             extensions.insert(engine.clone());
         }
         if let Policy::Upload(_) = self.policy {
             request.extensions_mut().insert(LongPlace::new(place));
-            return inner.call(request).boxed();
+            return inner.call(request).map_ok(move |answer| told(&quota, answer)).boxed();
         }
         let answer = tokio::time::timeout(REQUEST, inner.call(request));
         Box::pin(async move {
             let _place = place;
-            answer.await.unwrap_or_else(|_elapsed| {
+            let Ok(answer) = answer.await.unwrap_or_else(|_elapsed| {
                 let late = "The request took longer than the time limit.";
                 Ok(Problem::new(Kind::TimedOut, late).into_response())
-            })
+            });
+            Ok(told(&quota, answer))
         })
     }
+
+    /// What a request counts as.
+    fn class(&self, request: &Request) -> Class {
+        match self.policy {
+            Policy::Rows(_) | Policy::Upload(_) => Class::Streams,
+            Policy::Json if request.method().is_safe() => Class::Reads,
+            Policy::Json => Class::Appends,
+        }
+    }
+}
+
+/// The answer, which tells the client what it may still use.
+fn told(quota: &ClientQuota, mut answer: Response) -> Response {
+    quota.tell(answer.headers_mut());
+    answer
 }

@@ -12,16 +12,19 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::hosts::LOOPBACK;
 use super::request_id;
 use crate::http::idempotency;
+use crate::http::rate;
 
 /// How many items a history has, as grids read it.
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
 /// What scripts may read of an answer, besides what every browser shows them.
-const EXPOSED: [HeaderName; 9] = [
+const EXPOSED: [HeaderName; 11] = [
     LINK,
     LOCATION,
     ETAG,
     RETRY_AFTER,
+    rate::POLICY,
+    rate::LEFT,
     ACCEPT_RANGES,
     CONTENT_RANGE,
     TOTAL_COUNT,

@@ -20,6 +20,7 @@ use crate::domain::{Principal, Scope};
 use crate::http::access::Access;
 use crate::http::deadline;
 use crate::http::problem::{Kind, Problem};
+use crate::http::rate::RateLimits;
 use crate::metric::REFUSALS;
 use crate::store::history::Engine;
 
@@ -44,6 +45,8 @@ pub struct Gate {
     authenticator: Option<Arc<Authenticator>>,
     /// What may be used without a token.
     pub open: Open,
+    /// The limits of pace, if there are any.
+    pub rates: Option<Arc<RateLimits>>,
 }
 
 /// Why a request may not pass.
@@ -57,7 +60,7 @@ enum Why {
     Scope(Scope),
     /// The client may not use these histories.
     Owner(Scope),
-    /// The database was asked, and failed.
+    /// The database was asked, and failed; or too many tokens of its address were verified.
     Failed(Problem),
 }
 
@@ -69,7 +72,13 @@ impl Gate {
 
     /// Lets in who is authenticated.
     pub fn guarded(authenticator: Authenticator, open: Open) -> Self {
-        Self { authenticator: Some(Arc::new(authenticator)), open }
+        Self { authenticator: Some(Arc::new(authenticator)), open, rates: None }
+    }
+
+    /// The same with these limits of pace.
+    #[must_use]
+    pub fn limited(self, rates: Option<Arc<RateLimits>>) -> Self {
+        Self { rates, ..self }
     }
 
     /// Whether clients are authenticated.
@@ -103,7 +112,12 @@ impl Gate {
         Box::pin(async move {
             let principal = match remembered {
                 Ok(Ok(principal)) => Ok(principal),
-                Ok(Err(credential)) => authenticate(&authenticator, &credential).await,
+                Ok(Err(credential)) => {
+                    match gate.rates.as_ref().map_or(Ok(()), |it| it.charge_sign_in(&request)) {
+                        Ok(()) => authenticate(&authenticator, &credential).await,
+                        Err(problem) => Err(Why::Failed(problem)),
+                    }
+                }
                 Err(why) => Err(why),
             };
             let (principal, permitted) = match principal {

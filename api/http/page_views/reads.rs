@@ -16,6 +16,7 @@ use crate::http::api::Api;
 use crate::http::cache::reading::Reading;
 use crate::http::places::Place;
 use crate::http::problem::{BucketProblems, Kind, Problem, ReadProblems};
+use crate::http::rate::of_search;
 use crate::http::schemas::{instant, page_path, resolution, schema};
 use crate::store;
 use crate::store::page_views::MinuteBucket;
@@ -50,6 +51,7 @@ pub async fn series(
     SeriesParams { path, span }: SeriesParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
+    reading.quota.charge(units(span.from(), span.to()))?;
     let place = span.is_long().then(|| api.scans.take()).transpose()?;
     let (views, page, deadline) = (api.store.page_views().clone(), path.clone(), reading.deadline);
     let work = async move { views.series(&page, span, deadline).await };
@@ -194,6 +196,7 @@ pub async fn top(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
+    reading.quota.charge(units(from, to))?;
     let place = api.scans.take()?;
     let work = async move { views.top(from, to, limit, deadline).await };
     let pages = reading.database(scan(Some(place), work)).await?;
@@ -226,6 +229,11 @@ pub struct PageTotalView {
     path: PagePath,
     #[schema(minimum = 1)]
     total_views: u64,
+}
+
+/// What a read of this span costs: as if the database examined a document for each minute.
+fn units(from: Instant, to: Instant) -> usize {
+    1 + of_search(0, (to.millis() - from.millis()) as usize / 60_000)
 }
 
 /// Runs a read. If it may take long it has a place, which stays taken until the database has answered, even if the client

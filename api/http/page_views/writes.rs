@@ -1,5 +1,6 @@
 //! Counting page views, and creating their buckets before they are needed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -12,18 +13,24 @@ use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::domain::{Instant, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line};
+use crate::domain::{
+    Instant, Minute, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line,
+};
 use crate::http::api::Api;
 use crate::http::body::{JSON, NDJSON, expect, read, upload_below};
 use crate::http::idempotency::KEY;
 use crate::http::params::Reader;
 use crate::http::problem::{CountProblems, Kind, PreallocationProblems, Problem};
+use crate::http::rate::ClientQuota;
 use crate::http::schemas::{date_time, instant, new_date, page_path, schema, whole};
 use crate::store::Deadline;
 use crate::store::page_views::Preallocated;
 
 /// The most page views in an array.
 const MOST_VIEWS: usize = 1_000;
+
+/// Buckets of a preallocated hour.
+const MINUTES: usize = 60;
 
 /// Count page views
 ///
@@ -117,6 +124,12 @@ async fn count_body(
     let bytes = read(body, api.limits).await?;
     // The clock is read after the body, so that views in a slow body are dated when it has ended.
     let views = parse(&bytes, api.clock.now())?;
+    let quota = ClientQuota::among(&parts.extensions);
+    if quota.is_limited() {
+        // The documents that are written.
+        let buckets: HashSet<_> = views.iter().map(|view| (&view.path, Minute::of(view.at))).collect();
+        quota.charge(buckets.len())?;
+    }
     let all = views.iter().map(|view| u64::from(view.views)).sum();
     let counted = api.store.page_views().count(views, deadline).await;
     counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))
@@ -159,6 +172,7 @@ pub async fn preallocate(
     let bytes = read(body, api.limits).await?;
     let wanted = parse_preallocation(&bytes, api.clock.now());
     let wanted = wanted.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))?;
+    ClientQuota::among(&parts.extensions).charge(MINUTES)?;
     let done = api.store.page_views().preallocate(&wanted, deadline).await;
     let Preallocated { created, existing } = done.map_err(Problem::of_preallocation)?;
     let status = if created > 0 { StatusCode::CREATED } else { StatusCode::OK };

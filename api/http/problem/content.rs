@@ -38,6 +38,11 @@ impl Problem {
         Self { kind, detail: detail.into(), retry_after: None, members: Box::default(), log: None }
     }
 
+    /// Asks the client to retry after these seconds. Only for kinds that store nothing.
+    pub fn retried_after(self, seconds: u32) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
     /// Attaches what the log gets. `write` is called when the problem is rendered.
     pub fn logging(self, write: impl Fn() + Send + Sync + 'static) -> Self {
         Self { log: Some(Arc::new(write)), ..self }

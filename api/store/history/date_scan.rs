@@ -59,7 +59,7 @@ impl History {
         let backwards = search.backwards;
         let shown = |bucket: &Bucket| search.shown(bucket, |item| dates.contains(item.date()));
         // In the order of the scan.
-        let mut found = Vec::new();
+        let (mut found, mut read) = (Vec::new(), 0);
         if backwards {
             found.extend(shown(tail));
         }
@@ -73,13 +73,14 @@ impl History {
             if buckets.is_empty() {
                 break;
             }
+            read += buckets.len();
             found.extend(buckets.iter().flat_map(shown));
             most = (most * 2).min(MOST_READ).min(self.source().most_buckets());
         }
         if !backwards && found.len() <= limit {
             found.extend(shown(tail));
         }
-        Ok(Found::up_to(limit, found, None, backwards))
+        Ok(Found { read, ..Found::up_to(limit, found, None, backwards) })
     }
 }
 

@@ -61,6 +61,11 @@ impl Export {
         self.at
     }
 
+    /// Whether the export has reached the end.
+    pub fn is_at_end(&self) -> bool {
+        self.at >= Position::end_of(self.totals())
+    }
+
     /// The next items; `None` at the end. The call has no deadline, but each of
     /// its commands has one. After an error the same items can be requested again.
     ///
@@ -109,6 +114,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Number of pages that were read.
+    pub fn pages(&self) -> usize {
+        self.buckets.len()
+    }
+
     /// The items, in order of their addresses.
     pub fn items(&self) -> impl Iterator<Item = Stored<'_>> {
         self.buckets.iter().flat_map(Bucket::items).filter(|item| {

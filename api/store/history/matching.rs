@@ -39,7 +39,7 @@ impl History {
         if search.backwards {
             found.extend(shown(tail));
         }
-        let mut reached = None;
+        let (mut reached, mut read, mut examined) = (None, 0, 0);
         if let Some((low, high)) = search.full.filter(|_| found.len() <= limit) {
             let source = self.source();
             let most = MOST_EXAMINED.min(source.most_buckets()) as u64 - 1;
@@ -52,6 +52,9 @@ impl History {
             let command = self.search_command(values, (from, to), search.backwards, wanted);
             let buckets = find(source, self.owner(), command, None, deadline.or_within(COMMAND)).await?;
             let last = buckets.last().filter(|_| buckets.len() == wanted).map(Bucket::page);
+            read = buckets.len();
+            let end = last.unwrap_or(if search.backwards { from } else { to }).get();
+            examined = (if search.backwards { high.get() - end } else { end - low.get() }) as usize + 1;
             let size = source.page_size();
             reached = match search.backwards {
                 true => {
@@ -64,7 +67,7 @@ impl History {
         if !search.backwards && reached.is_none() {
             found.extend(shown(tail));
         }
-        Ok(Found::up_to(limit, found, reached, search.backwards))
+        Ok(Found { read, examined, ..Found::up_to(limit, found, reached, search.backwards) })
     }
 
     fn search_command(

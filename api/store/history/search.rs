@@ -12,6 +12,10 @@ pub struct Found {
     /// The last item that was examined, in the direction of the search; `None` if the search came to the end of the
     /// history.
     pub reached: Option<Seq>,
+    /// Number of full pages that were read.
+    pub read: usize,
+    /// Number of full pages that the server examined to find those.
+    pub examined: usize,
 }
 
 impl Found {
@@ -29,7 +33,7 @@ impl Found {
         if backwards {
             items.reverse();
         }
-        Self { items, reached }
+        Self { items, reached, ..Self::default() }
     }
 }
 

@@ -148,6 +148,8 @@ async fn origins() {
                     "idempotency-replayed",
                     "link",
                     "location",
+                    "ratelimit",
+                    "ratelimit-policy",
                     "retry-after",
                     "x-request-id",
                     "x-total-count"

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pagebucket::config::{ServerArgs, TlsArgs};
+use pagebucket::config::{RateArgs, ServerArgs, TlsArgs};
 use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::http::Gate;
@@ -75,6 +75,7 @@ impl Setup {
             max_uploads: 64,
             max_exports: 64,
             max_scans: 8,
+            rate: RateArgs::default(),
             drain_delay: 0,
             page_cache: 64 * 1024 * 1024,
             cache_public: false,

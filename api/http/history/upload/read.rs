@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::definition::Definition;
 use crate::domain::{Clock, DraftError, Fault, Faults, OwnerId};
+use crate::http::rate::{Class, ClientQuota};
 use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 
 /// Most faults that are listed for one line. A line of 64 KiB may have ten thousand.
@@ -40,8 +41,8 @@ impl BadLine {
 }
 
 /// The minimum pace of a client: in each span, one line that is not blank, or [`LEAST`] bytes of one. Only time spent
-/// waiting for the client counts. While the server does not read, because earlier lines must be stored first, the span
-/// stands still.
+/// waiting for the client counts. While the server does not read, because earlier lines must be stored first or the client's
+/// quota is used up, the span stands still.
 struct Pace {
     span: Duration,
     /// Time that is left of this span.
@@ -79,6 +80,9 @@ pub(super) struct Reader {
     owner: Option<OwnerId>,
     /// Dates the items that have no date; `None` if something else dates them.
     clock: Option<Clock>,
+    quota: ClientQuota,
+    /// Lines that were handed on and not taken from the quota yet.
+    lines: usize,
     pace: Pace,
 }
 
@@ -91,15 +95,18 @@ impl Reader {
         definition: Arc<Definition>,
         owner: Option<OwnerId>,
         clock: Option<Clock>,
+        quota: ClientQuota,
         span: Duration,
     ) -> Self {
         let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), Pace::new(span));
-        Self { chunks, chunk, bytes: 0, splitter, definition, owner, clock, pace }
+        Self { chunks, chunk, bytes: 0, splitter, definition, owner, clock, quota, lines: 0, pace }
     }
 
     /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
     pub(super) async fn run(mut self, mut body: Body) -> Option<Body> {
-        self.read(&mut body).await.err().map(|Enough| body)
+        let rest = self.read(&mut body).await.err().map(|Enough| body);
+        self.quota.owe_of(Class::Appends, self.lines.div_ceil(self.definition.page_size.get()));
+        rest
     }
 
     async fn read(&mut self, body: &mut Body) -> Result<(), Enough> {
@@ -189,11 +196,20 @@ impl Reader {
         }
     }
 
+    /// Hands on the lines, as soon as the client's quota of appends suffices for those before them.
     async fn hand_on(&mut self) -> Result<(), Enough> {
         self.bytes = 0;
         let chunk = std::mem::take(&mut self.chunk);
         if chunk.is_empty() {
             return Ok(());
+        }
+        if self.quota.is_limited() {
+            let size = self.definition.page_size.get();
+            tokio::select! {
+                () = self.quota.pace(Class::Appends, self.lines / size) => self.lines %= size,
+                () = self.chunks.closed() => return Err(Enough),
+            }
+            self.lines += chunk.len();
         }
         self.chunks.send(Ok(chunk)).await.map_err(|_| Enough)
     }

@@ -29,6 +29,7 @@ use crate::http::middleware::drain_body::StillRead;
 use crate::http::params::Address;
 use crate::http::places::LongPlace;
 use crate::http::problem::{Kind, Problem};
+use crate::http::rate::ClientQuota;
 use crate::ingest::{self, Destination, Options, Report, Watch};
 use crate::store;
 use crate::store::history::Engine;
@@ -63,6 +64,7 @@ pub struct Upload {
     owner: Option<OwnerId>,
     key: Option<IdempotencyKey>,
     place: Option<LongPlace>,
+    quota: ClientQuota,
     body: Body,
 }
 
@@ -74,8 +76,8 @@ impl FromRequest<Arc<Api>> for Upload {
         let Address { engine, params: owner } = Address::from_request_parts(&mut parts, api).await?;
         let Key(key) = Key::from_request_parts(&mut parts, api).await?;
         expect(&parts.headers, NDJSON, String::new)?;
-        let place = parts.extensions.remove();
-        Ok(Self { api: Arc::clone(api), engine, owner, key, place, body })
+        let (place, quota) = (parts.extensions.remove(), ClientQuota::among(&parts.extensions));
+        Ok(Self { api: Arc::clone(api), engine, owner, key, place, quota, body })
     }
 }
 
@@ -131,7 +133,7 @@ impl Upload {
         self,
         watch: &mut (impl Watch<BadLine> + Send),
     ) -> (Report, JoinHandle<Option<Body>>, Option<LongPlace>) {
-        let Self { api, engine, owner, key, place, body } = self;
+        let Self { api, engine, owner, key, place, quota, body } = self;
         let began = api.clock.now();
         // With a key, its record dates all undated lines, the same way in every attempt.
         let clock = key.is_none().then(|| api.clock.clone());
@@ -140,8 +142,8 @@ impl Upload {
         let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
         let options = Options { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
         let (chunks, incoming) = mpsc::channel(1);
-        let reader =
-            Reader::new(chunks, Arc::clone(to.engine.definition()), owner, clock, api.limits.body_timeout);
+        let definition = Arc::clone(to.engine.definition());
+        let reader = Reader::new(chunks, definition, owner, clock, quota, api.limits.body_timeout);
         let reading = tokio::spawn(reader.run(body));
         let (stop, mut stopped) = mpsc::channel(2);
         let stopping = api.stop.clone();

@@ -1,0 +1,181 @@
+//! Who is counted: a principal, or an address.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use axum::extract::Request;
+
+use super::forwarded;
+use crate::domain::Principal;
+use crate::http::peer::Peer;
+
+/// A client, as it is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Client {
+    /// An address of IPv4, or a network of IPv6: see [`counted`].
+    Address(IpAddr),
+    /// A principal's name.
+    Name(Arc<str>),
+}
+
+/// The proxies whose headers are believed.
+#[derive(Debug, Clone, Default)]
+pub struct Proxies(Vec<(IpAddr, u8)>);
+
+impl Client {
+    /// The client of a request: its principal if it has one, otherwise its address.
+    pub fn of(request: &Request, proxies: &Proxies) -> Self {
+        match request.extensions().get::<Arc<Principal>>() {
+            Some(principal) => Self::Name(Arc::clone(&principal.name)),
+            None => Self::at(request, proxies),
+        }
+    }
+
+    /// The address of a request's client.
+    pub fn at(request: &Request, proxies: &Proxies) -> Self {
+        let Peer(peer) = request.extensions().get().expect("the server adds the peer to each request");
+        Self::Address(counted(proxies.client(*peer, request)))
+    }
+}
+
+impl Proxies {
+    /// The proxies of these networks, each an address and the length of its prefix in bits.
+    pub fn new(networks: Vec<(IpAddr, u8)>) -> Self {
+        Self(networks)
+    }
+
+    /// The first address on the way back from the server that is no trusted proxy's; the last one that is known, if the way
+    /// ends before.
+    fn client(&self, peer: IpAddr, request: &Request) -> IpAddr {
+        let mut client = peer;
+        if !self.trust(client) {
+            return client;
+        }
+        for address in forwarded::addresses(request.headers()) {
+            let Some(address) = address else { break };
+            client = address;
+            if !self.trust(client) {
+                break;
+            }
+        }
+        client
+    }
+
+    fn trust(&self, address: IpAddr) -> bool {
+        let has = |(network, bits): &(IpAddr, u8)| match (network, address) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                let differ = network.to_bits() ^ address.to_bits();
+                differ.leading_zeros() >= u32::from(*bits)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                let differ = network.to_bits() ^ address.to_bits();
+                differ.leading_zeros() >= u32::from(*bits)
+            }
+            _ => false,
+        };
+        self.0.iter().any(has)
+    }
+}
+
+/// Of IPv6 the network of 64 bits: one client has all of its addresses.
+fn counted(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use axum::body::Body;
+
+    use super::*;
+    use crate::domain::Scopes;
+
+    /// 10.0.0.0/8 and 2001:db8:1::/48.
+    fn proxies() -> Proxies {
+        let address = |text: &str| text.parse().unwrap();
+        Proxies::new(vec![(address("10.1.2.3"), 8), (address("2001:db8:1::"), 48)])
+    }
+
+    fn request(peer: &str, headers: &[(&str, &str)]) -> Request {
+        let peer: IpAddr = peer.parse().unwrap();
+        let request = Request::builder().extension(Peer::new(peer));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(Body::empty()).unwrap()
+    }
+
+    fn client(peer: &str, headers: &[(&str, &str)]) -> String {
+        match Client::of(&request(peer, headers), &proxies()) {
+            Client::Address(address) => address.to_string(),
+            Client::Name(name) => panic!("{name}"),
+        }
+    }
+
+    #[test]
+    fn the_first_address_that_is_no_proxys_counts() {
+        let via = |peer, list: &'static str| client(peer, &[("x-forwarded-for", list)]);
+        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(via("10.0.0.1", "192.0.2.1"), "192.0.2.1");
+        assert_eq!(via("::ffff:10.0.0.1", "192.0.2.1"), "192.0.2.1");
+        assert_eq!(via("2001:db8:1:2::3", "192.0.2.1, 10.9.9.9"), "192.0.2.1");
+        // What a client sends itself stands on the left.
+        assert_eq!(via("10.0.0.1", "198.51.100.7, 192.0.2.1"), "192.0.2.1");
+        assert_eq!(via("10.0.0.1", "nonsense, \"\", 192.0.2.1, 10.0.0.2"), "192.0.2.1");
+        assert_eq!(via("10.0.0.1", "10.0.0.3, 10.0.0.2"), "10.0.0.3");
+    }
+
+    #[test]
+    fn the_way_ends_at_what_is_no_address() {
+        let via = |list: &'static str| client("10.0.0.1", &[("x-forwarded-for", list)]);
+        assert_eq!(via("192.0.2.1, unknown"), "10.0.0.1");
+        assert_eq!(via("192.0.2.1, unknown, 10.0.0.2"), "10.0.0.2");
+        assert_eq!(via(""), "10.0.0.1");
+    }
+
+    #[test]
+    fn others_are_not_believed() {
+        let headers = [("forwarded", "for=192.0.2.1"), ("x-forwarded-for", "192.0.2.1")];
+        assert_eq!(client("11.0.0.1", &headers), "11.0.0.1");
+        assert_eq!(client("2001:db8:2::1", &headers), "2001:db8:2::");
+    }
+
+    #[test]
+    fn forwarded_wins() {
+        let headers = [("x-forwarded-for", "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
+        assert_eq!(client("10.0.0.1", &headers), "192.0.2.2");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client() {
+        assert_eq!(client("2001:db8:2:3:4:5:6:7", &[]), "2001:db8:2:3::");
+        assert_eq!(client("2001:db8:2:3::9", &[]), "2001:db8:2:3::");
+        assert_eq!(client("2001:db8:2:4::9", &[]), "2001:db8:2:4::");
+    }
+
+    #[test]
+    fn networks_may_be_all_addresses_or_one() {
+        let trusts = |network: &str, bits, address: &str| {
+            Proxies::new(vec![(network.parse().unwrap(), bits)]).trust(address.parse().unwrap())
+        };
+        assert!(trusts("0.0.0.0", 0, "192.0.2.1") && trusts("::", 0, "2001:db8::1"));
+        assert!(!trusts("0.0.0.0", 0, "2001:db8::1") && !trusts("::", 0, "192.0.2.1"));
+        assert!(trusts("192.0.2.1", 32, "192.0.2.1") && !trusts("192.0.2.1", 32, "192.0.2.0"));
+        assert!(trusts("2001:db8::1", 128, "2001:db8::1") && !trusts("2001:db8::1", 128, "2001:db8::2"));
+    }
+
+    #[test]
+    fn a_principal_is_one_client_from_everywhere() {
+        let named = |peer| {
+            let mut request = request(peer, &[]);
+            let name = "ann".into();
+            let (scopes, owners) = (Scopes::default(), BTreeMap::new());
+            request.extensions_mut().insert(Arc::new(Principal { name, scopes, owners, expires: None }));
+            Client::of(&request, &proxies())
+        };
+        assert_eq!(named("192.0.2.1"), Client::Name("ann".into()));
+        assert_eq!(named("192.0.2.1"), named("192.0.2.2"));
+    }
+}

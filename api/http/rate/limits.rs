@@ -1,0 +1,163 @@
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use governor::clock::MonotonicClock;
+
+use super::class::Class;
+use super::client::{Client, Proxies};
+use super::limiter::{Limiter, Short};
+use crate::http::problem::{Kind, Problem};
+use crate::metric::{RATE_CLIENTS, RATE_LIMITED};
+
+/// What a bucket holds unless the operator chooses: what is refilled in this time.
+const BURST: Duration = Duration::from_secs(10);
+
+/// The largest bucket.
+const LARGEST: u32 = 100_000;
+
+/// What an operator chooses.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Units that a client may use `per` this time.
+    pub units: NonZeroU32,
+    /// A second, a minute or an hour.
+    pub per: Duration,
+    /// Units of a full bucket. At least 1; at most 100,000 count.
+    pub burst: Option<NonZeroU32>,
+    /// The networks of proxies whose `Forwarded` and `X-Forwarded-For` are believed, each an address and the length of its
+    /// prefix in bits.
+    pub trusted_proxies: Vec<(IpAddr, u8)>,
+}
+
+/// The limits of all clients, the same for each class.
+#[derive(Debug)]
+pub struct RateLimits {
+    of_class: [(Limiter, HeaderValue); Class::ALL.len()],
+    proxies: Proxies,
+}
+
+impl RateLimits {
+    /// Every bucket is full.
+    pub fn new(settings: Settings) -> Self {
+        let Settings { units, per, burst, trusted_proxies } = settings;
+        let in_burst = (BURST.as_nanos() * u128::from(units.get()) / per.as_nanos()) as u32;
+        let burst = burst.or(NonZeroU32::new(in_burst)).unwrap_or(NonZeroU32::MIN);
+        let burst = burst.min(NonZeroU32::MIN.saturating_add(LARGEST - 1));
+        let of_class = Class::ALL.map(|class| {
+            let limiter = Limiter::new(per / units.get(), burst, MonotonicClock);
+            let window = seconds(limiter.interval() * burst.get());
+            let policy = format!("\"{}\";q={burst};w={window}", class.name());
+            (limiter, HeaderValue::try_from(policy).expect("words of ours, and numbers"))
+        });
+        Self { of_class, proxies: Proxies::new(trusted_proxies) }
+    }
+
+    /// Takes the unit of a token or key that has to be verified from the bucket of its address: verifying costs the service
+    /// time, whoever sent it.
+    ///
+    /// # Errors
+    /// The bucket is empty.
+    pub fn charge_sign_in(&self, request: &Request) -> Result<(), Problem> {
+        let address = Client::at(request, &self.proxies);
+        let taken = self.limiter(Class::SignIn).take(&address, NonZeroU32::MIN);
+        taken.map(drop).map_err(|short| refusal(Class::SignIn, short))
+    }
+
+    /// Updates the gauges.
+    pub fn measure(&self) {
+        for class in Class::ALL {
+            let clients = self.limiter(class).clients();
+            metrics::gauge!(RATE_CLIENTS, "class" => class.name()).set(clients as f64);
+        }
+    }
+
+    pub(super) fn client(&self, request: &Request) -> Client {
+        Client::of(request, &self.proxies)
+    }
+
+    pub(super) fn limiter(&self, class: Class) -> &Limiter {
+        &self.of_class[class as usize].0
+    }
+
+    /// The item of `RateLimit-Policy`.
+    pub(super) fn policy(&self, class: Class) -> &HeaderValue {
+        &self.of_class[class as usize].1
+    }
+}
+
+/// Whole seconds, rounded up.
+pub(super) fn seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX)
+}
+
+/// Counts a refusal. The problem of it.
+pub(super) fn refusal(class: Class, short: Short) -> Problem {
+    metrics::counter!(RATE_LIMITED, "class" => class.name()).increment(1);
+    let what = match class {
+        Class::Appends => "Too many appends",
+        Class::Reads => "Too many reads",
+        Class::Streams => "Too many uploads and exports",
+        Class::SignIn => "Too many tokens or keys that are new to the server",
+    };
+    let seconds = seconds(short.wait).max(1);
+    let detail = format!("{what} from this client. There is enough quota in {seconds} s.");
+    Problem::new(Kind::TooManyRequests, detail).retried_after(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+    use crate::http::peer::Peer;
+
+    fn limits(units: u32, per: u64, burst: Option<u32>) -> RateLimits {
+        RateLimits::new(Settings {
+            units: NonZeroU32::new(units).unwrap(),
+            per: Duration::from_secs(per),
+            burst: burst.and_then(NonZeroU32::new),
+            trusted_proxies: vec![(IpAddr::from([127, 0, 0, 1]), 32)],
+        })
+    }
+
+    #[test]
+    fn a_burst_is_ten_seconds_worth() {
+        for (units, per, burst, policy) in [
+            (100, 1, None, "\"reads\";q=1000;w=10"),
+            (100, 1, Some(150), "\"reads\";q=150;w=2"),
+            (90, 60, None, "\"reads\";q=15;w=10"),
+            (1, 3600, None, "\"reads\";q=1;w=3600"),
+            (1_000_000, 1, None, "\"reads\";q=100000;w=1"),
+            (1, 3600, Some(100_000), "\"reads\";q=100000;w=360000000"),
+        ] {
+            assert_eq!(limits(units, per, burst).policy(Class::Reads), policy);
+        }
+    }
+
+    #[test]
+    fn classes_are_found_by_their_place() {
+        for (place, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, place);
+        }
+    }
+
+    #[test]
+    fn tokens_are_counted_by_address() {
+        let limits = limits(1, 3600, Some(2));
+        let from = |address: &'static str| {
+            let request =
+                Request::builder().header("x-forwarded-for", address).header("authorization", "any");
+            let request = request.extension(Peer(IpAddr::from([127, 0, 0, 1]))).body(Body::empty()).unwrap();
+            limits.charge_sign_in(&request)
+        };
+        assert!(from("192.0.2.1").is_ok() && from("192.0.2.1").is_ok());
+        let problem = from("192.0.2.1").unwrap_err();
+        assert_eq!(problem.in_line()["status"], 429);
+        assert!(from("192.0.2.2").is_ok());
+        assert_eq!(limits.limiter(Class::SignIn).clients(), 2);
+        assert_eq!(limits.limiter(Class::Reads).clients(), 0);
+    }
+}

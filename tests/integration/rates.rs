@@ -1,0 +1,346 @@
+//! `--rate-limit`: who asks for too much is refused in time, and nobody else. Units are refilled in hours, so that none is while
+//! a test runs.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use pagebucket::config::{Rate, RateArgs};
+use reqwest::Method;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::{
+    Answer, Client, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, tests, tests_over,
+    trade,
+};
+use crate::uploads::wire::Upload;
+use crate::uploads::{lines, upload};
+
+tests!["rates":
+    a_client_gets_its_burst_and_others_theirs,
+    what_operators_ask_is_not_limited,
+    without_a_limit_nothing_is_added,
+    headers_of_strangers_are_not_believed,
+    an_address_that_a_client_makes_up_is_none,
+    a_refusal_needs_no_body,
+    reads_cost_the_pages_that_they_read,
+    counting_views_costs_what_is_written,
+    an_upload_waits_and_ends_when_the_service_stops,
+    a_client_that_waits_for_its_quota_is_not_too_slow,
+    an_export_waits_until_the_service_stops,
+];
+
+tests_over![SMALL, "rates": an_array_costs_the_pages_that_it_writes];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `units` in an hour, and `burst` at once; behind a proxy on this machine.
+fn limited(mut setup: Setup, units: u32, burst: u32) -> Setup {
+    let rate = Rate { units: NonZeroU32::new(units).unwrap(), per: Duration::from_secs(3600) };
+    setup.args.rate = RateArgs {
+        rate_limit: Some(rate),
+        rate_burst: Some(burst),
+        trusted_proxies: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), 32)],
+    };
+    setup
+}
+
+/// A service that gives each client this many units, and one more in an hour.
+async fn service(burst: u32) -> Service {
+    limited(Setup::on(shared().await), 1, burst).start().await
+}
+
+/// Asks as the proxy asks for the client with this address.
+async fn ask(client: &Client, method: Method, path: &str, address: &str) -> Answer {
+    client.send(method, path, |request| request.header("x-forwarded-for", address)).await
+}
+
+async fn get(client: &Client, path: &str, address: &str) -> Answer {
+    ask(client, Method::GET, path, address).await
+}
+
+/// The fields of this class, with these units left.
+#[track_caller]
+fn left(answer: &Answer, class: &str, left: u32) {
+    let field = answer.header("ratelimit");
+    assert!(field.starts_with(&format!("\"{class}\";r={left};t=")), "{left} left: {field}");
+}
+
+/// Checks that this is a refusal, and that its fields agree.
+#[track_caller]
+fn refused(answer: &Answer, class: &str, units: u32) -> Value {
+    let problem = answer.problem(429, "too-many-requests");
+    let again = answer.header("retry-after");
+    assert_eq!(answer.header("ratelimit"), format!("\"{class}\";r={units};t={again}"));
+    assert!(again.parse::<u32>().is_ok_and(|seconds| seconds > 0), "{again}");
+    problem
+}
+
+async fn a_client_gets_its_burst_and_others_theirs() {
+    let service = service(5).await;
+    let (client, path) = (&service.client, TRADES.path(7));
+    for (count, method) in [Method::GET, Method::HEAD, Method::GET, Method::GET].into_iter().enumerate() {
+        let answer = ask(client, method, &path, "192.0.2.1").await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("ratelimit-policy"), "\"reads\";q=5;w=18000");
+        left(&answer, "reads", 4 - count as u32);
+    }
+    let tag = get(client, &path, "192.0.2.2").await.header("etag").to_owned();
+    let known = |request: reqwest::RequestBuilder| {
+        request.header("x-forwarded-for", "192.0.2.1").header("if-none-match", &tag)
+    };
+    let unchanged = client.send(Method::GET, &path, known).await;
+    assert_eq!(unchanged.status, 304);
+    left(&unchanged, "reads", 0);
+    let answer = get(client, &path, "192.0.2.1").await;
+    refused(&answer, "reads", 0);
+    assert_eq!(answer.header("ratelimit-policy"), "\"reads\";q=5;w=18000");
+    let wait: u32 = answer.header("retry-after").parse().unwrap();
+    assert!((3500..=3600).contains(&wait), "{wait}");
+    assert_eq!(ask(client, Method::HEAD, &path, "192.0.2.1").await.status, 429);
+    // Other addresses, and other classes of the same.
+    left(&get(client, &path, "192.0.2.3").await, "reads", 4);
+    let append =
+        |request: reqwest::RequestBuilder| request.header("x-forwarded-for", "192.0.2.1").json(&trade(1));
+    for units in (0..5).rev() {
+        let appended = client.send(Method::POST, &path, append).await;
+        assert_eq!(appended.status, 201);
+        left(&appended, "appends", units);
+    }
+    refused(&client.send(Method::POST, &path, append).await, "appends", 0);
+    let export = get(client, &TRADES.at(7, "/export.csv"), "192.0.2.1").await;
+    assert_eq!(export.status, 200);
+    left(&export, "streams", 4);
+    // Scripts may read it.
+    let from_page = |request: reqwest::RequestBuilder| request.header("origin", "http://localhost");
+    let exposed = client.send(Method::GET, &path, from_page).await;
+    let exposed = exposed.header("access-control-expose-headers").to_lowercase();
+    for field in ["retry-after", "ratelimit", "ratelimit-policy"] {
+        assert!(exposed.split(',').any(|name| name == field), "{exposed}");
+    }
+    service.stored(7).await.holds_exactly([1; 5]);
+}
+
+async fn what_operators_ask_is_not_limited() {
+    let service = service(1).await;
+    refuse_reads(&service.client).await;
+    for path in ["/livez", "/readyz", "/metrics", "/openapi.json", "/problems", "/docs/"] {
+        let answer = service.client.get(path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(!answer.headers.contains_key("ratelimit"), "{path}");
+    }
+    let exposition = String::from_utf8(service.client.get("/metrics").await.body).expect("text");
+    // Other tests count in the same process.
+    let counted = |name: &str| exposition.lines().any(|line| line.starts_with(name) && !line.ends_with(" 0"));
+    assert!(counted("pagebucket_rate_limited_total{class=\"reads\"}"), "{exposition}");
+    assert!(exposition.contains("pagebucket_rate_clients{class=\"sign-in\"}"), "{exposition}");
+}
+
+/// Reads until that is refused.
+async fn refuse_reads(client: &Client) {
+    eventually("a refusal", PATIENCE, || async { client.get(&TRADES.path(7)).await.status == 429 }).await;
+}
+
+async fn without_a_limit_nothing_is_added() {
+    let service = Service::start().await;
+    let answer = service.client.get(&TRADES.path(7)).await;
+    assert_eq!(answer.status, 200);
+    assert!(!answer.headers.keys().any(|name| name.as_str().starts_with("ratelimit")), "{answer:?}");
+}
+
+async fn headers_of_strangers_are_not_believed() {
+    let mut setup = limited(Setup::on(shared().await), 1, 1);
+    setup.args.rate.trusted_proxies = vec![(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8)];
+    let service = setup.start().await;
+    assert_eq!(get(&service.client, &TRADES.path(7), "192.0.2.1").await.status, 200);
+    refused(&get(&service.client, &TRADES.path(7), "192.0.2.2").await, "reads", 0);
+}
+
+async fn an_address_that_a_client_makes_up_is_none() {
+    let service = service(1).await;
+    let path = TRADES.path(7);
+    let with = async |headers: &[(&'static str, &'static str)]| {
+        let add = |request: reqwest::RequestBuilder| {
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
+        };
+        service.client.send(Method::GET, &path, add).await.status.as_u16()
+    };
+    // What stands on the left is the client's own word.
+    assert_eq!(with(&[("x-forwarded-for", "198.51.100.1, 192.0.2.1")]).await, 200);
+    assert_eq!(with(&[("x-forwarded-for", "198.51.100.2, 192.0.2.1")]).await, 429);
+    assert_eq!(with(&[("x-forwarded-for", "198.51.100.3"), ("x-forwarded-for", "192.0.2.1")]).await, 429);
+    // Of two proxies, both of which are trusted.
+    assert_eq!(with(&[("x-forwarded-for", "192.0.2.1, 127.0.0.1")]).await, 429);
+    // `Forwarded` hides the other header.
+    let both = [("forwarded", "for=192.0.2.1"), ("x-forwarded-for", "198.51.100.4")];
+    assert_eq!(with(&both).await, 429);
+    assert_eq!(with(&[("forwarded", "for=192.0.2.1, for=\"192.0.2.9:4711\"")]).await, 200);
+    // A network of IPv6 is one client.
+    assert_eq!(with(&[("x-forwarded-for", "2001:db8::1")]).await, 200);
+    assert_eq!(with(&[("forwarded", "for=\"[2001:db8::2]\"")]).await, 429);
+    // What is no address is the proxy's.
+    assert_eq!(with(&[("x-forwarded-for", "198.51.100.5, unknown")]).await, 200);
+    assert_eq!(with(&[("x-forwarded-for", "198.51.100.6, _hidden")]).await, 429);
+    assert_eq!(with(&[]).await, 429);
+}
+
+/// A client that asks before it sends ("100 Continue") is refused, and not asked to go on.
+async fn a_refusal_needs_no_body() {
+    let service = service(1).await;
+    service.client.append(7, &trade(1)).await.expect(201);
+    let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\
+         Expect: 100-continue\r\nConnection: close\r\n\r\n",
+        TRADES.path(7)
+    );
+    stream.write_all(head.as_bytes()).await.expect("to send");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    service.stored(7).await.holds_exactly([1]);
+}
+
+async fn an_array_costs_the_pages_that_it_writes(history: &'static crate::harness::History) {
+    let size = history.page_size;
+    let service = limited(Setup::on(shared().await).of(history), 1, 8).start().await;
+    let client = &service.client;
+    let append =
+        async |from: u64, items: u64| client.append(1, &history.items(from..=from + items - 1)).await;
+    let appended = append(1, 2 * size + 1).await;
+    appended.expect(201);
+    left(&appended, "appends", 5);
+    // It would take six of the five.
+    let problem = refused(&append(100_000, 5 * size + 1).await, "appends", 4);
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("appends")), "{problem}");
+    let appended = append(2 * size + 2, 3 * size).await;
+    appended.expect(201);
+    left(&appended, "appends", 1);
+    let faulty = client.append(1, &serde_json::json!([{}])).await;
+    assert_eq!(faulty.status, 422);
+    left(&faulty, "appends", 0);
+    refused(&append(100_000, 1).await, "appends", 0);
+    service.stored(1).await.holds_exactly(1..=(5 * size + 1) as i64);
+    // More than a burst: a full bucket suffices.
+    let service = limited(Setup::on(shared().await).of(history), 1, 2).start().await;
+    let appended = service.client.append(1, &history.items(1..=3 * size)).await;
+    appended.expect(201);
+    left(&appended, "appends", 0);
+    refused(&service.client.append(1, &history.items(1..=1)).await, "appends", 0);
+    service.stored(1).await.holds_exactly(1..=3 * size as i64);
+}
+
+async fn reads_cost_the_pages_that_they_read() {
+    let service = service(100).await;
+    fill(&service.database, TRADES, 7, 60, 5).await;
+    let cost = async |path: &str, units: u32| {
+        let answer = get(&service.client, path, &format!("192.0.2.{units}")).await;
+        assert!(answer.status.is_success(), "{path}: {}", answer.status);
+        left(&answer, "reads", 100 - units);
+    };
+    // Each for a client that has not read yet.
+    cost(&TRADES.at(7, "/pages/3"), 1).await;
+    cost(&TRADES.at(7, "?before=596&limit=100"), 11).await;
+    cost(&TRADES.at(7, "?after=0&limit=100"), 10).await;
+    cost(&TRADES.at(7, "?after=5&limit=20"), 3).await;
+    cost(&TRADES.at(7, "?after=0&limit=12"), 2).await;
+    // All of the 59 full pages are examined, and none is read.
+    let answer = get(&service.client, &TRADES.at(7, "?ticker=NONE"), "192.0.2.100").await;
+    assert_eq!(answer.expect(200)["items"].as_array().map(Vec::len), Some(0));
+    left(&answer, "reads", 99);
+    // Read one after the other until there are enough.
+    let answer =
+        get(&service.client, &TRADES.at(7, "?from=1970-01-01T00:00:00Z&after=0&limit=100"), "192.0.2.101")
+            .await;
+    answer.expect(200);
+    left(&answer, "reads", 88);
+    // What is owed is paid first.
+    for _ in 0..8 {
+        let path = TRADES.at(7, "?from=1970-01-01T00:00:00Z&after=0&limit=100");
+        assert_eq!(get(&service.client, &path, "192.0.2.102").await.status, 200);
+    }
+    let answer = get(&service.client, &TRADES.at(7, "?limit=100"), "192.0.2.102").await;
+    refused(&answer, "reads", 3);
+}
+
+async fn counting_views_costs_what_is_written() {
+    let service = service(100).await;
+    let client = &service.client;
+    let views = |paths: usize, minutes: usize, each: usize| -> Value {
+        let view = |number: usize| {
+            let (path, minute) = (number % paths, number / paths % minutes);
+            serde_json::json!({ "path": format!("/{path}"), "at": format!("2014-01-01T10:{minute:02}:00Z") })
+        };
+        (0..paths * minutes * each).map(view).collect()
+    };
+    let count = async |views: Value, address: &str| {
+        let with = |request: reqwest::RequestBuilder| request.header("x-forwarded-for", address).json(&views);
+        client.send(Method::POST, "/v1/page-views", with).await
+    };
+    let counted = count(views(3, 4, 10), "192.0.2.1").await;
+    assert_eq!(counted.status, 204);
+    left(&counted, "appends", 88);
+    let counted = count(views(1, 1, 1_000), "192.0.2.2").await;
+    assert_eq!(counted.status, 204);
+    left(&counted, "appends", 99);
+    refused(&count(views(10, 10, 1), "192.0.2.1").await, "appends", 87);
+    let bucket = async |path: &str| {
+        let path = format!("/v1/page-views/buckets?path={path}&timestamp=2014-01-01T10:00:00Z");
+        get(client, &path, "192.0.2.3").await
+    };
+    assert_eq!(bucket("/0").await.expect(200)["totalViews"], 1_010);
+    bucket("/9").await.problem(404, "bucket-not-found");
+}
+
+async fn an_upload_waits_and_ends_when_the_service_stops() {
+    let service = service(5).await;
+    let address = service.address();
+    let mut sending = Upload::begin(address, &TRADES.uploads(7), &[]).await;
+    sending.send(&lines(1..=50)).await;
+    // After this piece nothing is left for the next.
+    sending.send(&lines(51..=100)).await;
+    let count = async || service.stored(7).await.numbers.len();
+    eventually("both are stored", PATIENCE, async || count().await == 100).await;
+    sending.send(&lines(101..=110)).await;
+    let stored = service.database.clone();
+    assert!(service.stop().await, "it does not wait for the quota");
+    assert!(sending.head().await.starts_with("HTTP/1.1 503 "));
+    let problem = sending.line().await.expect("a problem");
+    assert_eq!((&problem["type"], &problem["stored"]), (&"/problems#partly-stored".into(), &100.into()));
+    crate::harness::stored(&stored, TRADES, 7).await.holds_exactly(1..=100);
+}
+
+async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
+    let mut setup = limited(Setup::on(shared().await), 5 * 3600, 1);
+    setup.args.body_timeout = 1;
+    let service = setup.start().await;
+    let uploaded = upload(&service.client, &TRADES.uploads(7), lines(1..=200)).await;
+    assert_eq!(uploaded.expect(200)["stored"], 200);
+    service.stored(7).await.holds_exactly(1..=200);
+}
+
+async fn an_export_waits_until_the_service_stops() {
+    const PAGES: u64 = 400;
+    let mut setup = limited(Setup::on(shared().await).of(READINGS), 1, 150);
+    setup.args.drain_delay = 1;
+    let service = setup.start().await;
+    fill(&service.database, READINGS, 7, PAGES, READINGS.page_size).await;
+    let export = tokio::spawn({
+        let client = service.client.clone();
+        async move { get(&client, &READINGS.at(7, "/export.ndjson"), "192.0.2.1").await }
+    });
+    // The second batch takes the units of the first hundred pages. There are too few for the third.
+    let path = READINGS.at(7, "/pages/1");
+    let used = async || {
+        let left = get(&service.client, &path, "192.0.2.1").await;
+        !left.header("ratelimit").starts_with("\"reads\";r=1")
+    };
+    eventually("the first batch is paid", PATIENCE, used).await;
+    assert!(!export.is_finished());
+    assert!(service.stop().await, "it does not wait for the quota");
+    let rows = export.await.expect("no panic").body;
+    let rows = rows.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!(rows, PAGES * READINGS.page_size);
+}
