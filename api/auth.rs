@@ -4,24 +4,15 @@
 
 pub mod jwt;
 pub mod keys;
+mod refusal;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::domain::Principal;
-use crate::store::{self, Deadline};
+use crate::store::Deadline;
 use jwt::Jwt;
 use keys::Keys;
-
-/// Why a client is not known.
-#[derive(Debug)]
-pub enum Refusal {
-    /// The token or key is not valid. The words are for the client: a sentence without quotation marks or backslashes. The
-    /// name is that of a client whose key was valid once.
-    Invalid(Cow<'static, str>, Option<Arc<str>>),
-    /// The database was asked, and failed.
-    Database(store::Error),
-}
+pub use refusal::Refusal;
 
 /// Finds out who presents a token or a key.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ mod cache;
 mod deadline;
 mod history;
 mod idempotency;
+mod lifetime;
 mod links;
 mod middleware;
 mod names;

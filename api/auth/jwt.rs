@@ -13,7 +13,7 @@ use jsonwebtoken::{Header, Validation, decode, decode_header};
 use moka::sync::Cache;
 use serde_json::Value;
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::domain::{Clock, Instant, Owners, Principal, Scope};
 use key_set::{Key, KeySet};
 pub use key_set::{Pace, Source};

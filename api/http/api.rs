@@ -1,5 +1,6 @@
 //! What the routes share: the database, the page cache, limits and settings.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::cache::control::KeptBy;
 use super::cache::pages::Pages;
 use super::cache::reading::Reading;
 use super::history::upload::quota::Uploads;
+use super::lifetime::Lifetime;
 use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::places::Places;
@@ -58,6 +60,14 @@ impl FromRequestParts<Arc<Api>> for Reading {
         let epoch = api.store.epoch(deadline).await?;
         let quota = ClientQuota::among(&parts.extensions);
         Ok(Self::new(&parts.headers, deadline, epoch, quota, api.kept_by))
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for Lifetime {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
+        Ok(Self::among(&parts.extensions, &api.clock))
     }
 }
 

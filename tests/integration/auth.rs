@@ -5,4 +5,5 @@ mod keys;
 mod others;
 mod rotation;
 mod routes;
+mod streams;
 mod tokens;

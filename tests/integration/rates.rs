@@ -6,11 +6,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use pagebucket::config::{Rate, RateArgs};
+use pagebucket::http::Open;
 use reqwest::Method;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
     Answer, Client, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, tests, tests_over,
     trade,
@@ -22,6 +24,8 @@ tests!["rates":
     a_client_gets_its_burst_and_others_theirs,
     what_operators_ask_is_not_limited,
     without_a_limit_nothing_is_added,
+    a_principal_is_one_client_from_everywhere,
+    tokens_that_are_new_count_for_their_address,
     headers_of_strangers_are_not_believed,
     an_address_that_a_client_makes_up_is_none,
     a_refusal_needs_no_body,
@@ -148,6 +152,55 @@ async fn without_a_limit_nothing_is_added() {
     let answer = service.client.get(&TRADES.path(7)).await;
     assert_eq!(answer.status, 200);
     assert!(!answer.headers.keys().any(|name| name.as_str().starts_with("ratelimit")), "{answer:?}");
+}
+
+/// A service behind a gate, with these units for each client.
+async fn guarded(issuer: &Issuer, burst: u32) -> Service {
+    let mut setup = limited(Setup::on(shared().await), 1, burst);
+    setup.gate = issuer.gate(Open::default()).await;
+    setup.start().await
+}
+
+async fn a_principal_is_one_client_from_everywhere() {
+    let issuer = Issuer::start().await;
+    let service = guarded(&issuer, 3).await;
+    let client = |name: &str, jti: &str| {
+        let mut claims = claims(name, "read", serde_json::json!(["7"]));
+        claims["jti"] = jti.into();
+        service.client.with_token(&issuer.signer.sign(&claims))
+    };
+    let (ann, again, bob) = (client("ann", "1"), client("ann", "2"), client("bob", "1"));
+    let path = TRADES.path(7);
+    left(&get(&ann, &path, "192.0.2.1").await, "reads", 2);
+    left(&get(&ann, &path, "192.0.2.2").await, "reads", 1);
+    left(&get(&again, &path, "192.0.2.3").await, "reads", 0);
+    refused(&get(&ann, &path, "192.0.2.4").await, "reads", 0);
+    left(&get(&bob, &path, "192.0.2.1").await, "reads", 2);
+    // Who may not use the route is told that, and not counted.
+    let other = get(&bob, &TRADES.path(8), "192.0.2.1").await;
+    assert_eq!((other.status.as_u16(), other.headers.contains_key("ratelimit")), (403, false));
+    left(&get(&bob, &path, "192.0.2.1").await, "reads", 1);
+}
+
+async fn tokens_that_are_new_count_for_their_address() {
+    let issuer = Issuer::start().await;
+    let service = guarded(&issuer, 3).await;
+    let token = |name: &str| issuer.signer.sign(&claims(name, "read", serde_json::json!(["7"])));
+    let path = TRADES.path(7);
+    let with =
+        async |token: &str, address: &str| get(&service.client.with_token(token), &path, address).await;
+    let known = token("ann");
+    assert_eq!(with(&known, "192.0.2.1").await.status, 200);
+    for forged in ["a.b.c", "nonsense"] {
+        assert_eq!(with(forged, "192.0.2.1").await.status, 401);
+    }
+    let answer = with(&token("bob"), "192.0.2.1").await;
+    answer.problem(429, "too-many-requests");
+    assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds > 0));
+    assert_eq!(with("nonsense", "192.0.2.1").await.status, 429);
+    // A token that was verified needs nothing, and other addresses have their own quota.
+    assert_eq!(with(&known, "192.0.2.1").await.status, 200);
+    assert_eq!(with(&token("bob"), "192.0.2.2").await.status, 200);
 }
 
 async fn headers_of_strangers_are_not_believed() {

@@ -1,8 +1,9 @@
 //! Exports of histories of any length, in bounded memory.
 //!
 //! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
-//! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch waits. A client that reads too slowly is disconnected
-//! ([`crate::server`]), so that its place becomes free. The request's deadline applies to the head of the answer, not
+//! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch
+//! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected ([`crate::server`]), so
+//! that its place becomes free. The request's deadline applies to the head of the answer, not
 //! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
 //! such a body is incomplete, because clients of HTTP/1.0 are refused
 //! ([`crate::http::middleware::accept`]).
@@ -23,6 +24,7 @@ use crate::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
 use crate::export::{Format, Writer};
 use crate::http::api::Api;
 use crate::http::body::NDJSON;
+use crate::http::lifetime::Lifetime;
 use crate::http::params::{Address, Params, Reader, dates, in_query};
 use crate::http::places::Place;
 use crate::http::problem::{ExportProblems, Kind, Problem};
@@ -90,9 +92,10 @@ pub async fn ndjson(
     State(api): State<Arc<Api>>,
     Extension(deadline): Extension<Deadline>,
     quota: ClientQuota,
+    lifetime: Lifetime,
     address: Address<(OwnerId, ExportParams)>,
 ) -> Result<Response, Problem> {
-    export(&api, address, (deadline, quota), Format::Ndjson, NDJSON).await
+    export(&api, address, (deadline, quota, lifetime), Format::Ndjson, NDJSON).await
 }
 
 /// Export {manyItems} as CSV
@@ -117,15 +120,17 @@ pub async fn csv(
     State(api): State<Arc<Api>>,
     Extension(deadline): Extension<Deadline>,
     quota: ClientQuota,
+    lifetime: Lifetime,
     address: Address<(OwnerId, ExportParams)>,
 ) -> Result<Response, Problem> {
-    export(&api, address, (deadline, quota), Format::Csv, "text/csv; charset=utf-8; header=present").await
+    export(&api, address, (deadline, quota, lifetime), Format::Csv, "text/csv; charset=utf-8; header=present")
+        .await
 }
 
 async fn export(
     api: &Api,
     Address { engine, params: (owner, ExportParams { after, dates }) }: Address<(OwnerId, ExportParams)>,
-    (deadline, quota): (Deadline, ClientQuota),
+    (deadline, quota, lifetime): (Deadline, ClientQuota, Lifetime),
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
@@ -142,7 +147,7 @@ async fn export(
     let ready = writer.header().into_bytes();
     let stop = api.stop.clone();
     let (pages, result) = (0, "abandoned");
-    let rows = Rows { owner, writer, export, ready, result, quota, pages, stop, _place: place };
+    let rows = Rows { owner, writer, export, ready, result, quota, lifetime, pages, stop, _place: place };
     Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
 }
 
@@ -155,6 +160,7 @@ struct Rows {
     ready: Vec<u8>,
     result: &'static str,
     quota: ClientQuota,
+    lifetime: Lifetime,
     /// Pages that were read and not taken from the quota yet.
     pages: usize,
     /// Cancelled when the service stops: then nothing waits for the quota.
@@ -165,6 +171,10 @@ struct Rows {
 impl Rows {
     /// An error ends the body early. Only the connection sees it.
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, &'static str> {
+        if self.lifetime.is_over() {
+            self.result = "expired";
+            return Err("the token expired");
+        }
         match self.batch().await {
             Ok(()) if self.ready.is_empty() => {
                 self.result = "finished";

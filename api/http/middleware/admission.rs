@@ -70,19 +70,23 @@ impl Admission {
         AroundLayer(Self { policy, access, engine: engine.cloned(), ..self.clone() })
     }
 
-    fn admit(&self, request: &Request, quota: &ClientQuota) -> Result<Place, Problem> {
+    /// A place for a request, before it is known who sends it: that may take a look-up.
+    fn place(&self) -> Result<Place, Problem> {
         if self.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
+        match self.policy {
+            Policy::Json | Policy::Rows(_) => self.requests.take(),
+            Policy::Upload(_) => self.uploads.take(),
+        }
+    }
+
+    fn admit(&self, request: &Request, quota: &ClientQuota) -> Result<(), Problem> {
         quota.charge(1)?;
-        let (places, answer) = match self.policy {
-            Policy::Json => (&self.requests, JSON),
-            Policy::Rows(media_type) => (&self.requests, media_type),
-            Policy::Upload(media_type) => (&self.uploads, media_type),
+        let (Policy::Rows(answer) | Policy::Upload(answer)) = self.policy else {
+            return accept::takes_answer(request, JSON);
         };
-        let place = places.take()?;
-        accept::takes_answer(request, answer)?;
-        Ok(place)
+        accept::takes_answer(request, answer)
     }
 }
 
@@ -96,16 +100,22 @@ where
     type Response = Response;
 
     fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
+        let place = match self.place() {
+            Ok(place) => place,
+            Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
+        };
         if !self.gate.is_guarded() {
-            return self.call_admitted(inner, request);
+            return self.call_permitted(inner, request, place);
         }
         let (admission, route) = (self.clone(), (self.access, self.engine.as_ref()));
-        self.gate.guard(inner, request, route, move |inner, request| admission.call_admitted(inner, request))
+        let pass = move |inner: &mut S, request| admission.call_permitted(inner, request, place);
+        self.gate.guard(inner, request, route, pass)
     }
 }
 
 impl Admission {
-    fn call_admitted<S>(&self, inner: &mut S, mut request: Request) -> Answer<Response>
+    /// Answers a request that its client may send.
+    fn call_permitted<S>(&self, inner: &mut S, mut request: Request, place: Place) -> Answer<Response>
     where
         S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
     {
@@ -113,10 +123,9 @@ impl Admission {
         let quota = rates.map_or_else(ClientQuota::default, |rates| {
             ClientQuota::of(rates, self.class(&request), &request)
         });
-        let place = match self.admit(&request, &quota) {
-            Ok(place) => place,
-            Err(problem) => return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed(),
-        };
+        if let Err(problem) = self.admit(&request, &quota) {
+            return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed();
+        }
         let extensions = request.extensions_mut();
         extensions.insert(deadline::from_now());
         if quota.is_limited() {

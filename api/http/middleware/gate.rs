@@ -19,6 +19,7 @@ use crate::auth::{Authenticator, Refusal};
 use crate::domain::{Principal, Scope};
 use crate::http::access::Access;
 use crate::http::deadline;
+use crate::http::peer::Peer;
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::RateLimits;
 use crate::metric::REFUSALS;
@@ -168,7 +169,8 @@ impl Gate {
         metrics::counter!(REFUSALS, "reason" => reason).increment(1);
         let (method, path) = (request.method(), request.uri().path());
         let principal = known.as_deref();
-        tracing::warn!(target: "pagebucket::audit", reason, principal, %method, path, "a request was refused");
+        let peer = request.extensions().get().map(|Peer(address)| tracing::field::display(address));
+        tracing::warn!(target: "pagebucket::audit", reason, principal, peer, %method, path, "a request was refused");
         let challenge = format!("Bearer realm=\"pagebucket\"{error}{}", self.metadata());
         let mut response = problem.into_response();
         let challenge = HeaderValue::try_from(challenge).expect("words of ours, and an address");

@@ -89,6 +89,9 @@ impl Summary {
             End::Interrupted => (Kind::ShuttingDown, "This instance is stopping."),
             // The reader wrote this text.
             End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => (Kind::BodyTimeout, &*unread),
+            End::Unreadable(error) if error.kind() == ErrorKind::PermissionDenied => {
+                (Kind::Unauthorized, &*unread)
+            }
             End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
                 (Kind::TimedOut, "The client did not read the answer in time.")
             }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::definition::Definition;
 use crate::domain::{Clock, DraftError, Fault, Faults, OwnerId};
+use crate::http::lifetime::Lifetime;
 use crate::http::rate::{Class, ClientQuota};
 use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 
@@ -81,6 +82,7 @@ pub(super) struct Reader {
     /// Dates the items that have no date; `None` if something else dates them.
     clock: Option<Clock>,
     quota: ClientQuota,
+    lifetime: Lifetime,
     /// Lines that were handed on and not taken from the quota yet.
     lines: usize,
     pace: Pace,
@@ -95,11 +97,11 @@ impl Reader {
         definition: Arc<Definition>,
         owner: Option<OwnerId>,
         clock: Option<Clock>,
-        quota: ClientQuota,
+        (quota, lifetime): (ClientQuota, Lifetime),
         span: Duration,
     ) -> Self {
         let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), Pace::new(span));
-        Self { chunks, chunk, bytes: 0, splitter, definition, owner, clock, quota, lines: 0, pace }
+        Self { chunks, chunk, bytes: 0, splitter, definition, owner, clock, quota, lifetime, lines: 0, pace }
     }
 
     /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
@@ -115,6 +117,11 @@ impl Reader {
             let piece = tokio::select! {
                 piece = timeout(self.pace.left, body.frame()) => piece,
                 () = self.chunks.closed() => return Err(Enough),
+                () = self.lifetime.over() => {
+                    let expired = io::Error::new(ErrorKind::PermissionDenied, "The token or key has expired.");
+                    let _ = self.chunks.send(Err(expired)).await;
+                    return Err(Enough);
+                }
             };
             self.pace.left = self.pace.left.saturating_sub(began.elapsed());
             match piece {

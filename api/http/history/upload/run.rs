@@ -24,6 +24,7 @@ use crate::http::api::Api;
 use crate::http::body::{NDJSON, expect};
 use crate::http::deadline::REQUEST;
 use crate::http::idempotency::Key;
+use crate::http::lifetime::Lifetime;
 use crate::http::middleware::compression::Whole;
 use crate::http::middleware::drain_body::StillRead;
 use crate::http::params::Address;
@@ -65,6 +66,7 @@ pub struct Upload {
     key: Option<IdempotencyKey>,
     place: Option<LongPlace>,
     quota: ClientQuota,
+    lifetime: Lifetime,
     body: Body,
 }
 
@@ -77,7 +79,8 @@ impl FromRequest<Arc<Api>> for Upload {
         let Key(key) = Key::from_request_parts(&mut parts, api).await?;
         expect(&parts.headers, NDJSON, String::new)?;
         let (place, quota) = (parts.extensions.remove(), ClientQuota::among(&parts.extensions));
-        Ok(Self { api: Arc::clone(api), engine, owner, key, place, quota, body })
+        let lifetime = Lifetime::among(&parts.extensions, &api.clock);
+        Ok(Self { api: Arc::clone(api), engine, owner, key, place, quota, lifetime, body })
     }
 }
 
@@ -133,7 +136,7 @@ impl Upload {
         self,
         watch: &mut (impl Watch<BadLine> + Send),
     ) -> (Report, JoinHandle<Option<Body>>, Option<LongPlace>) {
-        let Self { api, engine, owner, key, place, quota, body } = self;
+        let Self { api, engine, owner, key, place, quota, lifetime, body } = self;
         let began = api.clock.now();
         // With a key, its record dates all undated lines, the same way in every attempt.
         let clock = key.is_none().then(|| api.clock.clone());
@@ -143,7 +146,8 @@ impl Upload {
         let options = Options { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
         let (chunks, incoming) = mpsc::channel(1);
         let definition = Arc::clone(to.engine.definition());
-        let reader = Reader::new(chunks, definition, owner, clock, quota, api.limits.body_timeout);
+        let reader =
+            Reader::new(chunks, definition, owner, clock, (quota, lifetime), api.limits.body_timeout);
         let reading = tokio::spawn(reader.run(body));
         let (stop, mut stopped) = mpsc::channel(2);
         let stopping = api.stop.clone();

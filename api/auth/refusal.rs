@@ -1,0 +1,14 @@
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::store;
+
+/// Why a client is not known.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The token or key is not valid. The words are for the client: a sentence without quotation marks or backslashes. The
+    /// name is that of a client whose key was valid once.
+    Invalid(Cow<'static, str>, Option<Arc<str>>),
+    /// The database was asked, and failed.
+    Database(store::Error),
+}
