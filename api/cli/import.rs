@@ -12,7 +12,7 @@ use clap::Args;
 use reqwest::Url;
 
 use self::progress::Progress;
-use self::remote::{MOST_OWNERS, MOST_WAITING};
+use self::remote::{MOST_OWNERS, MOST_WAITING, Token};
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
@@ -65,6 +65,11 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "URL", value_parser = remote::address)]
     url: Option<Url>,
 
+    /// Access token or key for the server of --url. It must have the scope `append`, for all owners. In the environment
+    /// other users of this machine do not see it.
+    #[arg(long, env = "PAGEBUCKET_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    token: Option<Token>,
+
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -92,11 +97,14 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let definition = args.history.of(&definitions)?;
     let (rows, size) = args.open(definition).map_err(Failure::Usage)?;
     if let Some(server) = &args.url {
+        let token =
+            args.token.as_ref().map(Token::header).transpose().map_err(|it| Failure::Usage(it.into()))?;
         let (mut interrupts, mut progress) = (Signals::new()?.channel(), Progress::start(size));
         let rows = import::read_ahead(rows, args.strict);
         let key = args.key.as_ref();
         let report =
-            remote::run(rows, server, definition, key, args.strict, &mut interrupts, &mut progress).await;
+            remote::run(rows, (server, token), definition, key, args.strict, &mut interrupts, &mut progress)
+                .await;
         return Ok(args.tell(&report, definition, progress));
     }
     let work = async |opened: &Opened, mut signals: Signals| {

@@ -5,12 +5,14 @@
 
 mod complete;
 mod filler;
+mod security;
+mod share;
 #[cfg(test)]
 mod tests;
 mod version_3_0;
 mod visit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
@@ -24,7 +26,10 @@ use crate::definition::{Definition, Definitions};
 use crate::item::list;
 use complete::{complete, without_null};
 use filler::{Filler, merge};
+use security::{guard, schemes};
+use share::share;
 use version_3_0::in_3_0;
+use visit::each_response;
 
 /// A version of the OpenAPI Specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +80,7 @@ fn of(definitions: &Definitions) -> Value {
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
         schemas.sort_keys();
     }
+    share(&mut document);
     document
 }
 
@@ -114,15 +120,16 @@ fn preamble(definitions: &Definitions) -> Value {
         },
         "servers": [{ "url": "/", "description": "Where this document is served." }],
         "paths": {},
-        "components": { "schemas": problem },
-        // Explicitly empty: there is no authentication.
-        "security": [],
+        "components": { "schemas": problem, "securitySchemes": schemes() },
         "tags": [],
     })
 }
 
 fn documented(rows: Vec<Row>) -> OpenApi {
-    let routes = rows.into_iter().map(|(routes, ..)| routes);
+    let routes = rows.into_iter().map(|(mut routes, _, access)| {
+        guard(&mut routes.1, access);
+        routes
+    });
     routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi()
 }
 
@@ -147,8 +154,9 @@ fn add(document: &mut Value, mut more: Value) {
     }
 }
 
-/// Fills the `instance` of the problems of each operation: its own address.
+/// Fills the `instance` of the problems: the address of the first operation that answers with this one.
 fn name_instances(document: &mut Value) {
+    let mut named: HashMap<Value, Value> = HashMap::new();
     for (path, methods) in document["paths"].as_object_mut().into_iter().flatten() {
         for operation in methods.as_object_mut().into_iter().flat_map(Map::values_mut) {
             let mut address = path.clone();
@@ -161,8 +169,13 @@ fn name_instances(document: &mut Value) {
                     address = address.replace(&format!("{{{name}}}"), &example);
                 }
             }
-            let filled = operation.to_string().replace("{instance}", &address);
-            *operation = serde_json::from_str(&filled).expect("an address needs no escapes in JSON");
+            each_response(operation, &mut |_, response| {
+                let fill = || {
+                    let filled = response.to_string().replace("{instance}", &address);
+                    serde_json::from_str(&filled).expect("an address needs no escapes in JSON")
+                };
+                *response = named.entry(response.clone()).or_insert_with(fill).clone();
+            });
         }
     }
 }

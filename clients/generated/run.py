@@ -26,6 +26,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "
 STEPS = ("compiles", "appends", "repeats", "walks", "problems")
 # Only a failure waits for it.
 PATIENCE = 600
+ISSUER, AUDIENCE = "https://issuer.example", "https://api.example"
 
 ENV = os.environ | {
     "PATH": os.pathsep.join([f"{HERE}/node_modules/.bin", str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -168,7 +169,12 @@ def versions() -> dict[str, str]:
 
 
 def start_service(data: str) -> tuple[subprocess.Popen[str], str]:
-    command = [os.environ["PAGEBUCKET"], "serve", "--listen", "127.0.0.1:0", "--data-dir", f"{data}/data"]
+    """It answers only clients that send the token."""
+    keys = f"{data}/jwks.json"
+    made = subprocess.run(["node", HERE / "token.mjs", keys, ISSUER, AUDIENCE], stdout=subprocess.PIPE, text=True, check=True)
+    ENV["TOKEN"] = made.stdout.strip()
+    command = [os.environ["PAGEBUCKET"], "serve", "--listen", "127.0.0.1:0", "--data-dir", f"{data}/data",
+               "--auth", "jwt", "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE, "--jwks", keys]  # fmt: skip
     env = {name: value for name, value in os.environ.items() if name != "MONGODB_URI"}
     with open(f"{data}/log", "w") as log:
         service = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use pagebucket::definition::Definitions;
-use pagebucket::http::{Version, document};
+use pagebucket::http::{Open, Version, document};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::harness::tokens::{EVERYTHING, Issuer, claims, gate, now};
 use crate::harness::{Service, Setup, TOTAL, shared, skip, tests, trade, trade_at};
 
 tests!["contract":
@@ -96,14 +97,28 @@ async fn redocly_and_spectral_find_nothing() {
     );
 }
 
+/// A service for clients with a token alone, and a token that allows everything for longer than a run takes.
+async fn guarded(mut setup: Setup, collections: &[&str]) -> (Service, String) {
+    let issuer = Issuer::start().await;
+    let mut settings = issuer.settings();
+    settings.claims = collections.iter().map(|name| ((*name).into(), "customers".to_owned())).collect();
+    setup.gate = gate(settings, Open { docs: true, metrics: false }).await;
+    let mut service = setup.start().await;
+    let mut claims = claims("schemathesis", EVERYTHING, json!("*"));
+    claims["exp"] = json!(now() + 3600);
+    let token = issuer.signer.sign(&claims);
+    service.client = service.client.with_token(token.as_str());
+    (service, token)
+}
+
 async fn schemathesis_passes() {
-    let service = Service::start().await;
+    let (service, token) = guarded(Setup::on(shared().await), &["customers"]).await;
     // What the configuration's dictionary and the document's examples name: a history with a full
     // page, a page that is not, and trades with and without a price.
     let mut trades: Vec<Value> = (1..=24).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
     trades.push(json!({ "type": "buy", "ticker": "BRK.B", "qty": 1, "price": "15.50" }));
     service.client.append(7, &json!(trades)).await.expect(201);
-    if !judge(&service, 21).await {
+    if !judge(&service, &token, 21).await {
         return;
     }
     let total = service.client.total(7).await;
@@ -114,7 +129,7 @@ async fn schemathesis_passes() {
 async fn schemathesis_passes_on_the_examples() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(in_checkout(EXAMPLES));
-    let service = setup.start().await;
+    let (service, token) = guarded(setup, &["accounts", "rooms"]).await;
     let served = service.client.get("/openapi.json").await.expect(200);
     let histories = [
         ("/v1/accounts/7f3a2c", "executions", "NewExecution"),
@@ -125,7 +140,7 @@ async fn schemathesis_passes_on_the_examples() {
         let items = vec![example; 60];
         service.client.post_text(&format!("{owner}/{history}"), json!(items).to_string()).await.expect(201);
     }
-    if !judge(&service, 32).await {
+    if !judge(&service, &token, 32).await {
         return;
     }
     for (owner, history, _) in histories {
@@ -134,9 +149,9 @@ async fn schemathesis_passes_on_the_examples() {
     }
 }
 
-/// Runs schemathesis against the service, whose document has this many operations. Returns false where there is no
-/// schemathesis.
-async fn judge(service: &Service, operations: usize) -> bool {
+/// Runs schemathesis with this token against the service, whose document has this many operations. Returns false where there
+/// is no schemathesis.
+async fn judge(service: &Service, token: &str, operations: usize) -> bool {
     let Some(schemathesis) = tool("SCHEMATHESIS", "schemathesis") else { return false };
     // What the configuration names: a minute of a page.
     let views = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 17 });
@@ -148,6 +163,7 @@ async fn judge(service: &Service, operations: usize) -> bool {
         .current_dir(&directory.0)
         .env("SCHEMATHESIS_HOOKS", in_checkout("tests/schemathesis_checks.py"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("TOKEN", token)
         .arg("--no-color")
         .arg("--config-file")
         .arg(in_checkout("tests/schemathesis.toml"))

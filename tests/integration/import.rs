@@ -8,11 +8,13 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
+use pagebucket::http::Open;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdin, Command};
 
+use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{Mongod, Service, Setup, TOTAL, TRADES, eventually, leave_out, shared, stored, tests};
 
 tests!["import":
@@ -20,7 +22,7 @@ the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_sto
 extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
 an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
 a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
-connections_that_are_lost, answers_of_others, no_server];
+connections_that_are_lost, answers_of_others, no_server, a_server_that_wants_a_token, a_server_that_limits];
 
 async fn the_example() {
     let service = Service::start().await;
@@ -555,6 +557,72 @@ async fn no_server() {
     let service = Service::start().await;
     let said = summary(&import(&format!("http://{}/elsewhere", service.address())).await, 3);
     assert!(said.contains("stopped: the server answers 404 Not Found: "), "{said}");
+}
+
+async fn a_server_that_wants_a_token() {
+    let issuer = Issuer::start().await;
+    let mut setup = Setup::on(shared().await);
+    setup.gate = issuer.gate(Open::default()).await;
+    let service = setup.start().await;
+    let url = format!("http://{}", service.address());
+    let (example, token) = (path("examples/trades.csv"), |scope: &str, customers| {
+        issuer.signer.sign(&claims("backend", scope, customers))
+    });
+    let import = async |token: &str, status: i32| {
+        let mut import = command(&[&example, "--customer", "7", "--key", "k", "--url", &url]);
+        if !token.is_empty() {
+            import.env("PAGEBUCKET_TOKEN", token);
+        }
+        let output = import.output().await.expect("the binary runs");
+        let said = summary(&output, status) + &String::from_utf8_lossy(&output.stderr);
+        assert!(token.is_empty() || !said.contains(token), "{said}");
+        assert!(!said.contains("trying again"), "{said}");
+        said
+    };
+    let said = import("", 3).await;
+    assert!(
+        said.contains("stopped: the server answers 401 Unauthorized: The request has no token"),
+        "{said}"
+    );
+    assert!(said.contains("; a token is given with --token or PAGEBUCKET_TOKEN"), "{said}");
+    assert!(said.contains("read but not stored: ") && !said.contains("unknown"), "{said}");
+    assert!(import("sesame", 3).await.contains("the server answers 401 Unauthorized: "));
+    for narrow in [token("read", json!("*")), token("append", json!([7]))] {
+        let said = import(&narrow, 3).await;
+        assert!(
+            said.contains("stopped: the server answers 403 Forbidden: The token or key does not "),
+            "{said}"
+        );
+        assert!(said.contains("an import needs a token with the scope `append`, for all owners"), "{said}");
+    }
+    assert!(import(&token("append", json!("*")), 0).await.starts_with("stored 25 trades of 1 customer"));
+    assert_eq!(service.stored(7).await.numbers.len(), 25);
+    let bad = command(&[&example, "--customer", "7", "--url", &url, "--token", "open sesame"]).output().await;
+    let bad = bad.expect("the binary runs");
+    let said = String::from_utf8_lossy(&bad.stderr);
+    assert_eq!(bad.status.code(), Some(2), "{said}");
+    assert!(said.contains("--token must be visible ASCII") && !said.contains("sesame"), "{said}");
+}
+
+/// An import waits, and continues, where it may send again.
+async fn a_server_that_limits() {
+    let service = Service::start().await;
+    let detail = "Too much.";
+    let problem =
+        json!({ "type": "/problems#too-many-requests", "title": "t", "status": 429, "detail": detail });
+    let (problem, length) = (problem.to_string(), problem.to_string().len());
+    let answer = format!(
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n\
+         Content-Length: {length}\r\n\r\n{problem}"
+    );
+    let through = answering_for(service.address(), 1, 20, answer).await;
+    let flags = ["--format", "csv", "--customer", "7", "--key", "k"];
+    let output = import_at(through, &two_lines_each(1..=20), &flags).await;
+    assert!(summary(&output, 0).starts_with("stored 20 trades"), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let again = "the server answers 429 Too Many Requests: Too much; trying again";
+    assert_eq!(told.matches(again).count(), 1, "{told}");
+    assert_eq!(service.stored(7).await.numbers.len(), 20);
 }
 
 /// What it wrote to standard output.

@@ -167,7 +167,7 @@ async fn a_principal_is_one_client_from_everywhere() {
     let client = |name: &str, jti: &str| {
         let mut claims = claims(name, "read", serde_json::json!(["7"]));
         claims["jti"] = jti.into();
-        service.client.with_token(&issuer.signer.sign(&claims))
+        service.client.with_token(issuer.signer.sign(&claims))
     };
     let (ann, again, bob) = (client("ann", "1"), client("ann", "2"), client("bob", "1"));
     let path = TRADES.path(7);

@@ -12,20 +12,21 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use futures_util::future::OptionFuture;
+use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::progress::Progress;
-use crate::client::{cause, client};
+use crate::client::cause;
 use crate::definition::Definition;
 use crate::domain::{IdempotencyKey, OwnerId, Seq};
 use crate::http::ProblemKind;
 use crate::ingest::{Bad, End, Event, Incoming, Intake, Phase, Report, Row, Splitter, Watch};
 use crate::item::write_members;
-pub(super) use server::address;
-use server::{Broken, begin, kind, uploads, words};
+use server::{Broken, begin, kind, uploader, uploads, words};
+pub(super) use server::{Token, address};
 
 /// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
@@ -39,7 +40,8 @@ pub(super) const MOST_OWNERS: usize = 1_000_000;
 /// Maximum number of attempts in a row without a single outcome.
 const MOST_TRIES: u32 = 8;
 
-/// Pause before the first of these. Each pause is twice as long as the last, up to [`LONGEST_PAUSE`].
+/// Pause before the first of these. Each pause is twice as long as the last, up to [`LONGEST_PAUSE`], unless the server asks
+/// for a longer one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
@@ -72,15 +74,14 @@ struct Sending<'a> {
 /// `interrupts` ends reading; the second also ends sending.
 pub(super) async fn run(
     rows: Incoming<String>,
-    server: &Url,
+    (server, token): (&Url, Option<HeaderValue>),
     definition: &Definition,
     key: Option<&IdempotencyKey>,
     strict: bool,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut Progress,
 ) -> Report {
-    // Each upload has a connection of its own.
-    let client = match client(|builder| builder.pool_max_idle_per_host(0)) {
+    let client = match uploader(token) {
         Ok(client) => client,
         Err(words) => return Report { end: Some(End::Server(words)), ..Report::default() },
     };
@@ -110,7 +111,7 @@ pub(super) async fn run(
             return sending.close(broken.known, Some(End::Server(broken.words)));
         }
         sending.intake.watch.shown.line(format_args!("{}; trying again", broken.words));
-        let pause = (FIRST_PAUSE * 2_u32.pow(sending.tries)).min(LONGEST_PAUSE);
+        let pause = (FIRST_PAUSE * 2_u32.pow(sending.tries)).min(LONGEST_PAUSE).max(broken.wait);
         if timeout(pause, sending.intake.interrupts.recv()).await.is_ok() {
             return sending.close(broken.known, Some(End::Interrupted));
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::http::header::{
-    ACCEPT, ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION, RANGE,
-    RETRY_AFTER,
+    ACCEPT, ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, LOCATION,
+    RANGE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderName, HeaderValue, Method, request::Parts};
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -17,12 +17,28 @@ use crate::http::rate;
 /// How many items a history has, as grids read it.
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
+/// The event of a live stream that a browser had last, when it connects again.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// What scripts may send, besides what every browser lets them.
+const ALLOWED: [HeaderName; 8] = [
+    ACCEPT,
+    AUTHORIZATION,
+    CONTENT_TYPE,
+    IF_NONE_MATCH,
+    LAST_EVENT_ID,
+    RANGE,
+    idempotency::KEY,
+    request_id::HEADER,
+];
+
 /// What scripts may read of an answer, besides what every browser shows them.
-const EXPOSED: [HeaderName; 11] = [
+const EXPOSED: [HeaderName; 12] = [
     LINK,
     LOCATION,
     ETAG,
     RETRY_AFTER,
+    WWW_AUTHENTICATE,
     rate::POLICY,
     rate::LEFT,
     ACCEPT_RANGES,
@@ -56,7 +72,7 @@ pub fn layer(origins: Vec<String>) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(allow))
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
-        .allow_headers([ACCEPT, CONTENT_TYPE, IF_NONE_MATCH, RANGE, idempotency::KEY, request_id::HEADER])
+        .allow_headers(ALLOWED)
         .expose_headers(EXPOSED)
         .max_age(Duration::from_secs(3600))
 }

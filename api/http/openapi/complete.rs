@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::visit::{each_operation, each_schema, elements, members};
+use super::visit::{each_operation, each_response, each_schema, elements};
 use crate::domain::MAX_SAFE_INTEGER;
 
 const REFERENCE: &str = "#/components/schemas/";
@@ -27,15 +27,16 @@ pub fn without_null(template: &mut Value) {
 /// Completes the document: bounds of integers, schemas of headers, examples.
 pub fn complete(document: &mut Value) {
     each_operation(document, &mut |operation| {
-        for response in members(operation.get_mut("responses")) {
+        each_response(operation, &mut |_, response| {
             let headers = response.get_mut("headers").and_then(Value::as_object_mut);
             headers.into_iter().flatten().for_each(|(name, header)| header["schema"] = header_schema(name));
             let bodies = response.get_mut("content").and_then(Value::as_object_mut);
             for (_, text) in bodies.into_iter().flatten().filter(|(kind, _)| kind.starts_with("text/")) {
                 text["schema"] = json!({ "$ref": format!("{REFERENCE}TextStream") });
             }
-        }
+        });
     });
+    tell_rates(document);
     document["components"]["schemas"]["TextStream"] =
         json!({ "type": "string", "description": "Text without a bound of its length." });
     each_schema(document, &mut bound_integer);
@@ -45,6 +46,40 @@ pub fn complete(document: &mut Value) {
         }
     });
     pass_examples_on(document);
+}
+
+/// The headers of a server with limits of rates, on every answer to clients that are limited, unless the server failed.
+const RATES: [(&str, &str); 2] = [
+    (
+        "RateLimit",
+        "What is left of the client's limit: `r` units, and the seconds `t` until all are back, or until there are enough \
+         for this request. Absent if the server has no limits, and from answers that are made before they apply.",
+    ),
+    (
+        "RateLimit-Policy",
+        "The client's limit: `q` units at once, which are back after `w` seconds. Absent like `RateLimit`.",
+    ),
+];
+
+fn tell_rates(document: &mut Value) {
+    each_operation(document, &mut |operation| {
+        // Probes are not limited: neither is who sends them asked.
+        if operation["security"] == json!([]) {
+            return;
+        }
+        each_response(operation, &mut |status, response| {
+            // A request for another host is refused before anything else.
+            if status < "500" && status != "421" {
+                for (name, _) in RATES {
+                    response["headers"][name] = json!({ "$ref": format!("#/components/headers/{name}") });
+                }
+            }
+        });
+    });
+    for (name, description) in RATES {
+        let header = json!({ "description": description, "schema": header_schema(name) });
+        document["components"]["headers"][name] = header;
+    }
 }
 
 /// The schema of a header of an answer. The headers of the same name are alike in all answers.
@@ -58,14 +93,20 @@ fn header_schema(name: &str) -> Value {
         "Idempotency-Replayed" => json!({ "type": "boolean", "examples": [true] }),
         "Link" => text("^</", 400_000, r#"</v1/customers/7/trades>; rel="self""#),
         "Location" => text("^/v1/", 200, "/v1/customers/7/trades/1"),
-        "Retry-After" => json!({ "type": "integer", "minimum": 0, "maximum": 60, "examples": [2] }),
+        "RateLimit" => text(RATE, 400, r#""reads";r=92;t=1"#),
+        "RateLimit-Policy" => text(RATE, 400, r#""reads";q=100;w=1"#),
+        "Retry-After" => json!({ "type": "integer", "minimum": 0, "maximum": 86400, "examples": [2] }),
         "Server-Timing" => text("^db;dur=", 60, "db;dur=0.412, cache;desc=hit"),
+        "WWW-Authenticate" => text("^Bearer ", 4096, r#"Bearer realm="pagebucket""#),
         "X-Total-Count" => {
             json!({ "type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER, "examples": [34] })
         }
         _ => Value::Null,
     }
 }
+
+/// A list of strings with parameters (RFC 9651).
+const RATE: &str = r#"^"[^"]+"(;[a-z]+=[^,;]+)*(, "[^"]+"(;[a-z]+=[^,;]+)*)*$"#;
 
 /// Whole numbers have at most 2^53 - 1 if nothing else is said, and the format of their size.
 fn bound_integer(schema: &mut Value) {

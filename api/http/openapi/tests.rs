@@ -1,6 +1,6 @@
 //! Documents of several histories.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
@@ -8,6 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Version, document};
 use crate::definition::{Definitions, OF_LISTINGS};
+use crate::http::access::Access;
+use crate::http::names::Names;
+use crate::http::problem::MEDIA_TYPE;
+use crate::http::routes::{Row, address, of_history, of_owners, of_page_views, probes};
 
 /// A history whose names have hyphens, whose items need no member, and another one of the same owners.
 const AUDITS: [&str; 2] = [
@@ -69,8 +73,121 @@ fn operations(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
         .flat_map(|(path, methods)| methods.as_object().unwrap().values().map(move |value| (path, value)))
 }
 
+/// The responses of an operation, by their status.
+fn responses<'a>(document: &'a Value, operation: &'a Value) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let responses = operation["responses"].as_object().unwrap().iter();
+    responses.map(|(status, response)| (status.as_str(), resolved(document, response)))
+}
+
+/// What a reference leads to, or the value itself.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let reference = value.get("$ref").and_then(Value::as_str);
+    reference.map_or(value, |reference| document.pointer(&reference[1..]).unwrap())
+}
+
+/// The operations of a document, with the access of their rows in the table of routes.
+fn guarded<'a>(definitions: &Definitions, document: &'a Value) -> Vec<(&'a Value, Access)> {
+    let mut found = Vec::new();
+    let mut find = |rows: Vec<Row>, names: &Names| {
+        for ((_, paths, _), _, access) in rows {
+            let path = &document["paths"][names.fill(address(&paths))];
+            let row = serde_json::to_value(&paths).unwrap();
+            let methods = row[address(&paths)].as_object().unwrap().keys();
+            // Items that are no rows have no CSV.
+            let operations = methods.filter_map(|method| path.get(method));
+            found.extend(operations.map(|operation| (operation, access)));
+        }
+    };
+    for definition in definitions.iter() {
+        find(of_history(), &Names::of(definition));
+    }
+    let mut collections = BTreeSet::new();
+    for definition in definitions.iter().filter(|one| collections.insert(&one.owner.collection)) {
+        find(of_owners(), &Names::of(definition));
+    }
+    let none = Names::of(definitions.iter().next().unwrap());
+    find(of_page_views(), &none);
+    find(probes(), &none);
+    found
+}
+
 #[test]
-fn every_reference_leads_to_a_schema() {
+fn every_operation_has_the_security_of_its_row() {
+    for (definitions, document) in documents() {
+        let bearer = &document["components"]["securitySchemes"]["bearer"];
+        assert_eq!((&bearer["type"], &bearer["scheme"]), (&json!("http"), &json!("bearer")));
+        assert_eq!(document.get("security"), None, "each operation has its own");
+        let guarded = guarded(&definitions, &document);
+        assert_eq!(guarded.len(), operations(&document).count());
+        for (operation, access) in guarded {
+            let (id, open) = (&operation["operationId"], access == Access::Everyone);
+            let security = if open { json!([]) } else { json!([{ "bearer": [] }]) };
+            assert_eq!(operation["security"], security, "{id}");
+            let scope = access.scope().map(|scope| format!("Needs the scope `{}`", scope.name()));
+            let says = scope.as_deref().unwrap_or("Needs no token.");
+            assert!(operation["description"].as_str().unwrap().contains(says), "{id}");
+            let answers: BTreeMap<_, _> = responses(&document, operation).collect();
+            let has = |status: &str, header: &str| {
+                answers.get(status).is_some_and(|answer| answer["headers"].get(header).is_some())
+            };
+            assert_eq!(has("401", "WWW-Authenticate"), !open, "{id}");
+            assert_eq!(has("403", "WWW-Authenticate"), access.scope().is_some(), "{id}");
+            assert_eq!(has("429", "Retry-After"), !open, "{id}");
+            assert_eq!(has("503", "Retry-After"), id != "livez" && id != "getMetrics", "{id}");
+            for (status, _) in answers.iter().filter(|(status, _)| **status < "500" && **status != "421") {
+                assert_eq!(has(status, "RateLimit"), !open, "{id} {status}");
+                assert_eq!(has(status, "RateLimit-Policy"), !open, "{id} {status}");
+            }
+        }
+    }
+}
+
+/// `docs/api.md` has the table of scopes that the rows make.
+#[test]
+fn the_documented_scopes_are_those_of_the_rows() {
+    let mut groups: Vec<(Access, Vec<String>)> = Vec::new();
+    let rows = [of_history(), of_owners(), of_page_views(), probes()];
+    for ((_, paths, _), _, access) in rows.into_iter().flatten() {
+        let row = serde_json::to_value(&paths).unwrap();
+        let methods = row[address(&paths)].as_object().unwrap().keys();
+        for method in methods.map(|method| method.to_uppercase()) {
+            let request = format!("`{method} {}`", address(&paths));
+            match groups.iter_mut().find(|(known, _)| *known == access) {
+                Some((_, requests)) => requests.push(request),
+                None => groups.push((access, vec![request])),
+            }
+        }
+    }
+    let line = |(access, requests): &(Access, Vec<String>)| {
+        let scope = access.scope().map_or("none".to_owned(), |scope| format!("`{}`", scope.name()));
+        let whose = match access {
+            Access::OfOwner(_) => "of this owner",
+            Access::OfAllOwners(_) => "of all owners",
+            _ => "",
+        };
+        format!("| {scope} | {whose} | {} |\n", requests.join("<br>"))
+    };
+    let table: String = groups.iter().map(line).collect();
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md")).unwrap();
+    assert!(page.contains(&table), "docs/api.md needs this table:\n{table}");
+}
+
+#[test]
+fn problems_of_several_operations_are_written_once() {
+    for (_, document) in documents() {
+        let mut seen = BTreeSet::new();
+        for (path, operation) in operations(&document) {
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let problem =
+                    response.get("content").is_some_and(|content| content.get(MEDIA_TYPE).is_some());
+                assert!(!problem || seen.insert(response.to_string()), "{path} {status}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_to_a_component() {
     for (_, document) in documents() {
         let mut used = BTreeSet::from(["#/components/schemas/Problem"]);
         walk(&document, "", &mut |at, value| {
@@ -79,8 +196,11 @@ fn every_reference_leads_to_a_schema() {
                 used.insert(reference);
             }
         });
-        for name in document["components"]["schemas"].as_object().unwrap().keys() {
-            assert!(used.contains(format!("#/components/schemas/{name}").as_str()), "nothing uses {name}");
+        for kind in ["schemas", "responses", "headers"] {
+            for name in document["components"][kind].as_object().unwrap().keys() {
+                let reference = format!("#/components/{kind}/{name}");
+                assert!(used.contains(reference.as_str()), "nothing uses {reference}");
+            }
         }
     }
 }
@@ -165,11 +285,7 @@ fn every_example_is_as_its_schema_says() {
         });
         assert!(seen > 40 * definitions.iter().count(), "{seen}");
         for (path, operation) in operations(&document).filter(|(path, _)| path.starts_with("/v1")) {
-            let answers = operation["responses"]
-                .as_object()
-                .unwrap()
-                .iter()
-                .filter(|(status, _)| *status < &"300".to_owned());
+            let answers = responses(&document, operation).filter(|(status, _)| *status < "300");
             let bodies = answers.map(|(_, answer)| answer).chain(operation.get("requestBody"));
             for (media_type, content) in
                 bodies.flat_map(|body| body["content"].as_object().into_iter().flatten())
@@ -186,8 +302,7 @@ fn every_example_is_as_its_schema_says() {
 fn an_operation_has_one_media_type_in_each_direction() {
     for (_, document) in documents() {
         for (path, operation) in operations(&document) {
-            let succeeds = |(status, _): &(&String, &Value)| status.as_str() < "300";
-            let answers = operation["responses"].as_object().unwrap().iter().filter(succeeds);
+            let answers = responses(&document, operation).filter(|(status, _)| *status < "300");
             let content =
                 |body: &Value| body["content"].as_object().map(|types| types.keys().cloned().collect());
             let types: BTreeSet<Vec<String>> = answers.filter_map(|(_, answer)| content(answer)).collect();
@@ -287,9 +402,10 @@ fn every_parameter_header_and_schema_has_an_example() {
         for (path, operation) in operations(&document) {
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             parameters.for_each(|parameter| shown(path, parameter));
-            for (status, response) in operation["responses"].as_object().unwrap() {
-                let headers = response["headers"].as_object().into_iter().flatten();
-                headers.for_each(|(name, header)| shown(&format!("{path} {status} {name}"), header));
+            for (status, response) in responses(&document, operation) {
+                for (name, header) in response["headers"].as_object().into_iter().flatten() {
+                    shown(&format!("{path} {status} {name}"), resolved(&document, header));
+                }
             }
         }
         for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
@@ -302,9 +418,8 @@ fn every_parameter_header_and_schema_has_an_example() {
 fn every_operation_has_its_4xx_and_its_500() {
     for (_, document) in documents() {
         for (path, operation) in operations(&document) {
-            let has = |class: char| {
-                operation["responses"].as_object().unwrap().keys().any(|status| status.starts_with(class))
-            };
+            let has =
+                |class: char| responses(&document, operation).any(|(status, _)| status.starts_with(class));
             assert!(has('4') && has('5'), "{path}");
         }
     }

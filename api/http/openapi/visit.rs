@@ -8,21 +8,31 @@ pub fn each_schema(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     for schema in members(document.pointer_mut("/components/schemas")) {
         inside(schema, visit);
     }
+    members(document.pointer_mut("/components/headers")).for_each(|header| described(header, visit));
+    members(document.pointer_mut("/components/responses")).for_each(|response| answer(response, visit));
     each_operation(document, &mut |operation| {
         for parameter in elements(operation.get_mut("parameters")) {
             described(parameter, visit);
         }
         body(operation.get_mut("requestBody"), visit);
-        for response in members(operation.get_mut("responses")) {
-            members(response.get_mut("headers")).for_each(|header| described(header, visit));
-            body(Some(response), visit);
-        }
+        each_response(operation, &mut |_, response| answer(response, visit));
     });
 }
 
 /// Calls `visit` with every operation of the document.
 pub fn each_operation(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     members(document.get_mut("paths")).flat_map(|path| members(Some(path))).for_each(visit);
+}
+
+/// Calls `visit` with the status and the content of every response of an operation.
+pub fn each_response(operation: &mut Value, visit: &mut dyn FnMut(&str, &mut Value)) {
+    let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
+    responses.into_iter().flatten().for_each(|(status, response)| visit(status, response));
+}
+
+fn answer(response: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    members(response.get_mut("headers")).for_each(|header| described(header, visit));
+    body(Some(response), visit);
 }
 
 fn body(body: Option<&mut Value>, visit: &mut dyn FnMut(&mut Value)) {

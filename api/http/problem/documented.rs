@@ -11,6 +11,7 @@ use super::content::Problem;
 use super::kind::Kind::{self, *};
 use super::render::MEDIA_TYPE;
 use crate::domain::Faults;
+use crate::http::access::Access;
 use crate::http::schemas::schema;
 
 /// Problems of every operation under `/v1`.
@@ -27,7 +28,8 @@ macro_rules! documented {
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                let kinds: [&[Kind]; _] = [$($kinds),*];
+                // Every operation can also fail the check of its host.
+                let kinds: [&[Kind]; _] = [$($kinds),*, &[MisdirectedRequest]];
                 responses(&kinds.concat())
             }
         }
@@ -66,10 +68,19 @@ documented! {
     ProbeProblems: &[Internal];
 }
 
-/// One response for each status, with an example of each kind. Every operation can also fail the check of its host.
+/// What the gate answers at a route with this access to clients that may not pass.
+pub fn refusals(access: Access) -> BTreeMap<String, RefOr<Response>> {
+    responses(match (access, access.scope()) {
+        (Access::Everyone, _) => &[],
+        (_, None) => &[Unauthorized, TooManyRequests],
+        (_, Some(_)) => &[Unauthorized, Forbidden, TooManyRequests],
+    })
+}
+
+/// One response for each status, with an example of each kind.
 fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-    for kind in kinds.iter().chain(&[MisdirectedRequest]) {
+    for kind in kinds {
         by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
     }
     by_status.into_iter().map(|(status, kinds)| (status.to_string(), response(status, &kinds))).collect()
@@ -82,17 +93,24 @@ fn response(status: u16, kinds: &[Kind]) -> RefOr<Response> {
     let examples: Map<_, _> = kinds.iter().map(|kind| (kind.spec().slug.to_owned(), titled(kind))).collect();
     let content = json!({ "schema": { "$ref": "#/components/schemas/Problem" }, "examples": examples });
     let mut response = json!({ "description": about.join("\n\n"), "content": { MEDIA_TYPE: content } });
-    if status == 416 {
-        response["headers"] = json!({ "Content-Range": {
-            "description": "The number of items that the history has: `items */34`.",
-        } });
-    }
-    if status == 503 {
-        response["headers"] = json!({ "Retry-After": {
-            "description": "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
-        } });
+    if let Some((header, description)) = header(status) {
+        response["headers"] = json!({ header: { "description": description } });
     }
     serde_json::from_value(response).expect("a response of ours is well-formed, as the OpenAPI test shows")
+}
+
+/// The header of the problems with this status, and its description.
+fn header(status: u16) -> Option<(&'static str, &'static str)> {
+    Some(match status {
+        401 | 403 => ("WWW-Authenticate", "What is wrong with the token (RFC 6750)."),
+        416 => ("Content-Range", "The number of items that the history has: `items */34`."),
+        429 => ("Retry-After", "Seconds to wait before a retry."),
+        503 => (
+            "Retry-After",
+            "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
+        ),
+        _ => return None,
+    })
 }
 
 fn example(kind: Kind) -> Value {

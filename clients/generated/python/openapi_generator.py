@@ -3,9 +3,9 @@ from contextlib import contextmanager
 
 from openapi_client import ApiClient, ApiException, Configuration, NewTrade, NewTrades, TradesApi
 from openapi_client import Problem as GeneratedProblem
-from scenario import SERVICE, Appended, Listing, Problem, scenario
+from scenario import SERVICE, TOKEN, Appended, Listing, Problem, scenario
 
-trades = TradesApi(ApiClient(Configuration(host=SERVICE)))
+trades = TradesApi(ApiClient(Configuration(host=SERVICE, access_token=TOKEN)))
 
 
 @contextmanager

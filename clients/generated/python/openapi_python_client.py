@@ -1,13 +1,13 @@
 from typing import TypeVar
 
-from pagebucket_client import Client as Connection
+from pagebucket_client import AuthenticatedClient
 from pagebucket_client.api.trades import append_trades, get_trade, list_trades
 from pagebucket_client.models import AppendedTrades, NewTrade, NewTradeType, PlacedTrade, TradeListing
 from pagebucket_client.models import Problem as GeneratedProblem
-from scenario import SERVICE, Appended, Listing, Problem, scenario
+from scenario import SERVICE, TOKEN, Appended, Listing, Problem, scenario
 
 T = TypeVar("T")
-connection = Connection(base_url=SERVICE)
+connection = AuthenticatedClient(base_url=SERVICE, token=TOKEN)
 
 
 def success(answer: object, kind: type[T]) -> T:

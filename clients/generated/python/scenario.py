@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 SERVICE = os.environ["PAGEBUCKET_URL"]
+TOKEN = os.environ["TOKEN"]
 
 
 @dataclass

@@ -1,8 +1,8 @@
 import { appendTrades, getTrade, listTrades } from "../build/hey-api";
 import { client } from "../build/hey-api/client.gen";
-import { scenario, service } from "./scenario";
+import { scenario, service, token } from "./scenario";
 
-client.setConfig({ baseUrl: service });
+client.setConfig({ baseUrl: service, auth: token });
 
 await scenario({
   append: (customerId, body, key) => appendTrades({ path: { customerId }, headers: { "Idempotency-Key": key }, body }),

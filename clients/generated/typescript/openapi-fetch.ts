@@ -1,8 +1,8 @@
 import createClient from "openapi-fetch";
 import type { paths } from "../build/openapi-typescript/schema";
-import { scenario, service } from "./scenario";
+import { headers, scenario, service } from "./scenario";
 
-const client = createClient<paths>({ baseUrl: service });
+const client = createClient<paths>({ baseUrl: service, headers });
 
 await scenario({
   append: (customerId, body, key) =>

@@ -1,7 +1,7 @@
 import { Configuration, ProblemFromJSON, ResponseError, TradesApi } from "../build/openapi-generator-typescript-fetch";
-import { scenario, service, type Answer } from "./scenario";
+import { scenario, service, token, type Answer } from "./scenario";
 
-const trades = new TradesApi(new Configuration({ basePath: service }));
+const trades = new TradesApi(new Configuration({ basePath: service, accessToken: token }));
 
 await scenario({
   append: (customerId, newTrades, idempotencyKey) => answer(trades.appendTrades({ customerId, newTrades, idempotencyKey })),

@@ -3,20 +3,20 @@ import {
   AppendTrades201Response, AppendTrades422Response, AppendTradesBody, AppendTradesHeader, GetTrade200Response, GetTrade404Response,
   ListTrades200Response,
 } from "../build/orval-zod/client";
-import { scenario, service } from "./scenario";
+import { headers, scenario, service } from "./scenario";
 
 await scenario({
   async append(customerId, trade, key) {
-    const headers = { "Content-Type": "application/json", ...AppendTradesHeader.parse({ "Idempotency-Key": key }) };
-    const answer = await fetch(address(customerId), { method: "POST", headers, body: JSON.stringify(trade) });
+    const all = { ...headers, "Content-Type": "application/json", ...AppendTradesHeader.parse({ "Idempotency-Key": key }) };
+    const answer = await fetch(address(customerId), { method: "POST", headers: all, body: JSON.stringify(trade) });
     // The schema must agree with the service on what is a trade.
     const valid = AppendTradesBody.safeParse(trade).success;
     if (valid !== (answer.status === 201)) throw new Error(`the schema says ${valid}, the service ${answer.status}`);
     return valid ? { data: AppendTrades201Response.parse(await answer.json()) } : { error: AppendTrades422Response.parse(await answer.json()) };
   },
-  page: async (customerId, page) => ({ data: ListTrades200Response.parse(await (await fetch(`${address(customerId)}?page=${page}`)).json()) }),
+  page: async (customerId, page) => ({ data: ListTrades200Response.parse(await (await fetch(`${address(customerId)}?page=${page}`, { headers })).json()) }),
   async trade(customerId, seq) {
-    const answer = await fetch(`${address(customerId)}/${seq}`);
+    const answer = await fetch(`${address(customerId)}/${seq}`, { headers });
     return answer.ok ? { data: GetTrade200Response.parse(await answer.json()) } : { error: GetTrade404Response.parse(await answer.json()) };
   },
 });

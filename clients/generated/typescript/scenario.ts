@@ -41,6 +41,12 @@ export interface Client {
 /** The address of the service. */
 export const service = process.env["PAGEBUCKET_URL"]!;
 
+/** What the service wants with every request. */
+export const token = process.env["TOKEN"]!;
+
+/** For clients that do not know how to send a token. */
+export const headers = { Authorization: `Bearer ${token}` };
+
 const trade = (n: number): NewTrade => ({ type: "buy", ticker: "MDB", qty: n, price: `${n}.50` });
 
 /** Goes through the steps and prints a line for each: its name, or its name and what failed. */

@@ -4,7 +4,13 @@ import type { NewTrade, Stored, Trade } from "./types.js";
 export interface Service {
   /** Its address: `https://api.example`, and the path that a proxy adds, if any. In a page, `""` is the page's own origin. */
   readonly baseUrl: string;
-  /** Called instead of the global `fetch`, for example to add credentials. */
+  /**
+   * An access token or a key, sent with every request; or a function that returns it, called before each request. When the
+   * service does not accept the token (401), the function is called once more, with that token, and the request is sent again
+   * with the new one. An append waits for the function: it should fail by itself if it cannot get a token.
+   */
+  readonly token?: string | ((refused?: string) => string | Promise<string>) | undefined;
+  /** Called instead of the global `fetch`. */
   readonly fetch?: typeof fetch;
 }
 

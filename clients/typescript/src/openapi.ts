@@ -18,6 +18,8 @@ export interface paths {
          *     `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
          *     as it was when the walk began; such windows never change. With `from` or `to`, the answer has only trades of that
          *     span of time, and no totals. An unknown customer has an empty first page.
+         *
+         *     Needs the scope `read`, for this customer.
          */
         get: operations["listTrades"];
         put?: never;
@@ -30,6 +32,8 @@ export interface paths {
          *     With an `Idempotency-Key` the request may be repeated, whatever its outcome: the trades are stored once, and every
          *     answer says where they are stored. A key belongs to one customer. The server remembers it for a day after its last
          *     use, or as its operator has configured.
+         *
+         *     Needs the scope `append`, for this customer.
          */
         post: operations["appendTrades"];
         delete?: never;
@@ -55,6 +59,8 @@ export interface paths {
          *
          *     With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first line on, it
          *     continues where it ended: each line is identified by its number.
+         *
+         *     Needs the scope `append`, for this customer.
          */
         post: operations["uploadTrades"];
         delete?: never;
@@ -76,6 +82,8 @@ export interface paths {
          * Upload trades, with an outcome for each line
          * @description Stores lines as `uploadTrades` does. The answer begins at once, and has one outcome for each line, in order, as it is
          *     stored; the client must read it while it sends. Needs HTTP/1.1 or later.
+         *
+         *     Needs the scope `append`, for this customer.
          */
         post: operations["uploadTradesWithOutcomes"];
         delete?: never;
@@ -98,6 +106,8 @@ export interface paths {
          * @description Stores lines as `uploadTrades` does, each with its `customerId`, at the end of the history of its customer. The
          *     trades of each customer are stored in order as they arrive, and each customer has keys of its own. The summary counts
          *     up to 10,000 customers; `moreOwners` says that there are more.
+         *
+         *     Needs the scope `append`, for all customers.
          */
         post: operations["uploadTradesOfCustomers"];
         delete?: never;
@@ -118,6 +128,8 @@ export interface paths {
         /**
          * Upload trades of many customers, with an outcome for each line
          * @description Stores lines as `uploadTradesOfCustomers` does, and answers as `uploadTradesWithOutcomes` does.
+         *
+         *     Needs the scope `append`, for all customers.
          */
         post: operations["uploadTradesOfCustomersWithOutcomes"];
         delete?: never;
@@ -139,6 +151,8 @@ export interface paths {
          *     them, those after a sequence number, or those of a span of time. Trades that are appended after the export began are
          *     not in it. An unknown customer has no rows. If the export fails, the connection is closed before the end of the body:
          *     continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
+         *
+         *     Needs the scope `read`, for this customer.
          */
         get: operations["exportTradesAsNdjson"];
         put?: never;
@@ -160,6 +174,8 @@ export interface paths {
          * Export trades as CSV
          * @description Returns the trades of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. In all else it
          *     is like `exportTradesAsNdjson`.
+         *
+         *     Needs the scope `read`, for this customer.
          */
         get: operations["exportTradesAsCsv"];
         put?: never;
@@ -181,6 +197,8 @@ export interface paths {
          * Read a page as it is stored
          * @description Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept forever, as
          *     `Cache-Control` says.
+         *
+         *     Needs the scope `read`, for this customer.
          */
         get: operations["getTradePage"];
         put?: never;
@@ -201,6 +219,8 @@ export interface paths {
         /**
          * Read one trade
          * @description Returns the trade with this sequence number, which is its permanent address.
+         *
+         *     Needs the scope `read`, for this customer.
          */
         get: operations["getTrade"];
         put?: never;
@@ -222,6 +242,8 @@ export interface paths {
          * List customers
          * @description Lists customers with a history, in ascending order of their ids, each with its totals. The cost depends on the number
          *     of customers listed, not on the number of customers or the length of their histories.
+         *
+         *     Needs the scope `list`, for all customers.
          */
         get: operations["listCustomers"];
         put?: never;
@@ -242,6 +264,8 @@ export interface paths {
         /**
          * Summarise histories
          * @description Returns the totals of each history of a customer, and its first and last item. An unknown customer has totals of 0.
+         *
+         *     Needs the scope `read`, for this customer.
          */
         get: operations["getCustomer"];
         put?: never;
@@ -265,6 +289,8 @@ export interface paths {
          *     without views. Both ends are rounded outward to whole units, and the answer states them. At most 10,000 points. Only
          *     a few series of more than 10,000 minutes and lists of the most viewed pages may run at the same time; further ones
          *     get 503.
+         *
+         *     Needs the scope `views`.
          */
         get: operations["getPageViews"];
         put?: never;
@@ -275,6 +301,8 @@ export interface paths {
          *
          *     An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
          *     does not say that nothing was counted, do not send the request again: its views are then counted at most once.
+         *
+         *     Needs the scope `views`.
          */
         post: operations["countPageViews"];
         delete?: never;
@@ -295,6 +323,8 @@ export interface paths {
         /**
          * Upload page views
          * @description Counts views as `countPageViews` does, one a line: as many as fit into the longest body.
+         *
+         *     Needs the scope `views`.
          */
         post: operations["uploadPageViews"];
         delete?: never;
@@ -314,6 +344,8 @@ export interface paths {
          * Read the bucket of a minute
          * @description Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. Seconds without views are
          *     absent, or 0 if the minute was preallocated.
+         *
+         *     Needs the scope `views`.
          */
         get: operations["getPageViewBucket"];
         put?: never;
@@ -337,6 +369,8 @@ export interface paths {
          *     equal views are in byte order of their paths. The cost grows with the number of pages and minutes with views in the
          *     span. Only a few of these lists and series of more than 10,000 minutes may run at the same time; further ones get
          *     503.
+         *
+         *     Needs the scope `views`.
          */
         get: operations["listTopPages"];
         put?: never;
@@ -361,6 +395,8 @@ export interface paths {
          * @description Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing buckets
          *     stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any bucket was
          *     created, and 200 if all existed.
+         *
+         *     Needs the scope `admin`.
          */
         post: operations["preallocatePageViews"];
         delete?: never;
@@ -379,6 +415,8 @@ export interface paths {
         /**
          * Check that the process is alive
          * @description Does not access the database.
+         *
+         *     Needs no token.
          */
         get: operations["livez"];
         put?: never;
@@ -399,6 +437,8 @@ export interface paths {
         /**
          * Check that the service is ready
          * @description The service is ready if it is not stopping and its database answers.
+         *
+         *     Needs no token.
          */
         get: operations["readyz"];
         put?: never;
@@ -419,6 +459,8 @@ export interface paths {
         /**
          * Read the metrics
          * @description Returns the metrics of this process in Prometheus' text format.
+         *
+         *     Needs the scope `metrics`.
          */
         get: operations["getMetrics"];
         put?: never;
@@ -1586,10 +1628,227 @@ export interface components {
             rangesOmitted?: number;
         };
     };
-    responses: never;
+    responses: {
+        /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
+        BodyTimeout: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `body-too-large`: The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored. */
+        BodyTooLarge: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `forbidden`: The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done. */
+        Forbidden: {
+            headers: {
+                /** @description What is wrong with the token (RFC 6750). */
+                "WWW-Authenticate"?: string;
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `history-exhausted`: The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected. */
+        HistoryExhausted: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
+        HttpVersionNotSupported: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `internal`: The server failed. Its log has the details under the same request id. */
+        Internal: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `invalid-page-view`: The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
+        InvalidPageView: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
+        InvalidParameter: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
+         *
+         *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
+         */
+        InvalidParameterOrMalformedJson: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
+        MisdirectedRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+        NotAcceptable: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `page-not-found`: The history has no page with this number yet. */
+        PageNotFound: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+         *
+         *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+         *
+         *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+         *
+         *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+         *
+         *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
+         *
+         *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
+         */
+        ServiceUnavailableOrOutcomeUnknown: {
+            headers: {
+                /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+         *
+         *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+         *
+         *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+         *
+         *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+         */
+        ServiceUnavailableOrTimedOut: {
+            headers: {
+                /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `too-many-requests`: The client has asked for more than its operator allows in a time. `RateLimit-Policy` says what is allowed, and `RateLimit` what is left. Nothing was stored; retry after `Retry-After` seconds. */
+        TooManyRequests: {
+            headers: {
+                /** @description Seconds to wait before a retry. */
+                "Retry-After"?: number;
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `unauthorized`: The request has no valid token or key. `WWW-Authenticate` says what is wrong (RFC 6750). Nothing was done. */
+        Unauthorized: {
+            headers: {
+                /** @description What is wrong with the token (RFC 6750). */
+                "WWW-Authenticate"?: string;
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
+        UnsupportedMediaType: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description What is left of the client's limit: `r` units, and the seconds `t` until all are back, or until there are enough for this request. Absent if the server has no limits, and from answers that are made before they apply. */
+        RateLimit: string;
+        /** @description The client's limit: `q` units at once, which are back after `w` seconds. Absent like `RateLimit`. */
+        "RateLimit-Policy": string;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -1658,6 +1917,8 @@ export interface operations {
                     "Server-Timing"?: string;
                     /** @description `totalItems`. Absent for a span of time. */
                     "X-Total-Count"?: number;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1696,6 +1957,8 @@ export interface operations {
                     "Content-Range"?: string;
                     /** @description `totalItems`. */
                     "X-Total-Count"?: number;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1728,85 +1991,34 @@ export interface operations {
             /** @description `If-None-Match` names the current state: the client's copy is still valid. */
             304: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `page-not-found`: The history has no page with this number yet. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["PageNotFound"];
+            406: components["responses"]["NotAcceptable"];
             /** @description `range-not-satisfiable`: The header `Range` asks for items beyond the end of the history. `Content-Range` says how many items there are. The same window as `offset` and `limit` is empty, and not an error. */
             416: {
                 headers: {
                     /** @description The number of items that the history has: `items *\/34`. */
                     "Content-Range"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     appendTrades: {
@@ -1839,6 +2051,8 @@ export interface operations {
                     "Idempotency-Replayed"?: boolean;
                     /** @description Address of the first trade. */
                     Location?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1859,73 +2073,15 @@ export interface operations {
                     "application/json": components["schemas"]["AppendedTrades"];
                 };
             };
-            /**
-             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
-             *
-             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
-             */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `history-exhausted`: The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-too-large`: The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["HistoryExhausted"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
             /**
              * @description `invalid-item`: The body is JSON, but neither an item of the history nor an array of 1 to 1,000 items. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.
              *
@@ -1933,44 +2089,17 @@ export interface operations {
              */
             422: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             *
-             *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
-             *
-             *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
         };
     };
     uploadTrades: {
@@ -2007,6 +2136,8 @@ export interface operations {
             /** @description Every line is stored durably, or refused. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2027,105 +2158,28 @@ export interface operations {
                     "application/json": components["schemas"]["UploadedTrades"];
                 };
             };
-            /**
-             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
-             *
-             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
-             */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `history-exhausted`: The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["HistoryExhausted"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
             /** @description `idempotency-key-reused`: An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key. */
             422: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             *
-             *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
-             *
-             *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
         };
     };
     uploadTradesWithOutcomes: {
@@ -2162,6 +2216,8 @@ export interface operations {
             /** @description One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2174,79 +2230,16 @@ export interface operations {
                     "application/x-ndjson": components["schemas"]["TradeLineOutcome"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
-            505: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+            505: components["responses"]["HttpVersionNotSupported"];
         };
     };
     uploadTradesOfCustomers: {
@@ -2278,6 +2271,8 @@ export interface operations {
             /** @description Every line is stored durably, or refused. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2292,87 +2287,16 @@ export interface operations {
                     "application/json": components["schemas"]["UploadSummary"];
                 };
             };
-            /**
-             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
-             *
-             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
-             */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             *
-             *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
-             *
-             *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
         };
     };
     uploadTradesOfCustomersWithOutcomes: {
@@ -2404,6 +2328,8 @@ export interface operations {
             /** @description One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2417,79 +2343,16 @@ export interface operations {
                     "application/x-ndjson": components["schemas"]["TradeLineOutcome"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
-            505: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+            505: components["responses"]["HttpVersionNotSupported"];
         };
     };
     exportTradesAsNdjson: {
@@ -2517,6 +2380,8 @@ export interface operations {
             /** @description The rows. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2534,70 +2399,15 @@ export interface operations {
                     "application/x-ndjson": components["schemas"]["ExportedTrade"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
-            505: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+            505: components["responses"]["HttpVersionNotSupported"];
         };
     };
     exportTradesAsCsv: {
@@ -2625,6 +2435,8 @@ export interface operations {
             /** @description The rows, after the header. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2635,70 +2447,15 @@ export interface operations {
                     "text/csv": components["schemas"]["TextStream"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `http-version-not-supported`: Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done. */
-            505: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+            505: components["responses"]["HttpVersionNotSupported"];
         };
     };
     getTradePage: {
@@ -2730,6 +2487,8 @@ export interface operations {
                     ETag?: string;
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory. */
                     "Server-Timing"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2758,74 +2517,21 @@ export interface operations {
             /** @description `If-None-Match` names the current state: the client's copy is still valid. */
             304: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `page-not-found`: The history has no page with this number yet. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["PageNotFound"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     getTrade: {
@@ -2857,6 +2563,8 @@ export interface operations {
                     ETag?: string;
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory. */
                     "Server-Timing"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2877,74 +2585,31 @@ export interface operations {
             /** @description `If-None-Match` names the current state: the client's copy is still valid. */
             304: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description `item-not-found`: The history has no item with this sequence number yet. */
             404: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     listCustomers: {
@@ -2968,6 +2633,8 @@ export interface operations {
                     Link?: string;
                     /** @description `db`: milliseconds spent waiting for the database. */
                     "Server-Timing"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2991,61 +2658,14 @@ export interface operations {
                     "application/json": components["schemas"]["CustomerListing"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     getCustomer: {
@@ -3068,6 +2688,8 @@ export interface operations {
                 headers: {
                     /** @description Changes when a history grows. */
                     ETag?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3102,65 +2724,20 @@ export interface operations {
             /** @description `If-None-Match` names the current state: the client's copy is still valid. */
             304: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     getPageViews: {
@@ -3189,6 +2766,8 @@ export interface operations {
                 headers: {
                     /** @description `db`: milliseconds spent waiting for the database. */
                     "Server-Timing"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3218,61 +2797,14 @@ export interface operations {
                     "application/json": components["schemas"]["PageViewSeries"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     countPageViews: {
@@ -3292,109 +2824,24 @@ export interface operations {
             /** @description The views are counted durably. */
             204: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /**
-             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
-             *
-             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
-             */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-too-large`: The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `invalid-page-view`: The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             *
-             *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
-             *
-             *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["InvalidPageView"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
         };
     };
     uploadPageViews: {
@@ -3420,109 +2867,24 @@ export interface operations {
             /** @description The views are counted durably. */
             204: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /**
-             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
-             *
-             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
-             */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-too-large`: The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `invalid-page-view`: The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             *
-             *     `partly-stored`: The first items of the request are stored, in `ranges`. Those in `notStoredItems` (items of the array, counted from 0) are not stored, and may be sent again. For an upload, the lines in `notStoredLines` are not stored. For page views, `counted` is the number of counted views; those in `notCountedItems` are not counted, and may be sent again.
-             *
-             *     `outcome-unknown`: The first items of the request are stored, in `ranges`. It is not known whether those in `unknownItems` (items of the array, counted from 0) are stored: read the end of the history before you send them again. Those in `notStoredItems` are not stored. For an upload, `unknownLines` and `notStoredLines` say the same of lines, counted from 1. For page views, `counted` is the number of counted views, and those in `notCountedItems` are not counted. It is not known whether the `unknown` views are counted: if you send them again, they may be counted twice. A preallocation may be repeated.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["InvalidPageView"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
         };
     };
     getPageViewBucket: {
@@ -3550,6 +2912,8 @@ export interface operations {
                 headers: {
                     /** @description `db`: milliseconds spent waiting for the database. */
                     "Server-Timing"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3567,70 +2931,25 @@ export interface operations {
                     "application/json": components["schemas"]["PageViewBucket"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description `bucket-not-found`: There is no bucket for this page and minute. No view was counted in it and it was not preallocated, or its retention time has passed. */
             404: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     listTopPages: {
@@ -3654,6 +2973,8 @@ export interface operations {
                 headers: {
                     /** @description `db`: milliseconds spent waiting for the database. */
                     "Server-Timing"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3676,61 +2997,14 @@ export interface operations {
                     "application/json": components["schemas"]["TopPages"];
                 };
             };
-            /** @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /**
-             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
-             *
-             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
-             */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
     preallocatePageViews: {
@@ -3755,6 +3029,8 @@ export interface operations {
             /** @description All buckets existed. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3772,6 +3048,8 @@ export interface operations {
             /** @description At least one bucket was created, durably. */
             201: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3786,82 +3064,17 @@ export interface operations {
                     "application/json": components["schemas"]["Preallocation"];
                 };
             };
-            /**
-             * @description `invalid-parameter`: A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.
-             *
-             *     `malformed-json`: The body is incomplete, or not JSON (RFC 8259) in UTF-8. `detail` says what is wrong.
-             */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
-            406: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-timeout`: The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `body-too-large`: The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `invalid-page-view`: The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["InvalidPageView"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
             /**
              * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
              *
@@ -3908,24 +3121,8 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            421: components["responses"]["MisdirectedRequest"];
+            500: components["responses"]["Internal"];
         };
     };
     readyz: {
@@ -3951,24 +3148,8 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            421: components["responses"]["MisdirectedRequest"];
+            500: components["responses"]["Internal"];
             /**
              * @description `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
              *
@@ -3998,6 +3179,8 @@ export interface operations {
             /** @description The metrics. */
             200: {
                 headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4005,24 +3188,11 @@ export interface operations {
                     "text/plain": components["schemas"]["TextStream"];
                 };
             };
-            /** @description `misdirected-request`: The request names no host, several hosts, or a host that this server does not answer for. A server that listens only on the loopback interface answers for `localhost`, `127.0.0.1`, `[::1]` and its `--allowed-hosts`. Nothing was done. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `internal`: The server failed. Its log has the details under the same request id. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
         };
     };
 }

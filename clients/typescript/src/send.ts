@@ -15,10 +15,18 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** The answer to a request. An answer that is not a success is thrown. */
 export async function send(service: Service, path: string, init: RequestInit): Promise<Response> {
-  const { baseUrl, fetch = globalThis.fetch } = service;
-  const response = await fetch(baseUrl.replace(/\/$/, "") + path, init);
-  if (!response.ok) throw await failure(response);
-  return response;
+  const { baseUrl, fetch = globalThis.fetch, token } = service;
+  const headers = new Headers(init.headers);
+  for (let refused: string | undefined; ; ) {
+    const given = typeof token === "function" ? await token(refused) : token;
+    if (given) headers.set("Authorization", `Bearer ${given}`);
+    const response = await fetch(baseUrl.replace(/\/$/, "") + path, { ...init, headers });
+    if (response.ok) return response;
+    const renewable = response.status === 401 && typeof token === "function" && refused === undefined;
+    const error = await failure(response);
+    if (!renewable) throw error;
+    refused = given ?? "";
+  }
 }
 
 /** One attempt. Its signal aborts with the caller's `outer`, when a step takes too long, and at the end. */

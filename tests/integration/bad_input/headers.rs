@@ -107,7 +107,9 @@ async fn preflight() {
         assert!(answer.status.is_success(), "{origin}: {answer:?}");
         assert_eq!(answer.header("access-control-allow-origin"), origin);
         assert_eq!(listed(&answer, "access-control-allow-methods"), ["GET", "HEAD", "POST"]);
-        for name in ["content-type", "if-none-match", "range", "x-request-id"] {
+        for name in
+            ["authorization", "content-type", "if-none-match", "last-event-id", "range", "x-request-id"]
+        {
             assert!(listed(&answer, "access-control-allow-headers").contains(&name), "{answer:?}");
         }
         assert!(!answer.headers.contains_key("access-control-allow-credentials"));
@@ -151,6 +153,7 @@ async fn origins() {
                     "ratelimit",
                     "ratelimit-policy",
                     "retry-after",
+                    "www-authenticate",
                     "x-request-id",
                     "x-total-count"
                 ]

@@ -59,6 +59,16 @@ const SERVER: &[Flag] = &[
     ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
     ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
 ];
+const AUTH: &[Flag] = &[
+    ("--auth", "PAGEBUCKET_AUTH", ""),
+    ("--allow-unauthenticated", "PAGEBUCKET_ALLOW_UNAUTHENTICATED", ""),
+    ("--jwt-issuer", "PAGEBUCKET_JWT_ISSUER", ""),
+    ("--jwt-audience", "PAGEBUCKET_JWT_AUDIENCE", ""),
+    ("--jwks", "PAGEBUCKET_JWKS", ""),
+    ("--jwt-types", "PAGEBUCKET_JWT_TYPES", "at+jwt"),
+    ("--owners-claim", "PAGEBUCKET_OWNERS_CLAIM", ""),
+    ("--open", "PAGEBUCKET_OPEN", ""),
+];
 const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", "")];
 /// Their defaults depend on the file, and are in words.
 const IMPORT: &[Flag] = &[
@@ -70,6 +80,7 @@ const IMPORT: &[Flag] = &[
     ("--from-line", "", "1"),
     ("--key", "", ""),
     ("--url", "", ""),
+    ("--token", "PAGEBUCKET_TOKEN", ""),
 ];
 const EXPORT: &[Flag] = &[
     ("--history", "", ""),
@@ -98,7 +109,7 @@ const HEALTHCHECK: &[Flag] =
 
 async fn help_shows_every_flag() {
     for (command, flags) in [
-        ("serve", vec![LOG, DATABASE, SERVER, KEYS, VIEWS]),
+        ("serve", vec![LOG, DATABASE, SERVER, AUTH, KEYS, VIEWS]),
         ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS, VIEWS]),
         ("import", vec![LOG, DATABASE, IMPORT]),
         ("export", vec![LOG, DATABASE, EXPORT]),

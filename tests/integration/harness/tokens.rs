@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -28,8 +28,7 @@ pub fn base64url(bytes: impl AsRef<[u8]>) -> String {
 
 /// Seconds since 1970.
 pub fn now() -> i64 {
-    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock after 1970");
-    elapsed.as_secs() as i64
+    Clock::system().now().seconds()
 }
 
 /// A key that signs tokens.

@@ -1,21 +1,25 @@
 //! A running server, and the beginning of an upload to it.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use futures_util::{StreamExt, stream};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::client::cause;
+use crate::client::{cause, client};
 use crate::domain::IdempotencyKey;
 use crate::http::{PROBLEM_JSON, ProblemKind};
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
+
+/// Longest time that a server may ask an import to wait before it tries again.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Longest answer of a server that takes no upload that is read, in bytes.
 const LONGEST_REFUSAL: usize = 1024 * 1024;
@@ -31,6 +35,36 @@ pub(in crate::cli::import) fn address(text: &str) -> Result<Url, &'static str> {
         matches!(url.scheme(), "http" | "https") && !extra && !user
     });
     url.ok_or("must be an address such as https://example.org or http://127.0.0.1:8080")
+}
+
+/// A token or a key. It is a secret, so it is never shown.
+///
+/// Any text is one: an error of clap would repeat it.
+#[derive(Clone, derive_more::Debug, derive_more::From)]
+#[debug("Token(..)")]
+pub(in crate::cli::import) struct Token(String);
+
+impl Token {
+    /// The header that presents it.
+    ///
+    /// # Errors
+    /// It has other characters than visible ones of ASCII.
+    pub(in crate::cli::import) fn header(&self) -> Result<HeaderValue, &'static str> {
+        let visible = !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic());
+        let header = visible.then(|| HeaderValue::try_from(format!("Bearer {}", self.0)).ok()).flatten();
+        let mut header = header.ok_or("--token must be visible ASCII characters, without spaces")?;
+        header.set_sensitive(true);
+        Ok(header)
+    }
+}
+
+/// A client that presents this token, if there is one. Each upload has a connection of its own.
+///
+/// # Errors
+/// A sentence for the user.
+pub(super) fn uploader(token: Option<HeaderValue>) -> Result<Client, String> {
+    let headers = token.map(|token| (AUTHORIZATION, token)).into_iter().collect();
+    client(|builder| builder.pool_max_idle_per_host(0).default_headers(headers))
 }
 
 /// The address of the uploads of a history.
@@ -50,6 +84,8 @@ pub(super) struct Broken {
     pub(super) passing: bool,
     /// Whether something at the address has answered.
     pub(super) answered: bool,
+    /// How long the server asks to wait.
+    pub(super) wait: Duration,
 }
 
 impl Broken {
@@ -63,18 +99,19 @@ impl Broken {
             known: true,
             passing: passing(kind.spec().status),
             answered: true,
+            wait: Duration::ZERO,
         }
     }
 
     /// The answer has stopped before its end.
     pub(super) fn off(words: String) -> Self {
-        Self { words, known: false, passing: true, answered: true }
+        Self { words, known: false, passing: true, answered: true, wait: Duration::ZERO }
     }
 
     /// An answer without outcomes. A problem of a server says whether the request stored anything. Any other answer may
     /// come from a proxy after rows went through it, and says nothing about them.
     async fn refused(answer: Response) -> Self {
-        let status = answer.status();
+        let (status, wait) = (answer.status(), wait(answer.headers()));
         let mut problem = Value::Null;
         if is(answer.headers(), PROBLEM_JSON) {
             // Nothing of a body that is too long, cut or not JSON.
@@ -84,11 +121,11 @@ impl Broken {
         }
         let kind = kind(&problem).filter(|kind| kind.spec().status == status);
         let words = match kind {
-            Some(_) => format!("the server answers {status}: {}", words(&problem)),
+            Some(_) => format!("the server answers {status}: {}{}", words(&problem), advice(status)),
             None => format!("the answer is {status}, and does not come from a pagebucket server"),
         };
         let known = kind.is_some_and(|kind| kind.spec().nothing_stored);
-        Self { words, known, passing: passing(status), answered: true }
+        Self { words, known, passing: passing(status), answered: true, wait }
     }
 }
 
@@ -106,6 +143,21 @@ fn is(headers: &HeaderMap, media_type: &str) -> bool {
 /// Whether the same request may get another answer later.
 fn passing(status: StatusCode) -> bool {
     status.is_server_error() || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
+}
+
+/// What the user may do about an answer.
+fn advice(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "; a token is given with --token or PAGEBUCKET_TOKEN",
+        StatusCode::FORBIDDEN => "; an import needs a token with the scope `append`, for all owners",
+        _ => "",
+    }
+}
+
+/// How long the server asks to wait.
+fn wait(headers: &HeaderMap) -> Duration {
+    let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(0)).min(LONGEST_WAIT)
 }
 
 /// Begins an upload to this address, and waits for the head of its answer.
@@ -128,6 +180,7 @@ pub(super) async fn begin(
         known: error.is_connect() || error.is_builder(),
         passing: true,
         answered: false,
+        wait: Duration::ZERO,
     })?;
     if answer.status() == StatusCode::OK && is(answer.headers(), MEDIA_TYPE) {
         return Ok(answer);
@@ -146,6 +199,17 @@ pub(super) fn words(problem: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let token = Token::from("sesame".to_owned());
+        let header = token.header().unwrap();
+        assert_eq!(header, "Bearer sesame");
+        assert!(!format!("{token:?} {header:?}").contains("sesame"));
+        for text in ["", "open sesame", "sesame\n", "s\u{e9}same"] {
+            assert!(Token::from(text.to_owned()).header().is_err(), "{text:?}");
+        }
+    }
 
     #[test]
     fn a_server_is_an_address() {

@@ -1,7 +1,7 @@
 use openapi::apis::trades_api::{append_trades, get_trade, list_trades};
 use openapi::apis::{Error, configuration::Configuration};
 use openapi::models::{NewTrades, Problem, new_trades::Type};
-use scenario::{Appended, Client, Failure, Listing, scenario, service};
+use scenario::{Appended, Client, Failure, Listing, scenario, service, token};
 
 struct Generated(Configuration);
 
@@ -47,5 +47,6 @@ fn failure<T: std::fmt::Debug>(error: Error<T>) -> Failure {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    scenario(Generated(Configuration { base_path: service(), ..Configuration::default() })).await;
+    let bearer_access_token = Some(token());
+    scenario(Generated(Configuration { base_path: service(), bearer_access_token, ..Configuration::default() })).await;
 }

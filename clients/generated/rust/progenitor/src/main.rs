@@ -1,7 +1,8 @@
 use futures_util::TryStreamExt;
 use generated::types::{NewTrade, NewTradeType, NewTrades, Problem};
 use progenitor_client::{ByteStream, Error, ResponseValue};
-use scenario::{Appended, Client, Failure, Listing, scenario, service};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use scenario::{Appended, Client, Failure, Listing, scenario, service, token};
 
 mod generated {
     progenitor::generate_api!(spec = "../../build/openapi-3.0.json", interface = Builder);
@@ -79,5 +80,8 @@ fn signed(number: impl Into<u64>) -> i64 {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    scenario(generated::Client::new(&service())).await;
+    // It knows nothing of tokens: they are headers of the HTTP client.
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {}", token()).parse().expect("ASCII"))]);
+    let client = reqwest::Client::builder().default_headers(headers).build().expect("a client");
+    scenario(generated::Client::new_with_client(&service(), client)).await;
 }

@@ -46,6 +46,11 @@ pub fn service() -> String {
     std::env::var("PAGEBUCKET_URL").expect("PAGEBUCKET_URL")
 }
 
+/// What the service wants with every request.
+pub fn token() -> String {
+    std::env::var("TOKEN").expect("TOKEN")
+}
+
 /// Goes through the steps and prints a line for each: its name, or its name and what failed.
 pub async fn scenario(client: impl Client) {
     let customer = std::env::var("CUSTOMER").expect("CUSTOMER").parse().expect("a number");

@@ -1,0 +1,39 @@
+//! Who may use each operation, from the table of routes.
+
+use serde_json::{Value, json};
+use utoipa::openapi::{Paths, security::SecurityRequirement};
+
+use crate::http::access::Access;
+use crate::http::problem::refusals;
+
+/// The name of the only security scheme.
+const BEARER: &str = "bearer";
+
+/// The security schemes of the document.
+pub fn schemes() -> Value {
+    let description = "An access token of the issuer (a JWT), or a key of the server (`pb_...`). Only a server that authenticates \
+                       its clients (`--auth`) asks for it; others ignore it.";
+    json!({ BEARER: { "type": "http", "scheme": "bearer", "description": description } })
+}
+
+/// Writes into the operations of a row who may use them, and what other clients are answered.
+pub fn guard(paths: &mut Paths, access: Access) {
+    for operation in paths.paths.values_mut().flat_map(|path| [&mut path.get, &mut path.post]).flatten() {
+        let required = (access != Access::Everyone).then(|| SecurityRequirement::new(BEARER, [""; 0]));
+        operation.security = Some(required.into_iter().collect());
+        operation.responses.responses.extend(refusals(access));
+        let about = operation.description.get_or_insert_default();
+        *about = format!("{about}\n\n{}", sentence(access));
+    }
+}
+
+/// Who may use an operation, in the words of a template.
+fn sentence(access: Access) -> String {
+    match access {
+        Access::Everyone => "Needs no token.".to_owned(),
+        Access::Authenticated => "Needs a token or a key, with any scope.".to_owned(),
+        Access::With(scope) => format!("Needs the scope `{}`.", scope.name()),
+        Access::OfOwner(scope) => format!("Needs the scope `{}`, for this {{owner}}.", scope.name()),
+        Access::OfAllOwners(scope) => format!("Needs the scope `{}`, for all {{manyOwners}}.", scope.name()),
+    }
+}

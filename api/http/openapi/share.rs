@@ -1,0 +1,49 @@
+//! Problems that several operations answer with stand in the components of the document, once.
+
+use std::collections::HashMap;
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::visit::{each_operation, each_response};
+use crate::definition::capitalised;
+use crate::http::problem::{Kind, MEDIA_TYPE};
+
+const REFERENCE: &str = "#/components/responses/";
+
+/// Moves equal problems of several operations into the components. Others stay where they are.
+pub fn share(document: &mut Value) {
+    let mut uses: HashMap<Value, u32> = HashMap::new();
+    each_operation(document, &mut |operation| {
+        each_response(operation, &mut |_, response| *uses.entry(response.clone()).or_default() += 1);
+    });
+    let mut shared = Map::new();
+    each_operation(document, &mut |operation| {
+        each_response(operation, &mut |status, response| {
+            let Some(name) = name(status, response).filter(|_| uses[response] > 1) else { return };
+            // Problems of the same kinds may have examples of different histories.
+            if shared.entry(name.as_str()).or_insert_with(|| response.clone()) == response {
+                *response = json!({ "$ref": format!("{REFERENCE}{name}") });
+            }
+        });
+    });
+    shared.sort_keys();
+    document["components"]["responses"] = Value::Object(shared);
+}
+
+/// `InvalidParameterOrMalformedJson`; of many kinds `ServiceUnavailableOrTimedOut`. `None` if it is no problem.
+fn name(status: &str, response: &Value) -> Option<String> {
+    let examples = response["content"][MEDIA_TYPE]["examples"].as_object()?;
+    let status = StatusCode::from_bytes(status.as_bytes()).ok()?.canonical_reason()?;
+    // In the order of their table, the last one tells similar problems apart.
+    let kinds = Kind::ALL.iter().map(|kind| kind.spec().slug).filter(|slug| examples.contains_key(*slug));
+    let mut words: Vec<_> = kinds.map(pascal_case).collect();
+    if words.len() > 2 {
+        words.splice(..words.len() - 1, [pascal_case(status)]);
+    }
+    Some(words.join("Or"))
+}
+
+fn pascal_case(words: &str) -> String {
+    words.split(['-', ' ']).map(capitalised).collect()
+}
