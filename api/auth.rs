@@ -44,9 +44,9 @@ impl Authenticator {
         let none = |words: &'static str| Err(Refusal::Invalid(words.into(), None));
         match (is_key(credential), &self.keys, &self.jwt) {
             (true, Some(keys), _) => Ok(keys.principal(credential, deadline).await?),
-            (true, None, _) => none("This server accepts no keys, only tokens of an issuer."),
+            (true, None, _) => none("This server accepts no API keys, only access tokens."),
             (false, _, Some(jwt)) => jwt.authenticate(credential).await,
-            (false, _, None) => none("This server accepts no tokens of an issuer, only keys."),
+            (false, _, None) => none("This server accepts no access tokens, only API keys."),
         }
     }
 }
@@ -58,9 +58,9 @@ fn is_key(credential: &str) -> bool {
 impl From<keys::Refusal> for Refusal {
     fn from(refusal: keys::Refusal) -> Self {
         match refusal {
-            keys::Refusal::Unknown => Self::Invalid("The key is unknown.".into(), None),
-            keys::Refusal::Revoked(name) => Self::Invalid("The key was revoked.".into(), Some(name)),
-            keys::Refusal::Expired(name) => Self::Invalid("The key has expired.".into(), Some(name)),
+            keys::Refusal::Unknown => Self::Invalid("The API key is unknown.".into(), None),
+            keys::Refusal::Revoked(name) => Self::Invalid("The API key was revoked.".into(), Some(name)),
+            keys::Refusal::Expired(name) => Self::Invalid("The API key has expired.".into(), Some(name)),
             keys::Refusal::Unavailable(error) => Self::Database(error),
         }
     }

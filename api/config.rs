@@ -299,7 +299,7 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
 /// How clients are authenticated.
 #[derive(Args, Debug, Clone, Default)]
 pub struct AuthArgs {
-    /// How clients are authenticated: `jwt` by access tokens of an issuer, `keys` by keys of this server, or both
+    /// How clients are authenticated: `jwt` by access tokens of an issuer, `keys` by API keys that `pagebucket keys` creates, or both
     /// (`jwt,keys`). `none`, the default, is for a --listen on a loopback address.
     #[arg(long, env = "PAGEBUCKET_AUTH", value_name = "METHODS", value_delimiter = ',')]
     pub auth: Vec<AuthMethod>,
@@ -338,12 +338,12 @@ pub struct AuthArgs {
         long,
         env = "PAGEBUCKET_OWNERS_CLAIM",
         value_name = "CLAIM",
-        alias = "customers-claim",
+        visible_alias = "customers-claim",
         value_delimiter = ','
     )]
     pub owners_claim: Vec<String>,
 
-    /// What needs no token although clients are authenticated, comma-separated: `docs` for the documentation, `metrics`.
+    /// What is served without a token, comma-separated: `docs` (the documentation), `metrics`.
     #[arg(long, env = "PAGEBUCKET_OPEN", value_name = "WHAT", value_delimiter = ',')]
     pub open: Vec<OpenPart>,
 }
@@ -362,7 +362,7 @@ pub enum AuthMethod {
     None,
     /// By access tokens of an issuer.
     Jwt,
-    /// By keys that the database knows.
+    /// By API keys.
     Keys,
 }
 

@@ -85,7 +85,7 @@ metrics! {
     PAGES_CACHED: Gauge "pagebucket_page_cache_pages" []
         "number of remembered pages";
     EXPORTS: Counter "pagebucket_exports_total" ["result"]
-        "ended exports over HTTP. `finished`; `failed`: the database did not come back in time, and the client saw an error; `expired`: the client's token did; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
+        "ended exports over HTTP. `finished`; `failed`: the database did not come back in time, and the client saw an error; `expired`: the client's token expired; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
     EXPORTED_ITEMS: Counter "pagebucket_exported_items_total" ["collection"]
         "items in these exports";
     UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []

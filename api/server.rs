@@ -212,7 +212,7 @@ impl Server {
     }
 }
 
-/// The limits of pace, if there are any.
+/// The rate limits, if there are any.
 fn rates(args: &RateArgs) -> Option<Arc<RateLimits>> {
     let Rate { units, per } = args.rate_limit?;
     let burst = args.rate_burst.and_then(NonZeroU32::new);

@@ -53,7 +53,7 @@ pub struct Jwt {
     settings: Settings,
     keys: Arc<KeySet>,
     clock: Clock,
-    /// Verified tokens, until they expire or a key is withdrawn.
+    /// Verified tokens, until they expire or their key is withdrawn.
     verified: Cache<Box<str>, Verified>,
 }
 
@@ -61,8 +61,8 @@ pub struct Jwt {
 #[derive(Debug, Clone)]
 struct Verified {
     principal: Arc<Principal>,
-    /// How often a key had been withdrawn before its own was found.
-    withdrawals: u64,
+    /// The key that has verified it.
+    key: Arc<Key>,
 }
 
 impl Jwt {
@@ -92,9 +92,9 @@ impl Jwt {
 
     /// Whose token it is, if it was verified before and is still valid.
     pub fn remembered(&self, token: &str) -> Option<Arc<Principal>> {
-        let Verified { principal, withdrawals } = self.verified.get(token)?;
+        let Verified { principal, key } = self.verified.get(token)?;
         let expired = principal.expires.is_some_and(|expires| expires <= self.clock.now());
-        (!expired && withdrawals == self.keys.withdrawals()).then_some(principal)
+        (!expired && !key.is_withdrawn()).then_some(principal)
     }
 
     /// Whose token it is.
@@ -103,13 +103,14 @@ impl Jwt {
     /// The token is not valid.
     pub async fn authenticate(&self, token: &str) -> Result<Arc<Principal>, Refusal> {
         let header = header(token, &self.settings.types)?;
-        let found = self.keys.find(header.kid.as_deref()).await;
-        let unknown = || Refusal::Invalid("The key of the token is not known.".into(), None);
-        let (key, withdrawals) = found.ok_or_else(unknown)?;
+        let found = self.keys.find(header.kid.as_deref(), header.alg).await;
+        let unknown =
+            || Refusal::Invalid("The issuer has no key with the kid and the alg of the token.".into(), None);
+        let key = found.ok_or_else(unknown)?;
         let claims = decode::<Value>(token, &key.decoding, &self.validation(&key));
         let principal = self.principal(&claims.map_err(|error| refusal(&error))?.claims)?;
         let principal = Arc::new(principal);
-        self.verified.insert(token.into(), Verified { principal: Arc::clone(&principal), withdrawals });
+        self.verified.insert(token.into(), Verified { principal: Arc::clone(&principal), key });
         Ok(principal)
     }
 
@@ -119,7 +120,6 @@ impl Jwt {
         validation.leeway = LEEWAY.as_secs();
         validation.validate_nbf = true;
         validation.set_audience(&[&self.settings.audience]);
-        validation.set_issuer(&[&self.settings.issuer]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation
     }
@@ -128,8 +128,9 @@ impl Jwt {
     /// A claim that was not checked with the signature is not what it must be.
     fn principal(&self, claims: &Value) -> Result<Principal, Refusal> {
         let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words), None));
+        // The library would also accept an array that contains the issuer.
         if claims["iss"] != *self.settings.issuer {
-            return invalid("The issuer of the token is another one.");
+            return invalid("The token is from another issuer.");
         }
         let printable = |name: &&str| name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         let named = claims["sub"].as_str().filter(printable);
@@ -143,12 +144,12 @@ impl Jwt {
         let leeway = LEEWAY.as_secs() as i64;
         let issued = claims.get("iat").map(|issued| issued.as_f64().unwrap_or(f64::MAX));
         if issued.is_some_and(|issued| issued > (self.clock.now().seconds() + leeway) as f64) {
-            return invalid("The token is from the future.");
+            return invalid("The iat of the token is in the future.");
         }
         let scopes = claims.get("scope").and_then(Value::as_str).unwrap_or_default();
         let owners = self.settings.claims.iter().map(|(collection, claim)| {
             let owners = match claim.as_str() {
-                // The issuer's users choose it, perhaps, and a user is not everyone.
+                // A user may be able to choose `sub`: `*` in it must not mean all owners.
                 "sub" => Owners::These([name.into()].into()),
                 claim => owners(claims.get(claim)),
             };
@@ -204,7 +205,6 @@ fn refusal(error: &Error) -> Refusal {
     let words = match error.kind() {
         ErrorKind::ExpiredSignature => "The token has expired.".into(),
         ErrorKind::ImmatureSignature => "The token is not valid yet.".into(),
-        ErrorKind::InvalidIssuer => "The issuer of the token is another one.".into(),
         ErrorKind::InvalidAudience => "The token is for another audience.".into(),
         ErrorKind::InvalidAlgorithm => "The algorithm of the token is not that of its key.".into(),
         ErrorKind::InvalidSignature => "The signature of the token is wrong.".into(),

@@ -76,7 +76,7 @@ pub struct Keys {
     /// The hashes that the database did not know, and when it was asked.
     unknown: Cache<KeyHash, Instant>,
     /// A look-up holds the one of its hash.
-    lookups: [Mutex<()>; LOOKUPS],
+    lookups: [Arc<Mutex<()>>; LOOKUPS],
 }
 
 /// A record that the database had.
@@ -183,15 +183,21 @@ impl Keys {
     }
 
     async fn look_up(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<Arc<Remembered>>, Error> {
-        let turn = self.lookups[usize::from(hash.0[0]) % LOOKUPS].lock();
+        let turn = Arc::clone(&self.lookups[usize::from(hash.0[0]) % LOOKUPS]).lock_owned();
         let turn = timeout(deadline.remaining(), turn).await;
-        let _turn = turn.map_err(|_| Error::Unavailable("other keys are being looked up".to_owned()))?;
+        let turn = turn.map_err(|_| Error::Unavailable("other keys are being looked up".to_owned()))?;
         // Another request may have asked while this one waited.
         if let Some(known) = self.known(hash) {
             return Ok(known);
         }
-        let asked = self.clock.now();
-        let Some(record) = self.api_keys.find(hash, deadline).await? else {
+        let (asked, api_keys) = (self.clock.now(), self.api_keys.clone());
+        // The look-up goes on if its client disconnects, and keeps its turn until it ends.
+        let found = tokio::spawn(async move {
+            let found = api_keys.find(hash, deadline).await;
+            drop(turn);
+            found
+        });
+        let Some(record) = found.await.expect("a look-up does not panic")? else {
             self.records.invalidate(&hash);
             self.unknown.insert(hash, asked);
             return Ok(None);

@@ -76,7 +76,7 @@ pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
     };
     let keys = auth.auth.contains(&AuthMethod::Keys).then(|| Keys::new(store, Clock::system()));
     let authenticator = Authenticator { jwt, keys };
-    Ok(if auth.guards() { Gate::guarded(authenticator, open) } else { Gate::open() })
+    Ok(if auth.guards() { Gate::guarded(authenticator, open) } else { Gate::unguarded() })
 }
 
 /// The claim of each collection of owners.

@@ -105,7 +105,7 @@ impl Owners {
 /// A client that was authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Its name in the log: the `sub` of its token, or `key:` and the name of its key. At most 255 visible ASCII characters.
+    /// Its name in the log: the `sub` of its token, or `key:` and the name of its API key. At most 255 visible ASCII characters.
     pub name: Arc<str>,
     /// What it may do.
     pub scopes: Scopes,

@@ -67,7 +67,7 @@ impl FromRequestParts<Arc<Api>> for Lifetime {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
-        Ok(Self::among(&parts.extensions, &api.clock))
+        Ok(api.gate.lifetime(parts, &api.clock))
     }
 }
 

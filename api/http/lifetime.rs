@@ -1,41 +1,63 @@
-//! How long a stream may last: until the token of its client expires.
+//! How long a stream may last: as long as its client may begin another one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::Extensions;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::domain::{Clock, Instant, Principal};
+use super::deadline;
+use crate::auth::{Authenticator, Refusal};
+use crate::domain::{Clock, Principal};
 
-/// What is left of the life of a token or key. Without authentication it has no end.
-#[derive(Debug, Clone)]
+/// How often a token or key is verified again: it may have been withdrawn or revoked.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// The life of a stream. It ends when the token or key of its client expires, and soon after it was withdrawn or revoked.
+/// Without authentication it has no end.
+#[derive(Debug, Default)]
 pub struct Lifetime {
-    expires: Option<Instant>,
-    clock: Clock,
+    over: CancellationToken,
+    _watch: Option<AbortOnDropHandle<()>>,
 }
 
 impl Lifetime {
-    /// Of the client of a request with these extensions.
-    pub fn among(extensions: &Extensions, clock: &Clock) -> Self {
-        let principal = extensions.get::<Arc<Principal>>();
-        Self { expires: principal.and_then(|principal| principal.expires), clock: clock.clone() }
+    /// As long as the credential is one of this principal.
+    pub fn of(
+        authenticator: Arc<Authenticator>,
+        credential: String,
+        principal: &Principal,
+        clock: Clock,
+    ) -> Self {
+        let (over, mut expires) = (CancellationToken::new(), principal.expires);
+        let ended = over.clone();
+        let watch = async move {
+            loop {
+                let left = expires.map(|expires| expires.millis() - clock.now().millis());
+                let left = left.map(|left| Duration::from_millis(u64::try_from(left).unwrap_or_default()));
+                if left == Some(Duration::ZERO) {
+                    break;
+                }
+                tokio::time::sleep(left.unwrap_or(AGAIN).min(AGAIN)).await;
+                match authenticator.authenticate(&credential, deadline::from_now()).await {
+                    Ok(principal) => expires = principal.expires,
+                    Err(Refusal::Invalid(..)) => break,
+                    // Streams of items wait for a database that is away.
+                    Err(Refusal::Database(_)) => {}
+                }
+            }
+            ended.cancel();
+        };
+        Self { over, _watch: Some(AbortOnDropHandle::new(tokio::spawn(watch))) }
     }
 
     /// Whether it is over.
     pub fn is_over(&self) -> bool {
-        self.left() == Some(Duration::ZERO)
+        self.over.is_cancelled()
     }
 
     /// Waits until it is over.
     pub async fn over(&self) {
-        match self.left() {
-            Some(left) => tokio::time::sleep(left).await,
-            None => std::future::pending().await,
-        }
-    }
-
-    fn left(&self) -> Option<Duration> {
-        let left = self.expires?.millis() - self.clock.now().millis();
-        Some(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
+        self.over.cancelled().await;
     }
 }

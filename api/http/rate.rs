@@ -1,4 +1,4 @@
-//! Limits of pace: how much each client may ask the service to do.
+//! Rate limits: how much each client may ask the service to do.
 //!
 //! What a client may use of a [`Class`] is a bucket that holds a burst of *units* and is refilled at the limit. A request
 //! takes one unit where it is admitted, before its body is read. Its handler takes the rest when it knows what the request

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
@@ -81,14 +81,20 @@ pub fn metadata(gate: &Gate) -> Router<Arc<Api>> {
     let Some(jwt) = gate.authenticator().and_then(|authenticator| authenticator.jwt.as_ref()) else {
         return Router::new();
     };
-    let metadata = json!({
+    let metadata = Json(json!({
         "resource": jwt.audience(),
         "authorization_servers": [jwt.issuer()],
         "scopes_supported": Scope::ALL.map(Scope::name),
         "bearer_methods_supported": ["header"],
         "resource_name": "pagebucket",
-    });
-    Router::new().route(METADATA, get(async move || Json(metadata.clone())))
+    }));
+    let answer = async move || metadata.clone();
+    // Of a resource with a path, the metadata are below the well-known address (RFC 9728, 3.1).
+    let path = jwt.audience().parse::<Uri>().map(|audience| audience.path().trim_end_matches('/').to_owned());
+    let path = path.ok().filter(|path| !path.is_empty() && !path.contains(['{', '}', ':', '*']));
+    let router = Router::new().route(METADATA, get(answer.clone()));
+    path.into_iter()
+        .fold(router, |router, path| router.route(&format!("{METADATA}{path}"), get(answer.clone())))
 }
 
 /// The files that are the same on every server.

@@ -4,6 +4,7 @@
 //! stays in use while the issuer does not answer.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -77,17 +78,20 @@ impl Default for Pace {
 #[derive(Debug)]
 pub struct Key {
     id: Option<String>,
+    /// The member of the set that it was read from.
+    source: Value,
     /// The key itself.
     pub decoding: DecodingKey,
     /// The algorithms that it may be used with. They follow from the key, never from a token (RFC 8725, 3.1).
     pub algorithms: Vec<Algorithm>,
+    withdrawn: AtomicBool,
 }
 
 impl Key {
     /// `None` if it is not a public key for signatures, or of an unknown kind.
-    pub fn of(jwk: &Value) -> Option<Self> {
+    pub fn of(source: &Value) -> Option<Self> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
-        let jwk: Jwk = serde_json::from_value(jwk.clone()).ok()?;
+        let jwk: Jwk = serde_json::from_value(source.clone()).ok()?;
         let common = &jwk.common;
         let verifies = |operations: &Vec<KeyOperations>| operations.contains(&KeyOperations::Verify);
         if common.public_key_use.as_ref().is_some_and(|used| *used != PublicKeyUse::Signature)
@@ -111,28 +115,13 @@ impl Key {
             Some(named) => vec![named.filter(|named| of_type.contains(named))?],
         };
         let decoding = DecodingKey::from_jwk(&jwk).ok()?;
-        Some(Self { id: common.key_id.clone(), decoding, algorithms })
+        let (id, source, withdrawn) = (common.key_id.clone(), source.clone(), AtomicBool::new(false));
+        Some(Self { id, source, decoding, algorithms, withdrawn })
     }
-}
 
-/// The current keys. Each set has a number, which grows when a key was withdrawn.
-#[derive(Debug, Default, Clone)]
-pub struct Keys {
-    keys: Arc<[Arc<Key>]>,
-    /// The members of the set as they were read, to find out whether one is missing.
-    source: Vec<Value>,
-    /// How often a key was withdrawn.
-    pub withdrawals: u64,
-}
-
-impl Keys {
-    /// The key with this id. A token without an id gets the only key.
-    fn find(&self, id: Option<&str>) -> Option<Arc<Key>> {
-        match (id, &*self.keys) {
-            (None, [only]) => Some(Arc::clone(only)),
-            (None, _) => None,
-            (Some(id), keys) => keys.iter().find(|key| key.id.as_deref() == Some(id)).cloned(),
-        }
+    /// Whether the issuer has withdrawn it.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
     }
 }
 
@@ -142,9 +131,9 @@ pub struct KeySet {
     source: Source,
     client: Client,
     pace: Pace,
-    current: RwLock<Keys>,
+    current: RwLock<Vec<Arc<Key>>>,
     /// When an unknown key was last fetched for. Held during a fetch, so that there is one at a time.
-    fetched: Mutex<Option<Instant>>,
+    fetched: Arc<Mutex<Option<Instant>>>,
 }
 
 impl KeySet {
@@ -153,8 +142,13 @@ impl KeySet {
     /// # Errors
     /// A sentence for the user: the file is not a set of keys. An issuer that does not answer is asked again later.
     pub async fn start(source: Source, pace: Pace) -> Result<Arc<Self>, String> {
-        let client = client(|builder| builder.timeout(ANSWER))?;
-        let set = Self { source, client, pace, current: RwLock::default(), fetched: Mutex::default() };
+        // A proxy between would see plain text, and could replace the keys.
+        let plain = matches!(&source, Source::Url(url) if url.scheme() == "http");
+        let client = client(|builder| {
+            let builder = builder.timeout(ANSWER);
+            if plain { builder.no_proxy() } else { builder }
+        })?;
+        let set = Self { source, client, pace, current: RwLock::default(), fetched: Arc::default() };
         let fetched = set.fetch().await;
         if let (Err(error), Source::File(path)) = (&fetched, &set.source) {
             return Err(format!("{}: {error}", path.display()));
@@ -183,34 +177,39 @@ impl KeySet {
         fetched.is_ok()
     }
 
-    /// How often a key was withdrawn.
-    pub fn withdrawals(&self) -> u64 {
-        self.read(|keys| keys.withdrawals)
-    }
-
-    /// The key with this id, and how often a key was withdrawn before. A key that is unknown is fetched, unless this was
-    /// tried a short time ago.
-    pub async fn find(&self, id: Option<&str>) -> Option<(Arc<Key>, u64)> {
-        let find = || self.read(|keys| keys.find(id).map(|key| (key, keys.withdrawals)));
-        if let Some(found) = find() {
+    /// The key with this id for this algorithm. A token without an id gets the only key for its algorithm. A key that is
+    /// unknown is fetched, unless this was tried a short time ago.
+    pub async fn find(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+        if let Some(found) = self.current(id, algorithm) {
             return Some(found);
         }
-        let mut fetched = self.fetched.lock().await;
+        let mut fetched = Arc::clone(&self.fetched).lock_owned().await;
         // Another request may have fetched it meanwhile.
-        if let Some(found) = find() {
+        if let Some(found) = self.current(id, algorithm) {
             return Some(found);
         }
         if fetched.is_some_and(|at| at.elapsed() < self.pace.unknown) {
             return None;
         }
         *fetched = Some(Instant::now());
-        let result = self.fetch().await;
-        self.told(result);
-        find()
+        let set = Arc::clone(self);
+        // It goes on if the client disconnects: the next may not fetch for some time.
+        let fetch = tokio::spawn(async move {
+            let result = set.fetch().await;
+            set.told(result);
+            drop(fetched);
+        });
+        fetch.await.expect("a fetch does not panic");
+        self.current(id, algorithm)
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Keys) -> T) -> T {
-        read(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    fn current(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+        let keys = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let mut fitting = keys
+            .iter()
+            .filter(|key| (id.is_none() || key.id.as_deref() == id) && key.algorithms.contains(&algorithm));
+        let found = fitting.next().cloned();
+        found.filter(|_| id.is_some() || fitting.next().is_none())
     }
 
     /// Replaces the keys.
@@ -224,14 +223,18 @@ impl KeySet {
         };
         let set: Value = serde_json::from_slice(&text).map_err(|error| format!("not JSON: {error}"))?;
         let source = set["keys"].as_array().ok_or("not a set of keys: `keys` is no array")?;
-        let keys: Arc<[_]> = source.iter().filter_map(Key::of).take(MOST).map(Arc::new).collect();
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        // A key that stays is the same value, so that tokens remember whether theirs was withdrawn.
+        let kept = |source: &Value| current.iter().find(|key| key.source == *source).cloned();
+        let key = |source| kept(source).or_else(|| Key::of(source).map(Arc::new));
+        let keys: Vec<_> = source.iter().filter_map(key).take(MOST).collect();
         if keys.is_empty() {
             tracing::warn!("the issuer's set has no key that this server can use: every token is refused");
         }
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let withdrawn = current.source.iter().any(|key| !source.contains(key));
-        let withdrawals = current.withdrawals + u64::from(withdrawn);
-        *current = Keys { keys, source: source.clone(), withdrawals };
+        for old in current.iter().filter(|old| !keys.iter().any(|key| Arc::ptr_eq(key, old))) {
+            old.withdrawn.store(true, Ordering::Release);
+        }
+        *current = keys;
         Ok(())
     }
 

@@ -171,11 +171,12 @@ struct Rows {
 impl Rows {
     /// An error ends the body early. Only the connection sees it.
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, &'static str> {
+        let batch = self.batch().await;
         if self.lifetime.is_over() {
             self.result = "expired";
-            return Err("the token expired");
+            return Err("the token is no longer valid");
         }
-        match self.batch().await {
+        match batch {
             Ok(()) if self.ready.is_empty() => {
                 self.result = "finished";
                 Ok(None)
@@ -193,9 +194,10 @@ impl Rows {
     /// Adds the rows of the next batch; none at the end.
     async fn batch(&mut self) -> Result<(), Error> {
         if !self.export.is_at_end() {
-            let paced = self.quota.pace(Class::Reads, self.pages);
-            if self.stop.run_until_cancelled(paced).await.is_some() {
-                self.pages = 0;
+            tokio::select! {
+                () = self.quota.pace(Class::Reads, self.pages) => self.pages = 0,
+                () = self.stop.cancelled() => {}
+                () = self.lifetime.over() => {}
             }
         }
         let Some(batch) = self.export.next().await? else { return Ok(()) };

@@ -70,23 +70,19 @@ impl Admission {
         AroundLayer(Self { policy, access, engine: engine.cloned(), ..self.clone() })
     }
 
-    /// A place for a request, before it is known who sends it: that may take a look-up.
-    fn place(&self) -> Result<Place, Problem> {
+    fn admit(&self, request: &Request, quota: &ClientQuota) -> Result<Place, Problem> {
         if self.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
-        match self.policy {
-            Policy::Json | Policy::Rows(_) => self.requests.take(),
-            Policy::Upload(_) => self.uploads.take(),
-        }
-    }
-
-    fn admit(&self, request: &Request, quota: &ClientQuota) -> Result<(), Problem> {
         quota.charge(1)?;
-        let (Policy::Rows(answer) | Policy::Upload(answer)) = self.policy else {
-            return accept::takes_answer(request, JSON);
+        let (places, answer) = match self.policy {
+            Policy::Json => (&self.requests, JSON),
+            Policy::Rows(media_type) => (&self.requests, media_type),
+            Policy::Upload(media_type) => (&self.uploads, media_type),
         };
-        accept::takes_answer(request, answer)
+        let place = places.take()?;
+        accept::takes_answer(request, answer)?;
+        Ok(place)
     }
 }
 
@@ -100,22 +96,19 @@ where
     type Response = Response;
 
     fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
-        let place = match self.place() {
-            Ok(place) => place,
-            Err(problem) => return std::future::ready(Ok(problem.into_response())).boxed(),
-        };
+        // Without authentication no request pays for a copy of this layer.
         if !self.gate.is_guarded() {
-            return self.call_permitted(inner, request, place);
+            return self.call_permitted(inner, request);
         }
         let (admission, route) = (self.clone(), (self.access, self.engine.as_ref()));
-        let pass = move |inner: &mut S, request| admission.call_permitted(inner, request, place);
+        let pass = move |inner: &mut S, request| admission.call_permitted(inner, request);
         self.gate.guard(inner, request, route, pass)
     }
 }
 
 impl Admission {
     /// Answers a request that its client may send.
-    fn call_permitted<S>(&self, inner: &mut S, mut request: Request, place: Place) -> Answer<Response>
+    fn call_permitted<S>(&self, inner: &mut S, mut request: Request) -> Answer<Response>
     where
         S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
     {
@@ -123,9 +116,10 @@ impl Admission {
         let quota = rates.map_or_else(ClientQuota::default, |rates| {
             ClientQuota::of(rates, self.class(&request), &request)
         });
-        if let Err(problem) = self.admit(&request, &quota) {
-            return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed();
-        }
+        let place = match self.admit(&request, &quota) {
+            Ok(place) => place,
+            Err(problem) => return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed(),
+        };
         let extensions = request.extensions_mut();
         extensions.insert(deadline::from_now());
         if quota.is_limited() {

@@ -1,14 +1,15 @@
 //! The decision on each request: who sends it (a bearer token, RFC 6750), and whether it may use the route.
 //!
-//! It is made before anything else is done with the request: before the page cache and the database are asked, and before
-//! the parameters are parsed. So a refusal says nothing about what is stored.
+//! It is made before the parameters are parsed, and before anything that is stored is read, except the record of an API key.
+//! So a refusal says nothing about histories.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use percent_encoding::percent_decode_str;
@@ -16,10 +17,12 @@ use tower_service::Service;
 
 use super::around::{Answer, Around, AroundLayer};
 use crate::auth::{Authenticator, Refusal};
-use crate::domain::{Principal, Scope};
+use crate::domain::{Clock, Principal, Scope};
 use crate::http::access::Access;
 use crate::http::deadline;
+use crate::http::lifetime::Lifetime;
 use crate::http::peer::Peer;
+use crate::http::places::Places;
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::RateLimits;
 use crate::metric::REFUSALS;
@@ -27,6 +30,9 @@ use crate::store::history::Engine;
 
 /// The address of the metadata of this server as a resource of OAuth (RFC 9728).
 pub const METADATA: &str = "/.well-known/oauth-protected-resource";
+
+/// Most tokens and keys that are verified at once. Each may wait for the issuer or the database.
+const VERIFICATIONS: usize = 256;
 
 const AUTHORIZATION: HeaderValue = HeaderValue::from_static("authorization");
 
@@ -40,19 +46,21 @@ pub struct Open {
 }
 
 /// Decides on requests.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Gate {
     /// `None`: everyone may use everything.
     authenticator: Option<Arc<Authenticator>>,
     /// What may be used without a token.
     pub open: Open,
-    /// The limits of pace, if there are any.
+    /// Places of tokens and keys that are being verified.
+    verifications: Places,
+    /// The rate limits, if there are any.
     pub rates: Option<Arc<RateLimits>>,
 }
 
-/// Why a request may not pass.
+/// Denial a request may not pass.
 #[derive(Debug)]
-enum Why {
+enum Denial {
     /// It has no token.
     NoToken,
     /// Its token or key is not valid.
@@ -67,16 +75,17 @@ enum Why {
 
 impl Gate {
     /// Lets everyone use everything.
-    pub fn open() -> Self {
-        Self::default()
+    pub fn unguarded() -> Self {
+        let verifications = Places::new(VERIFICATIONS, "verifications of tokens");
+        Self { authenticator: None, open: Open::default(), rates: None, verifications }
     }
 
     /// Lets in who is authenticated.
     pub fn guarded(authenticator: Authenticator, open: Open) -> Self {
-        Self { authenticator: Some(Arc::new(authenticator)), open, rates: None }
+        Self { authenticator: Some(Arc::new(authenticator)), open, ..Self::unguarded() }
     }
 
-    /// The same with these limits of pace.
+    /// The same with these rate limits.
     #[must_use]
     pub fn limited(self, rates: Option<Arc<RateLimits>>) -> Self {
         Self { rates, ..self }
@@ -104,29 +113,27 @@ impl Gate {
         let Some(authenticator) = self.authenticator.as_ref().filter(|_| access != Access::Everyone) else {
             return pass(inner, request);
         };
-        let remembered = credential(&request)
+        let remembered = credential(request.headers())
             .map(|credential| authenticator.remembered(credential).ok_or_else(|| credential.to_owned()));
         let (gate, authenticator) = (self.clone(), Arc::clone(authenticator));
         // The service that is ready is this one, and not its clone.
         let (engine, clone) = (engine.cloned(), inner.clone());
         let mut inner = std::mem::replace(inner, clone);
         Box::pin(async move {
-            let principal = match remembered {
-                Ok(Ok(principal)) => Ok(principal),
+            let (principal, charged) = match remembered {
+                Ok(Ok(principal)) => (Ok(principal), false),
                 Ok(Err(credential)) => {
-                    match gate.rates.as_ref().map_or(Ok(()), |it| it.charge_sign_in(&request)) {
-                        Ok(()) => authenticate(&authenticator, &credential).await,
-                        Err(problem) => Err(Why::Failed(problem)),
-                    }
+                    let charged = gate.charge(&request, false);
+                    (gate.identify(&authenticator, &credential, charged).await, true)
                 }
-                Err(why) => Err(why),
+                Err(denial) => (Err(denial), false),
             };
             let (principal, permitted) = match principal {
                 Ok(principal) => {
                     let permitted = permit(&principal, request.uri(), access, engine.as_ref());
                     (Some(principal), permitted)
                 }
-                Err(why) => (None, Err(why)),
+                Err(denial) => (None, Err(denial)),
             };
             let mut response = match permitted {
                 Ok(()) => {
@@ -135,7 +142,10 @@ impl Gate {
                         .insert(principal.clone().expect("a client that may do something"));
                     pass(&mut inner, request).await?
                 }
-                Err(why) => gate.refuse(&request, principal.as_deref(), why),
+                Err(denial) => match gate.charge(&request, charged) {
+                    Ok(()) => gate.refuse(&request, principal.as_deref(), denial),
+                    Err(problem) => problem.into_response(),
+                },
             };
             response.headers_mut().append(header::VARY, AUTHORIZATION);
             response.extensions_mut().insert(principal);
@@ -143,28 +153,60 @@ impl Gate {
         })
     }
 
+    /// Finds out whose token or key it is, unless its address was not charged. Few are verified at once, so that clients that
+    /// are remembered are served meanwhile.
+    async fn identify(
+        &self,
+        authenticator: &Authenticator,
+        credential: &str,
+        charged: Result<(), Problem>,
+    ) -> Result<Arc<Principal>, Denial> {
+        let _place = charged.and_then(|()| self.verifications.take()).map_err(Denial::Failed)?;
+        authenticator.authenticate(credential, deadline::from_now()).await.map_err(|refusal| match refusal {
+            Refusal::Invalid(words, name) => Denial::Invalid(words, name),
+            Refusal::Database(error) => Denial::Failed(error.into()),
+        })
+    }
+
+    /// Charges a verification or a refusal to the address of a request, unless it was charged before.
+    fn charge(&self, request: &Request, before: bool) -> Result<(), Problem> {
+        let rates = self.rates.as_ref().filter(|_| !before);
+        rates.map_or(Ok(()), |rates| rates.charge_sign_in(request))
+    }
+
+    /// How long a stream of this request may last, once the request has passed.
+    pub fn lifetime(&self, parts: &Parts, clock: &Clock) -> Lifetime {
+        let principal: Option<&Arc<Principal>> = parts.extensions.get();
+        let (Some(authenticator), Some(principal), Ok(credential)) =
+            (&self.authenticator, principal, credential(&parts.headers))
+        else {
+            return Lifetime::default();
+        };
+        Lifetime::of(Arc::clone(authenticator), credential.to_owned(), principal, clock.clone())
+    }
+
     /// The answer to a request that may not pass. Writes a line to the audit log.
-    fn refuse(&self, request: &Request, principal: Option<&Principal>, why: Why) -> Response {
+    fn refuse(&self, request: &Request, principal: Option<&Principal>, denial: Denial) -> Response {
         let no_token = "The request has no token. It is sent as `Authorization: Bearer TOKEN`.";
         let mut known = principal.map(|principal| Arc::clone(&principal.name));
-        let (reason, problem, error) = match why {
-            Why::NoToken => ("no_token", Problem::new(Kind::Unauthorized, no_token), String::new()),
-            Why::Invalid(words, name) => {
+        let (reason, problem, error) = match denial {
+            Denial::NoToken => ("no_token", Problem::new(Kind::Unauthorized, no_token), String::new()),
+            Denial::Invalid(words, name) => {
                 known = name;
                 let error = format!(", error=\"invalid_token\", error_description=\"{words}\"");
                 ("invalid_token", Problem::new(Kind::Unauthorized, words), error)
             }
-            Why::Scope(scope) => {
+            Denial::Scope(scope) => {
                 let name = scope.name();
                 let words = format!("The token or key does not have the scope `{name}`.");
                 ("scope", Problem::new(Kind::Forbidden, words), insufficient(scope))
             }
-            Why::Owner(scope) => {
+            Denial::Owner(scope) => {
                 let words =
                     "The token or key does not allow access to these histories, whether they exist or not.";
                 ("owner", Problem::new(Kind::Forbidden, words), insufficient(scope))
             }
-            Why::Failed(problem) => return problem.into_response(),
+            Denial::Failed(problem) => return problem.into_response(),
         };
         metrics::counter!(REFUSALS, "reason" => reason).increment(1);
         let (method, path) = (request.method(), request.uri().path());
@@ -190,29 +232,23 @@ impl Gate {
     }
 }
 
-/// Finds out whose token or key it is.
-async fn authenticate(authenticator: &Authenticator, credential: &str) -> Result<Arc<Principal>, Why> {
-    authenticator.authenticate(credential, deadline::from_now()).await.map_err(|refusal| match refusal {
-        Refusal::Invalid(words, name) => Why::Invalid(words, name),
-        Refusal::Database(error) => Why::Failed(error.into()),
-    })
-}
-
 fn insufficient(scope: Scope) -> String {
     format!(", error=\"insufficient_scope\", scope=\"{}\"", scope.name())
 }
 
 /// The token or key of a request.
-fn credential(request: &Request) -> Result<&str, Why> {
-    let mut given = request.headers().get_all(header::AUTHORIZATION).iter();
+fn credential(headers: &HeaderMap) -> Result<&str, Denial> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let given = match (given.next(), given.next()) {
-        (None, _) => return Err(Why::NoToken),
+        (None, _) => return Err(Denial::NoToken),
         (Some(given), None) => given.to_str().unwrap_or_default(),
-        (Some(_), Some(_)) => return Err(Why::Invalid("The request has more than one token.".into(), None)),
+        (Some(_), Some(_)) => {
+            return Err(Denial::Invalid("The request has more than one token.".into(), None));
+        }
     };
     let (scheme, credential) = given.split_once(' ').unwrap_or((given, ""));
     if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
-        return Err(Why::Invalid("The Authorization header is not a bearer token.".into(), None));
+        return Err(Denial::Invalid("The Authorization header is not a bearer token.".into(), None));
     }
     Ok(credential.trim())
 }
@@ -246,10 +282,15 @@ where
 ///
 /// # Errors
 /// It may not.
-fn permit(principal: &Principal, address: &Uri, access: Access, engine: Option<&Engine>) -> Result<(), Why> {
+fn permit(
+    principal: &Principal,
+    address: &Uri,
+    access: Access,
+    engine: Option<&Engine>,
+) -> Result<(), Denial> {
     let Some(scope) = access.scope() else { return Ok(()) };
     if !principal.scopes.has(scope) {
-        return Err(Why::Scope(scope));
+        return Err(Denial::Scope(scope));
     }
     let collection =
         || &*engine.expect("a route of owners is mounted with an engine").definition().owner.collection;
@@ -262,5 +303,5 @@ fn permit(principal: &Principal, address: &Uri, access: Access, engine: Option<&
         Access::OfAllOwners(_) => principal.reaches_all(collection()),
         Access::Everyone | Access::Authenticated | Access::With(_) => true,
     };
-    if reached { Ok(()) } else { Err(Why::Owner(scope)) }
+    if reached { Ok(()) } else { Err(Denial::Owner(scope)) }
 }

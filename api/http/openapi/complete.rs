@@ -48,7 +48,7 @@ pub fn complete(document: &mut Value) {
     pass_examples_on(document);
 }
 
-/// The headers of a server with limits of rates, on every answer to clients that are limited, unless the server failed.
+/// The headers of a server with rate limits, on every answer to clients that are limited, unless the server failed.
 const RATES: [(&str, &str); 2] = [
     (
         "RateLimit",
@@ -95,7 +95,7 @@ fn header_schema(name: &str) -> Value {
         "Location" => text("^/v1/", 200, "/v1/customers/7/trades/1"),
         "RateLimit" => text(RATE, 400, r#""reads";r=92;t=1"#),
         "RateLimit-Policy" => text(RATE, 400, r#""reads";q=100;w=1"#),
-        "Retry-After" => json!({ "type": "integer", "minimum": 0, "maximum": 86400, "examples": [2] }),
+        "Retry-After" => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX, "examples": [2] }),
         "Server-Timing" => text("^db;dur=", 60, "db;dur=0.412, cache;desc=hit"),
         "WWW-Authenticate" => text("^Bearer ", 4096, r#"Bearer realm="pagebucket""#),
         "X-Total-Count" => {

@@ -95,7 +95,7 @@ kinds! {
     LineOutOfOrder: UNPROCESSABLE_ENTITY, "line-out-of-order", "Line out of order", nothing_stored = true,
         "One line of an upload: an earlier upload with the same `Idempotency-Key` stored later lines, but not this one. It is not stored, because it would follow them. Send it with another key, or without a key.";
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", nothing_stored = true,
-        "The client has asked for more than its operator allows in a time. `RateLimit-Policy` says what is allowed, and `RateLimit` what is left. Nothing was stored; retry after `Retry-After` seconds.";
+        "The client exceeded its rate limit. `RateLimit-Policy` says what is allowed, and `RateLimit` what is left. Nothing was stored; retry after `Retry-After` seconds.";
     Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error", nothing_stored = false,
         "The server failed. Its log has the details under the same request id.";
     Overloaded: SERVICE_UNAVAILABLE, "overloaded", "Overloaded", nothing_stored = true, retry_after = 1,

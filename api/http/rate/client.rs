@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_not_believed() {
+    fn untrusted_peers_are_not_believed() {
         let headers = [("forwarded", "for=192.0.2.1"), ("x-forwarded-for", "192.0.2.1")];
         assert_eq!(client("11.0.0.1", &headers), "11.0.0.1");
         assert_eq!(client("2001:db8:2::1", &headers), "2001:db8:2::");

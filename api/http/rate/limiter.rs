@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_as_long_as_told_is_served() {
+    fn a_retry_after_the_wait_succeeds() {
         let (limiter, clock) = limiter();
         let ann = client("ann");
         assert_eq!(limiter.take(&ann, units(45)), Ok(5));

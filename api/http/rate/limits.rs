@@ -100,10 +100,10 @@ pub(super) fn refusal(class: Class, short: Short) -> Problem {
         Class::Appends => "Too many appends",
         Class::Reads => "Too many reads",
         Class::Streams => "Too many uploads and exports",
-        Class::SignIn => "Too many tokens or keys that are new to the server",
+        Class::SignIn => "Too many new tokens or API keys",
     };
     let seconds = seconds(short.wait).max(1);
-    let detail = format!("{what} from this client. There is enough quota in {seconds} s.");
+    let detail = format!("{what} from this client. Retry in {seconds} s.");
     Problem::new(Kind::TooManyRequests, detail).retried_after(seconds)
 }
 

@@ -1,9 +1,8 @@
 //! The buckets of the clients of one class, in bounded memory.
 //!
-//! A bucket that is full is like none, so those of idle clients can be forgotten. If all [`MOST`] places are taken, a new
-//! client takes that of the client that was idle longest: that one begins with a full bucket when it comes again. So who has
-//! more addresses than places can have a burst from an address more often, and gains no more by it than by the many addresses
-//! themselves, each of which has a burst. Nobody else's bucket gets emptier.
+//! A client whose bucket is full again may be forgotten. If all places are taken, a new client replaces the one that was
+//! idle longest, which starts with a full bucket when it returns. Many addresses gain at most a burst for each return;
+//! other clients lose nothing.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -59,7 +59,7 @@ async fn a_key_lets_its_bearer_in() {
     one.get("/v1/customers/8/trades").await.problem(403, "forbidden");
     let unknown = service.client.with_token(ApiKey::new().expose());
     let answer = unknown.get(TRADES).await;
-    assert_eq!(answer.problem(401, "unauthorized")["detail"], "The key is unknown.");
+    assert_eq!(answer.problem(401, "unauthorized")["detail"], "The API key is unknown.");
     assert!(answer.header("www-authenticate").contains("error=\"invalid_token\""), "{answer:?}");
     let token = Issuer::start().await.signer.sign(&claims("ann", "read", serde_json::json!("*")));
     service.client.with_token(token).get(TRADES).await.problem(401, "unauthorized");
@@ -69,7 +69,7 @@ async fn a_key_lets_its_bearer_in() {
     let now = Clock::system().now();
     store.api_keys().revoke("revoked", now, Deadline::within(COMMAND)).await.expect("a revocation");
     let answer = service.client.with_token(revoked).get(TRADES).await;
-    assert_eq!(answer.problem(401, "unauthorized")["detail"], "The key was revoked.");
+    assert_eq!(answer.problem(401, "unauthorized")["detail"], "The API key was revoked.");
     service.stored(7).await;
 }
 

@@ -5,27 +5,34 @@ use std::time::Duration;
 use pagebucket::http::Open;
 use serde_json::json;
 
-use crate::harness::tokens::{Issuer, claims, now};
+use crate::harness::tokens::{Issuer, claims, gate, now};
 use crate::harness::{Client, Service, Setup, TRADES, eventually, fill, shared, tests};
 use crate::uploads::lines;
 use crate::uploads::wire::Upload;
 
 tests!["auth::streams":
     an_upload_ends_when_its_token_expires,
+    an_upload_that_never_pauses_ends_too,
     an_export_ends_when_its_token_expires,
+    an_upload_ends_after_its_key_is_withdrawn,
 ];
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A service, and a token that expires in some seconds.
-async fn service() -> (Service, String) {
+/// A service, and the issuer of its tokens.
+async fn service() -> (Service, Issuer) {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
     setup.gate = issuer.gate(Open::default()).await;
+    (setup.start().await, issuer)
+}
+
+/// A token that expires in some seconds.
+fn token(issuer: &Issuer) -> String {
     let mut claims = claims("ann", "append read", json!([7]));
     // The leeway is a minute.
     claims["exp"] = json!(now() - 60 + 8);
-    (setup.start().await, issuer.signer.sign(&claims))
+    issuer.signer.sign(&claims)
 }
 
 async fn until_expired(client: &Client) {
@@ -33,7 +40,8 @@ async fn until_expired(client: &Client) {
 }
 
 async fn an_upload_ends_when_its_token_expires() {
-    let (service, token) = service().await;
+    let (service, issuer) = service().await;
+    let token = token(&issuer);
     let client = service.client.with_token(&token);
     let authorization = format!("Bearer {token}");
     let path = "/v1/customers/7/trades/upload.ndjson";
@@ -48,14 +56,71 @@ async fn an_upload_ends_when_its_token_expires() {
     let problem = &ending["problem"];
     assert_eq!(problem["type"], "/problems#partly-stored", "{ending}");
     let detail = problem["detail"].as_str().expect("words");
-    assert!(detail.starts_with("The token or key has expired."), "{ending}");
+    assert!(detail.starts_with("The token or key is no longer valid."), "{ending}");
     assert_eq!(problem["notStoredLines"], json!([{ "first": 21 }]), "{ending}");
     assert_eq!(service.stored(7).await.numbers, (1..=20).collect::<Vec<_>>());
 }
 
+async fn an_upload_that_never_pauses_ends_too() {
+    let (service, issuer) = service().await;
+    let token = token(&issuer);
+    let authorization = format!("Bearer {token}");
+    let path = "/v1/customers/7/trades/upload";
+    let upload = Upload::begin(service.address(), path, &[("authorization", &authorization)]).await;
+    let (mut read, mut write) = upload.split();
+    let chunk = lines(1..=50);
+    let writing = tokio::spawn(async move { while write.try_send(&chunk).await.is_ok() {} });
+    let ending = tokio::time::timeout(LONG, read.line()).await.expect("an end");
+    let problem = ending.expect("a problem");
+    assert!(problem["stored"].as_u64().is_some_and(|stored| stored > 0), "{problem}");
+    assert_eq!(problem["notStoredLines"][0].get("last"), None, "{problem}");
+    drop(read);
+    writing.await.expect("no panic");
+    assert_eq!(service.stored(7).await.numbers.len() as u64, problem["stored"].as_u64().expect("a number"));
+}
+
+async fn an_upload_ends_after_its_key_is_withdrawn() {
+    let issuer = Issuer::start().await;
+    let mut settings = issuer.settings();
+    settings.pace.refresh = Duration::from_millis(200);
+    let mut setup = Setup::on(shared().await);
+    setup.gate = gate(settings, Open::default()).await;
+    setup.args.body_timeout = 20;
+    let service = setup.start().await;
+    let token = issuer.signer.sign(&claims("ann", "append", json!([7])));
+    let authorization = format!("Bearer {token}");
+    let path = "/v1/customers/7/trades/upload.ndjson";
+    let upload = Upload::begin(service.address(), path, &[("authorization", &authorization)]).await;
+    let (mut read, mut write) = upload.split();
+    issuer.replace([]);
+    let writing = tokio::spawn(async move {
+        for number in 1.. {
+            if write.try_send(&lines([number])).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let ended = async {
+        while let Some(line) = read.line().await {
+            if line.get("line").is_none() {
+                return line;
+            }
+        }
+        panic!("no ending");
+    };
+    let ending = tokio::time::timeout(2 * LONG, ended).await.expect("an end");
+    let detail = ending["problem"]["detail"].as_str().expect("words");
+    assert!(detail.starts_with("The token or key is no longer valid."), "{ending}");
+    drop(read);
+    writing.await.expect("no panic");
+    service.stored(7).await;
+}
+
 async fn an_export_ends_when_its_token_expires() {
-    let (service, token) = service().await;
+    let (service, issuer) = service().await;
     fill(&service.database, TRADES, 7, 50_000, 10).await;
+    let token = token(&issuer);
     let client = service.client.with_token(&token);
     let url = client.url("/v1/customers/7/trades/export.ndjson");
     let http = reqwest::Client::builder().tls_certs_only([]).build().expect("a client");

@@ -10,8 +10,8 @@ use crate::harness::tokens::{AUDIENCE, ISSUER, Signer, claims};
 
 tests!["commands::auth":
     clients_are_named_in_the_log,
-    an_address_of_others_needs_authentication,
-    a_set_of_keys_that_is_none_is_usage,
+    a_public_address_needs_authentication,
+    a_malformed_key_set_is_refused,
 ];
 
 const TRADES: &str = "/v1/customers/7/trades";
@@ -79,7 +79,7 @@ fn field(line: &Value, names: &[&str]) -> String {
     names.iter().map(value).collect::<Vec<_>>().join(" ")
 }
 
-async fn an_address_of_others_needs_authentication() {
+async fn a_public_address_needs_authentication() {
     let place = Place::new().await;
     let ended = run(&mut place.pagebucket("serve", &["--listen", "0.0.0.0:0"])).await;
     let sentence = ended.sentence(2);
@@ -90,7 +90,7 @@ async fn an_address_of_others_needs_authentication() {
     Serving::start(place.history, &mut place.pagebucket("serve", &open)).await.stop().await;
 }
 
-async fn a_set_of_keys_that_is_none_is_usage() {
+async fn a_malformed_key_set_is_refused() {
     let place = Place::new().await;
     let jwks = |keys: &str| {
         let keys = keys.to_owned();

@@ -15,7 +15,7 @@ use crate::harness::{Setup, TRADES, eventually, leave_out, shared, tests};
 tests!["connections":
     a_thousand_half_open_handshakes,
     rapid_resets_end_the_connection,
-    an_address_has_so_many_connections,
+    connections_of_an_address_are_limited,
 ];
 
 async fn a_thousand_half_open_handshakes() {
@@ -103,7 +103,7 @@ fn own_address() -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback())
 }
 
-async fn an_address_has_so_many_connections() {
+async fn connections_of_an_address_are_limited() {
     const LIMIT: usize = 5;
     let Some(own) = own_address() else {
         return leave_out("connections of one address", "this machine has no address besides loopback");

@@ -134,7 +134,7 @@ async fn a_stream_without_a_window_loses_its_place() {
     assert!(export.piece().await.is_some_and(|piece| piece.is_err()), "it sees no end of the export");
 }
 
-/// 64 KiB in half of the time that it may take, for longer than it may stand still.
+/// 64 KiB in a third of the time that it may take, for longer than it may stand still.
 async fn a_slow_but_steady_stream_gets_everything() {
     let mut setup = Setup::on(shared().await);
     (setup.args.write_timeout, setup.args.header_timeout) = (2, 1);
@@ -150,7 +150,7 @@ async fn a_slow_but_steady_stream_gets_everything() {
         all.extend_from_slice(&piece);
         unread += piece.len();
         if unread >= 48 * 1024 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
             export.body.flow_control().release_capacity(unread).expect("what was there");
             unread = 0;
         }

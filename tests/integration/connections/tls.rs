@@ -17,7 +17,7 @@ use crate::harness::{Setup, TOTAL, TRADES, eventually, fill, shared, tests};
 tests!["connections":
     all_versions_serve_the_same_bytes,
     certificates_are_replaced_while_requests_run,
-    wrong_certificates_are_usage,
+    unusable_certificates_are_refused,
     commands_speak_tls,
     a_client_of_tls_that_does_not_read_is_cut_off,
 ];
@@ -140,7 +140,7 @@ async fn certificates_are_replaced_while_requests_run() {
     }
 }
 
-async fn wrong_certificates_are_usage() {
+async fn unusable_certificates_are_refused() {
     let (pair, other) = (certificates::new(), certificates::new());
     let good = Files::of(&pair);
     let wrong = |certificate: &str, key: &str| {

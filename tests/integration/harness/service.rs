@@ -87,7 +87,7 @@ impl Setup {
             args,
             capacity: Capacity::default(),
             clock: Clock::system(),
-            gate: Gate::open(),
+            gate: Gate::unguarded(),
             read_preference: ReadPreference::Primary,
         }
     }

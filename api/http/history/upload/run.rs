@@ -79,7 +79,7 @@ impl FromRequest<Arc<Api>> for Upload {
         let Key(key) = Key::from_request_parts(&mut parts, api).await?;
         expect(&parts.headers, NDJSON, String::new)?;
         let (place, quota) = (parts.extensions.remove(), ClientQuota::among(&parts.extensions));
-        let lifetime = Lifetime::among(&parts.extensions, &api.clock);
+        let lifetime = api.gate.lifetime(&parts, &api.clock);
         Ok(Self { api: Arc::clone(api), engine, owner, key, place, quota, lifetime, body })
     }
 }
