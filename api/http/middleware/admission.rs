@@ -44,9 +44,9 @@ pub async fn under_way(State(places): State<Places>, request: Request, next: Nex
     }
 }
 
-/// Admits requests. Answers 503 at once if the service is stopping (earlier requests continue) or has no free place, 429 if
-/// the client has used up its quota, and 406 or 505 if the client cannot take the answer. Gives every request its deadline, which handlers pass to the
-/// store.
+/// Admits requests that their client may send: others are 401 or 403. Answers 503 at once if the service is stopping
+/// (earlier requests continue) or has no free place, 429 if the client has used up its quota, and 406 or 505 if the client
+/// cannot take the answer. Gives every request its deadline, which handlers pass to the store.
 #[derive(Clone)]
 pub struct Admission {
     /// Cancelled when the service stops.

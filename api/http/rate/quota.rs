@@ -20,8 +20,8 @@ pub const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// there is enough.
 pub const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Documents that the database only examines for one unit. It reads a page in 0.3 ms, and examines 1,000 pages of trades in 3 to
-/// 14 ms (`docs/architecture.md`).
+/// Documents that the database only examines for one unit. It reads a page in 0.3 ms, and examines 1,000 pages of trades in
+/// 3 to 14 ms (`docs/architecture.md`).
 const EXAMINED: usize = 50;
 
 /// The units of pages that are read, and of documents that are only examined.
