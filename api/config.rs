@@ -1,13 +1,18 @@
 //! The settings of a server as typed fields. Their doc comments are `--help`, and each flag has an environment
 //! variable.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::num::NonZeroU32;
+mod auth;
+mod rate;
+
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
+
+pub use auth::{AuthArgs, AuthMethod, OpenPart};
+pub use rate::{Rate, RateArgs};
 
 /// Which histories there are.
 #[derive(Args, Debug, Clone)]
@@ -241,140 +246,6 @@ pub fn allowed_host(text: &str) -> Result<String, String> {
     Err("must be a host such as api.example, 192.0.2.1 or [2001:db8::1], without a scheme, a port, a path or a wildcard".to_owned())
 }
 
-/// How much each client may ask for.
-#[derive(Args, Debug, Clone, Default)]
-pub struct RateArgs {
-    /// Units of work that each client may ask for in a second, a minute or an hour: `100/s`, `600/m`, `5000/h`. Appends, reads,
-    /// and uploads and exports are counted apart. Further requests get 429. A client is an authenticated one, otherwise an
-    /// address. Without it there is no limit.
-    #[arg(long, env = "PAGEBUCKET_RATE_LIMIT", value_name = "UNITS/TIME", value_parser = rate)]
-    pub rate_limit: Option<Rate>,
-
-    /// Units that a client may ask for at once, after a pause. Without it: what --rate-limit allows in 10 s.
-    #[arg(long, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "rate_limit")]
-    pub rate_burst: Option<u32>,
-
-    /// Networks of proxies, comma-separated, such as `10.0.0.0/8,2001:db8::/48`. Their headers `Forwarded` and
-    /// `X-Forwarded-For` say which client's address --rate-limit counts.
-    #[arg(long, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
-    pub trusted_proxies: Vec<(IpAddr, u8)>,
-}
-
-/// Units in a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// How many.
-    pub units: NonZeroU32,
-    /// A second, a minute or an hour.
-    pub per: Duration,
-}
-
-/// `100/s`, `100/m` or `100/h`.
-fn rate(text: &str) -> Result<Rate, String> {
-    let parse = || {
-        let (units, per) = text.trim().split_once('/')?;
-        let per = Duration::from_secs(match per {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            _ => return None,
-        });
-        Some(Rate { units: units.parse().ok().filter(|units: &NonZeroU32| units.get() <= 1_000_000)?, per })
-    };
-    parse().ok_or_else(|| "must be 1 to 1000000 units in a time, such as 100/s, 600/m or 5000/h".to_owned())
-}
-
-/// A network: an address and the length of its prefix in bits, or an address alone.
-fn network(text: &str) -> Result<(IpAddr, u8), String> {
-    let text = text.trim();
-    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-    let network = address.parse::<IpAddr>().ok().and_then(|address| {
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most))?;
-        Some((address, bits))
-    });
-    network.ok_or_else(|| "must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address".to_owned())
-}
-
-/// How clients are authenticated.
-#[derive(Args, Debug, Clone, Default)]
-pub struct AuthArgs {
-    /// How clients are authenticated: `jwt` by access tokens of an issuer, `keys` by API keys that `pagebucket keys` creates, or both
-    /// (`jwt,keys`). `none`, the default, is for a --listen on a loopback address.
-    #[arg(long, env = "PAGEBUCKET_AUTH", value_name = "METHODS", value_delimiter = ',')]
-    pub auth: Vec<AuthMethod>,
-
-    /// Serve without authentication on an address that other machines can reach.
-    #[arg(long, env = "PAGEBUCKET_ALLOW_UNAUTHENTICATED", value_parser = clap::builder::FalseyValueParser::new())]
-    pub allow_unauthenticated: bool,
-
-    /// The `iss` of access tokens.
-    #[arg(long, env = "PAGEBUCKET_JWT_ISSUER", value_name = "URL")]
-    pub jwt_issuer: Option<String>,
-
-    /// The `aud` of access tokens: this API as the issuer knows it, such as `https://api.example`.
-    #[arg(long, env = "PAGEBUCKET_JWT_AUDIENCE", value_name = "NAME")]
-    pub jwt_audience: Option<String>,
-
-    /// The issuer's public keys: a file, or an https address. They are read again every 5 minutes, and when a token names
-    /// an unknown key.
-    #[arg(long, env = "PAGEBUCKET_JWKS", value_name = "URL|FILE")]
-    pub jwks: Option<String>,
-
-    /// The `typ` of access tokens, comma-separated. Issuers that do not follow RFC 9068 write `JWT`.
-    #[arg(
-        long,
-        env = "PAGEBUCKET_JWT_TYPES",
-        value_name = "TYPES",
-        default_value = "at+jwt",
-        value_delimiter = ','
-    )]
-    pub jwt_types: Vec<String>,
-
-    /// The claim that names the owners whose histories a token is for: an id, an array of ids, or `*` for all. `sub` if each
-    /// token is for one owner. Default: the name of the owners' collection, such as `customers`. With several collections:
-    /// `customers=CLAIM,rooms=CLAIM`.
-    #[arg(
-        long,
-        env = "PAGEBUCKET_OWNERS_CLAIM",
-        value_name = "CLAIM",
-        visible_alias = "customers-claim",
-        value_delimiter = ','
-    )]
-    pub owners_claim: Vec<String>,
-
-    /// What is served without a token, comma-separated: `docs` (the documentation), `metrics`.
-    #[arg(long, env = "PAGEBUCKET_OPEN", value_name = "WHAT", value_delimiter = ',')]
-    pub open: Vec<OpenPart>,
-}
-
-impl AuthArgs {
-    /// Whether clients are authenticated.
-    pub fn guards(&self) -> bool {
-        self.auth.iter().any(|method| *method != AuthMethod::None)
-    }
-}
-
-/// A way to authenticate clients.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuthMethod {
-    /// Not at all.
-    None,
-    /// By access tokens of an issuer.
-    Jwt,
-    /// By API keys.
-    Keys,
-}
-
-/// What may need no token.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenPart {
-    /// The home page, Swagger UI and the OpenAPI document.
-    Docs,
-    /// The metrics.
-    Metrics,
-}
-
 /// How the log is written, to standard error.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -446,44 +317,6 @@ mod tests {
         }
         assert!(cors_origin("https://app.example/").is_err());
         assert!(cors_origin("app.example").is_err());
-    }
-
-    #[test]
-    fn rates_are_units_in_a_time() {
-        let parsed = |text| rate(text).map(|rate| (rate.units.get(), rate.per.as_secs())).ok();
-        for (text, expected) in [
-            ("100/s", Some((100, 1))),
-            (" 1/m ", Some((1, 60))),
-            ("1000000/h", Some((1_000_000, 3600))),
-            ("1000001/h", None),
-            ("0/s", None),
-            ("-1/s", None),
-            ("1.5/s", None),
-            ("100", None),
-            ("100/d", None),
-            ("/s", None),
-            ("", None),
-        ] {
-            assert_eq!(parsed(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn networks_are_networks() {
-        for (text, address, bits) in [
-            ("10.0.0.0/8", "10.0.0.0", 8),
-            (" 192.0.2.1 ", "192.0.2.1", 32),
-            ("0.0.0.0/0", "0.0.0.0", 0),
-            ("2001:DB8::/48", "2001:db8::", 48),
-            ("::1", "::1", 128),
-        ] {
-            assert_eq!(network(text), Ok((address.parse().unwrap(), bits)), "{text}");
-        }
-        for text in
-            ["", "proxy.example", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/-1", "[::1]"]
-        {
-            assert!(network(text).is_err(), "{text}");
-        }
     }
 
     #[test]

@@ -109,8 +109,8 @@ pub struct Principal {
     pub name: Arc<str>,
     /// What it may do.
     pub scopes: Scopes,
-    /// Whose histories it may use, by the name of the owners' collection, such as `customers`. Nobody's in collections that
-    /// are not named.
+    /// Whose histories it may use, by the name of the owners' collection, such as `customers`. It may use none in a collection
+    /// that is missing here.
     pub owners: BTreeMap<Box<str>, Owners>,
     /// When its token or its key expires.
     pub expires: Option<Instant>,

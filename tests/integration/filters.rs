@@ -205,7 +205,7 @@ async fn what_is_no_filter_is_refused() {
 }
 
 /// Measures why filters have no index: the bytes of one on tickers, beside the bytes of the trades. 500 customers have 200
-/// trades each, of 7, 500 or 5,000 tickers by chance.
+/// trades each, whose tickers are drawn at random from 7, 500 or 5,000.
 async fn an_index_would_cost_as_much_as_the_trades() {
     const TRADES_OF_EACH: u64 = 200;
     println!("| Tickers | Bytes a trade | Of an index on owner, ticker and page, full pages only |");

@@ -1,5 +1,5 @@
-//! `--rate-limit`: who asks for too much is refused in time, and nobody else. Units are refilled in hours, so that none is while
-//! a test runs.
+//! `--rate-limit`: only clients that exceed their limit are refused. Units are refilled in hours, so none is refilled during a
+//! test.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;

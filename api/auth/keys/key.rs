@@ -15,7 +15,7 @@ const RANDOM: usize = 43;
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// A key that nobody has.
+    /// A new random key.
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         Self(format!("{PREFIX}{}", Alphanumeric.sample_string(&mut rand::rng(), RANDOM)))

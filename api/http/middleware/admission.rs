@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::accept;
-use super::around::{Answer, Around, AroundLayer};
+use super::around::{Answer, Around, AroundLayer, Inner};
 use super::gate::Gate;
 use crate::http::access::Access;
 use crate::http::body::JSON;
@@ -86,13 +86,7 @@ impl Admission {
     }
 }
 
-impl<S> Around<S> for Admission
-where
-    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
-        + Clone
-        + Send
-        + 'static,
-{
+impl<S: Inner> Around<S> for Admission {
     type Response = Response;
 
     fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {

@@ -5,12 +5,27 @@ use std::convert::Infallible;
 use std::task::{Context, Poll};
 
 use axum::extract::Request;
+use axum::response::Response;
 use futures_util::future::BoxFuture;
 use tower_layer::Layer;
 use tower_service::Service;
 
 /// The answer of a service that cannot fail.
 pub type Answer<R> = BoxFuture<'static, Result<R, Infallible>>;
+
+/// What stands inside a layer that may have to wait before it passes a request on.
+pub trait Inner:
+    Service<Request, Response = Response, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
+{
+}
+
+impl<S> Inner for S where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
+        + Clone
+        + Send
+        + 'static
+{
+}
 
 /// What a layer does with each request around the service `S`.
 pub trait Around<S>: Clone {

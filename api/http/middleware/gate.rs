@@ -4,7 +4,6 @@
 //! So a refusal says nothing about histories.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -13,9 +12,8 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use percent_encoding::percent_decode_str;
-use tower_service::Service;
 
-use super::around::{Answer, Around, AroundLayer};
+use super::around::{Answer, Around, AroundLayer, Inner};
 use crate::auth::{Authenticator, Refusal};
 use crate::domain::{Clock, Principal, Scope};
 use crate::http::access::Access;
@@ -264,13 +262,7 @@ impl Guard {
     }
 }
 
-impl<S> Around<S> for Guard
-where
-    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
-        + Clone
-        + Send
-        + 'static,
-{
+impl<S: Inner> Around<S> for Guard {
     type Response = Response;
 
     fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {

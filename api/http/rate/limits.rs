@@ -55,8 +55,8 @@ impl RateLimits {
         Self { of_class, proxies: Proxies::new(trusted_proxies) }
     }
 
-    /// Takes the unit of a token or key that has to be verified from the bucket of its address: verifying costs the service
-    /// time, whoever sent it.
+    /// Takes a unit from the bucket of the address of a request, for a token or key that has to be verified, or for a refusal:
+    /// both cost the service time, and the client is not known.
     ///
     /// # Errors
     /// The bucket is empty.

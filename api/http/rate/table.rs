@@ -118,7 +118,7 @@ mod tests {
         let table = Table::new(Duration::from_secs(10));
         (0..1_000).for_each(|number| assert_eq!(come(&table, number, 1), None));
         assert_eq!(table.clients(), 1_000);
-        // Their buckets are not surely full yet: nobody is forgotten.
+        // Their buckets may not be full yet, so no client is forgotten.
         (1_000..1_100).for_each(|number| assert_eq!(come(&table, number, 10), None));
         assert_eq!(table.clients(), 1_100);
         (2_000..6_000).for_each(|number| assert_eq!(come(&table, number, 1_000), None));

@@ -67,7 +67,7 @@ impl Drop for Files {
     }
 }
 
-/// A client of TLS 1.3, or of 1.2, that trusts these certificates, offers these protocols, and begins every session anew.
+/// A TLS client that trusts these certificates and offers these protocols. It resumes no session.
 pub fn trusting(
     certificates: &[&CertificateDer<'static>],
     tls13: bool,

@@ -1,0 +1,80 @@
+use clap::{Args, ValueEnum};
+
+/// How clients are authenticated.
+#[derive(Args, Debug, Clone, Default)]
+pub struct AuthArgs {
+    /// How clients are authenticated: `jwt` by access tokens of an issuer, `keys` by API keys that `pagebucket keys` creates, or both
+    /// (`jwt,keys`). `none`, the default, is for a --listen on a loopback address.
+    #[arg(long, env = "PAGEBUCKET_AUTH", value_name = "METHODS", value_delimiter = ',')]
+    pub auth: Vec<AuthMethod>,
+
+    /// Serve without authentication on an address that other machines can reach.
+    #[arg(long, env = "PAGEBUCKET_ALLOW_UNAUTHENTICATED", value_parser = clap::builder::FalseyValueParser::new())]
+    pub allow_unauthenticated: bool,
+
+    /// The `iss` of access tokens.
+    #[arg(long, env = "PAGEBUCKET_JWT_ISSUER", value_name = "URL")]
+    pub jwt_issuer: Option<String>,
+
+    /// The `aud` of access tokens: this API as the issuer knows it, such as `https://api.example`.
+    #[arg(long, env = "PAGEBUCKET_JWT_AUDIENCE", value_name = "NAME")]
+    pub jwt_audience: Option<String>,
+
+    /// The issuer's public keys: a file, or an https address. They are read again every 5 minutes, and when a token names
+    /// an unknown key.
+    #[arg(long, env = "PAGEBUCKET_JWKS", value_name = "URL|FILE")]
+    pub jwks: Option<String>,
+
+    /// The `typ` of access tokens, comma-separated. Issuers that do not follow RFC 9068 write `JWT`.
+    #[arg(
+        long,
+        env = "PAGEBUCKET_JWT_TYPES",
+        value_name = "TYPES",
+        default_value = "at+jwt",
+        value_delimiter = ','
+    )]
+    pub jwt_types: Vec<String>,
+
+    /// The claim that names the owners whose histories a token is for: an id, an array of ids, or `*` for all. `sub` if each
+    /// token is for one owner. Default: the name of the owners' collection, such as `customers`. With several collections:
+    /// `customers=CLAIM,rooms=CLAIM`.
+    #[arg(
+        long,
+        env = "PAGEBUCKET_OWNERS_CLAIM",
+        value_name = "CLAIM",
+        visible_alias = "customers-claim",
+        value_delimiter = ','
+    )]
+    pub owners_claim: Vec<String>,
+
+    /// What is served without a token, comma-separated: `docs` (the documentation), `metrics`.
+    #[arg(long, env = "PAGEBUCKET_OPEN", value_name = "WHAT", value_delimiter = ',')]
+    pub open: Vec<OpenPart>,
+}
+
+impl AuthArgs {
+    /// Whether clients are authenticated.
+    pub fn guards(&self) -> bool {
+        self.auth.iter().any(|method| *method != AuthMethod::None)
+    }
+}
+
+/// A way to authenticate clients.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMethod {
+    /// Not at all.
+    None,
+    /// By access tokens of an issuer.
+    Jwt,
+    /// By API keys.
+    Keys,
+}
+
+/// What may need no token.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenPart {
+    /// The home page, Swagger UI and the OpenAPI document.
+    Docs,
+    /// The metrics.
+    Metrics,
+}

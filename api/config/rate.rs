@@ -1,0 +1,103 @@
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::Args;
+
+/// How much each client may ask for.
+#[derive(Args, Debug, Clone, Default)]
+pub struct RateArgs {
+    /// Units of work that each client may ask for in a second, a minute or an hour: `100/s`, `600/m`, `5000/h`. Appends, reads,
+    /// and uploads and exports are counted apart. Further requests get 429. A client is an authenticated one, otherwise an
+    /// address. Without it there is no limit.
+    #[arg(long, env = "PAGEBUCKET_RATE_LIMIT", value_name = "UNITS/TIME", value_parser = rate)]
+    pub rate_limit: Option<Rate>,
+
+    /// Units that a client may ask for at once, after a pause. Without it: what --rate-limit allows in 10 s.
+    #[arg(long, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "rate_limit")]
+    pub rate_burst: Option<u32>,
+
+    /// Networks of proxies, comma-separated, such as `10.0.0.0/8,2001:db8::/48`. Their headers `Forwarded` and
+    /// `X-Forwarded-For` say which client's address --rate-limit counts.
+    #[arg(long, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
+    pub trusted_proxies: Vec<(IpAddr, u8)>,
+}
+
+/// Units in a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// How many.
+    pub units: NonZeroU32,
+    /// A second, a minute or an hour.
+    pub per: Duration,
+}
+
+/// `100/s`, `100/m` or `100/h`.
+fn rate(text: &str) -> Result<Rate, String> {
+    let parse = || {
+        let (units, per) = text.trim().split_once('/')?;
+        let per = Duration::from_secs(match per {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            _ => return None,
+        });
+        Some(Rate { units: units.parse().ok().filter(|units: &NonZeroU32| units.get() <= 1_000_000)?, per })
+    };
+    parse().ok_or_else(|| "must be 1 to 1000000 units in a time, such as 100/s, 600/m or 5000/h".to_owned())
+}
+
+/// A network: an address and the length of its prefix in bits, or an address alone.
+fn network(text: &str) -> Result<(IpAddr, u8), String> {
+    let text = text.trim();
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let network = address.parse::<IpAddr>().ok().and_then(|address| {
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most))?;
+        Some((address, bits))
+    });
+    network.ok_or_else(|| "must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_units_in_a_time() {
+        let parsed = |text| rate(text).map(|rate| (rate.units.get(), rate.per.as_secs())).ok();
+        for (text, expected) in [
+            ("100/s", Some((100, 1))),
+            (" 1/m ", Some((1, 60))),
+            ("1000000/h", Some((1_000_000, 3600))),
+            ("1000001/h", None),
+            ("0/s", None),
+            ("-1/s", None),
+            ("1.5/s", None),
+            ("100", None),
+            ("100/d", None),
+            ("/s", None),
+            ("", None),
+        ] {
+            assert_eq!(parsed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_are_networks() {
+        for (text, address, bits) in [
+            ("10.0.0.0/8", "10.0.0.0", 8),
+            (" 192.0.2.1 ", "192.0.2.1", 32),
+            ("0.0.0.0/0", "0.0.0.0", 0),
+            ("2001:DB8::/48", "2001:db8::", 48),
+            ("::1", "::1", 128),
+        ] {
+            assert_eq!(network(text), Ok((address.parse().unwrap(), bits)), "{text}");
+        }
+        for text in
+            ["", "proxy.example", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/-1", "[::1]"]
+        {
+            assert!(network(text).is_err(), "{text}");
+        }
+    }
+}
