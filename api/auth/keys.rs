@@ -191,13 +191,11 @@ impl Keys {
             return Ok(known);
         }
         let (asked, api_keys) = (self.clock.now(), self.api_keys.clone());
-        // The look-up goes on if its client disconnects, and keeps its turn until it ends.
-        let found = tokio::spawn(async move {
-            let found = api_keys.find(hash, deadline).await;
-            drop(turn);
-            found
-        });
-        let Some(record) = found.await.expect("a look-up does not panic")? else {
+        // The look-up goes on if its client disconnects, and keeps its turn until it ends. Else the turn ends after the
+        // record is remembered, so that who waits for it finds the record.
+        let found = tokio::spawn(async move { (api_keys.find(hash, deadline).await, turn) });
+        let (found, _turn) = found.await.expect("a look-up does not panic");
+        let Some(record) = found? else {
             self.records.invalidate(&hash);
             self.unknown.insert(hash, asked);
             return Ok(None);
