@@ -3,7 +3,7 @@
 //! | Status | Meaning |
 //! |---|---|
 //! | 0 | success |
-//! | 1 | `import` refused rows, `healthcheck` found the server not ready, `migrate --check` found pending migrations |
+//! | 1 | `import` refused rows, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `verify` found damage |
 //! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
 //! | 3 | the database failed, or the server of `import --url` |
 //! | 130 | a signal ended an import, an export or a preallocation |
@@ -20,6 +20,7 @@ mod migrate;
 mod preallocate;
 mod serve;
 mod terminal;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,8 @@ enum Command {
     Import(import::ImportArgs),
     /// Write the items of one owner, or of all owners, to a file.
     Export(export::ExportArgs),
+    /// Compare all pages with the invariants, and repair what can be repaired without loss.
+    Verify(verify::VerifyArgs),
     /// Create the counters of some hours of a page before its views are counted.
     Preallocate(preallocate::PreallocateArgs),
     /// Print the OpenAPI document.
@@ -101,6 +104,7 @@ impl Cli {
             Command::Migrate(args) => migrate::run(args).await,
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => export::run(args).await,
+            Command::Verify(args) => verify::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
             Command::Openapi(OpenapiArgs { histories, spec }) => database::definitions(&histories)
                 .and_then(|definitions| write(&http::document(&definitions, spec.version())))

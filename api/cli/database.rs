@@ -86,6 +86,11 @@ pub(super) struct HistoryArgs {
 }
 
 impl HistoryArgs {
+    /// As the flag with this value, or without it.
+    pub(super) fn named(history: Option<String>) -> Self {
+        Self { history }
+    }
+
     /// The definition that is meant.
     ///
     /// # Errors

@@ -53,6 +53,10 @@
 //! Simultaneous readers of one history share commands ([`coalesce`]). Spans of time have their own index
 //! ([`date_scan`]); items with given values are found by examining pages, a bounded number of them ([`matching`]).
 //!
+//! # Verification
+//!
+//! What is stored can be compared with the invariants, and partly repaired ([`verify`]).
+//!
 //! # Retry
 //!
 //! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append pauses
@@ -86,6 +90,7 @@ mod search;
 mod source;
 mod statement;
 mod tails;
+pub mod verify;
 
 pub use append_lines::UploadedSoFar;
 pub(super) use append_queue::AppendQueue;

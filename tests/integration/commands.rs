@@ -14,3 +14,4 @@ mod round_trip;
 mod secrets;
 mod serve;
 mod signals;
+mod verify;

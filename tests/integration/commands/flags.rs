@@ -103,6 +103,8 @@ const CREATE_KEY: &[Flag] = &[
     ("--expires-in", "", ""),
     ("--expires", "", ""),
 ];
+const VERIFY: &[Flag] =
+    &[("--history", "", ""), ("--owner", "", ""), ("--repair", "", ""), ("--pages-per-second", "", "5000")];
 const OPENAPI: &[Flag] = &[("--spec", "", "3.1")];
 const HEALTHCHECK: &[Flag] =
     &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"), ("--tls-cert", "PAGEBUCKET_TLS_CERT", "")];
@@ -113,6 +115,7 @@ async fn help_shows_every_flag() {
         ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS, VIEWS]),
         ("import", vec![LOG, DATABASE, IMPORT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
+        ("verify", vec![LOG, DATABASE, VERIFY]),
         ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
         ("openapi", vec![LOG, HISTORIES, OPENAPI]),
         ("histories", vec![LOG, DATABASE]),
@@ -148,9 +151,18 @@ async fn help_shows_every_flag() {
     }
     let help = run(&mut pagebucket(&["--help"])).await;
     assert_eq!(help.status, Some(0));
-    for command in
-        ["serve", "migrate", "import", "export", "preallocate", "openapi", "histories", "keys", "healthcheck"]
-    {
+    for command in [
+        "serve",
+        "migrate",
+        "import",
+        "export",
+        "verify",
+        "preallocate",
+        "openapi",
+        "histories",
+        "keys",
+        "healthcheck",
+    ] {
         assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
     }
     let version = run(&mut pagebucket(&["--version"])).await;

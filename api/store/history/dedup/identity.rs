@@ -28,6 +28,10 @@ impl RecordId {
         let sha = begin(definition, b"record", owner).chain_update(0_u64.to_be_bytes());
         Self(sha.chain_update(key.as_str()).finalize().into())
     }
+
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 impl ItemKey {
@@ -39,6 +43,11 @@ impl ItemKey {
         // The key is last, because only the key has no fixed length and no end.
         let digest = sha.chain_update(key.as_str()).finalize();
         Self(*digest.first_chunk().expect("a digest has 32 bytes"))
+    }
+
+    /// One byte of the hash.
+    pub fn first_byte(self) -> u8 {
+        self.0[0]
     }
 
     /// Reads the key of a stored item.

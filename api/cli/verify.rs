@@ -1,0 +1,210 @@
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::{Instant, sleep_until};
+
+use super::database::{self, HistoryArgs, Opened, parse_owner};
+use super::exit::{Failure, Signals};
+use super::terminal::{count, print, print_error, speed};
+use crate::config::DatabaseArgs;
+use crate::definition::Definitions;
+use crate::domain::OwnerId;
+use crate::store::history::Engine;
+use crate::store::history::verify::{Finding, Records, Scan, lost};
+use crate::store::{Deadline, Error};
+
+/// How long a reading may take, from one command of the database to the next.
+const STEP: Duration = Duration::from_secs(60);
+
+/// Flags of `verify`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct VerifyArgs {
+    /// Name of the history. Without it: all histories.
+    #[arg(long, value_name = "NAME")]
+    history: Option<String>,
+
+    /// Owner whose history is verified. May be given more than once. Without it: all owners.
+    #[arg(long, visible_alias = "customer", value_name = "ID")]
+    owner: Vec<String>,
+
+    /// Repair what can be repaired without loss, and say what was changed.
+    #[arg(long)]
+    repair: bool,
+
+    /// Pages that are read in a second, at most.
+    #[arg(long, value_name = "N", default_value = "5000")]
+    pages_per_second: NonZeroU32,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+const AFTER_HELP: &str = "\
+Reads all pages and compares them with the invariants of docs/architecture.md, also while others append. Prints one line for each \
+finding: where it is, which invariant it breaks, and what a reader of that page gets today.
+
+A repair sets a wrong count, first or last, and a missing page number between two others. It changes no item and nothing that \
+readers keep. It says why it leaves the rest alone.
+
+Exit status: 0 nothing found, or all repaired; 1 findings remain; 2 usage; 3 the database; 130 interrupted.";
+
+pub(super) async fn run(args: VerifyArgs) -> Result<ExitCode, Failure> {
+    let definitions = database::definitions(&args.database.histories)?;
+    let owners = args.owners(&definitions)?;
+    let work = async |opened: &Opened, mut signals: Signals| {
+        let work = async {
+            // Findings are what this command is for: it does not refuse a collection without a guard.
+            let pending = opened.store.pending_migrations().await?;
+            if !pending.is_empty() {
+                return Err(crate::store::MigrationError::Pending(pending.join(", ")).into());
+            }
+            Verification::new(&args).run(opened, &owners).await
+        };
+        signals.unless(work).await
+    };
+    database::with(&args.database, false, work).await
+}
+
+impl VerifyArgs {
+    /// The owners of each history that is meant; none for all of them.
+    fn owners(&self, definitions: &Definitions) -> Result<BTreeMap<Arc<str>, Vec<OwnerId>>, Failure> {
+        if self.history.is_some() || !self.owner.is_empty() {
+            let history = HistoryArgs::named(self.history.clone());
+            let definition = history.of(definitions)?;
+            let parse = |owner: &String| parse_owner(owner, definition, "--owner");
+            let owners = self.owner.iter().map(parse).collect::<Result<_, _>>().map_err(Failure::Usage)?;
+            return Ok([(definition.name.clone(), owners)].into());
+        }
+        Ok(definitions.iter().map(|definition| (definition.name.clone(), Vec::new())).collect())
+    }
+}
+
+/// What was verified so far.
+struct Verification<'a> {
+    args: &'a VerifyArgs,
+    began: Instant,
+    pages: u64,
+    found: u64,
+    repaired: u64,
+}
+
+impl<'a> Verification<'a> {
+    fn new(args: &'a VerifyArgs) -> Self {
+        Self { args, began: Instant::now(), pages: 0, found: 0, repaired: 0 }
+    }
+
+    async fn run(
+        mut self,
+        opened: &Opened,
+        owners: &BTreeMap<Arc<str>, Vec<OwnerId>>,
+    ) -> Result<ExitCode, Failure> {
+        if let Err(error) = opened.store.check_collections().await {
+            print(format_args!("{error}"));
+            self.found += 1;
+        }
+        let is_everything = self.args.history.is_none() && self.args.owner.is_empty();
+        for engine in opened.store.histories() {
+            match owners.get(&engine.definition().name) {
+                None => {}
+                Some(owners) if owners.is_empty() => self.history(engine).await.map_err(failed)?,
+                Some(owners) => {
+                    for owner in owners {
+                        self.owner(engine, owner).await.map_err(failed)?;
+                    }
+                }
+            }
+        }
+        if is_everything {
+            self.records(opened.store.histories()).await.map_err(failed)?;
+        }
+        let (pages, found, repaired) = (self.pages, self.found, self.repaired);
+        print_error(format_args!(
+            "verified {} in {}: {}, {repaired} repaired",
+            count(pages, "page"),
+            speed(pages, self.began.elapsed()),
+            count(found, "finding"),
+        ));
+        Ok(if found > repaired { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    }
+
+    /// All owners of a history.
+    async fn history(&mut self, engine: &Engine) -> Result<(), Error> {
+        let mut scan = Scan::default();
+        while !scan.ended {
+            let before = scan.buckets;
+            let scanned = engine.scan(&mut scan, Deadline::within(STEP)).await?;
+            for finding in scanned.strays {
+                self.tell(engine, &finding).await?;
+            }
+            for owner in scanned.suspects {
+                self.owner(engine, &owner).await?;
+            }
+            self.pages += scan.buckets - before;
+            self.pace().await;
+        }
+        Ok(())
+    }
+
+    /// One owner, and the repairs of what is found.
+    async fn owner(&mut self, engine: &Engine, owner: &OwnerId) -> Result<(), Error> {
+        let (findings, pages) = engine.verify(owner, Deadline::within(STEP)).await?;
+        self.pages += pages;
+        for of_one in findings.chunk_by(|one, other| one.id == other.id) {
+            for finding in of_one {
+                self.tell(engine, finding).await?;
+            }
+            if self.args.repair {
+                match engine.mend(of_one, Deadline::within(STEP)).await? {
+                    Ok(set) => {
+                        self.repaired += of_one.len() as u64;
+                        print(format_args!("  repaired: {set}"));
+                    }
+                    Err(why) => print(format_args!("  not repaired: {why}")),
+                }
+            }
+        }
+        self.pace().await;
+        Ok(())
+    }
+
+    /// The records of idempotency keys.
+    async fn records(&mut self, engines: &[Engine]) -> Result<(), Error> {
+        let mut records = Records::default();
+        while !records.ended {
+            for finding in lost(engines, &mut records, Deadline::within(STEP)).await? {
+                self.found += 1;
+                let Finding { id, rule, what, .. } = finding;
+                print(format_args!("idempotency_keys {id}: {rule}: {what}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints a finding, with what a reader gets.
+    async fn tell(&mut self, engine: &Engine, finding: &Finding) -> Result<(), Error> {
+        self.found += 1;
+        let Finding { id, owner, page, rule, what, .. } = finding;
+        let history = &engine.definition().name;
+        let shown = match owner.as_ref().zip(*page) {
+            Some((owner, page)) => engine.shown(owner, page, Deadline::within(STEP)).await?,
+            None => "nothing of it".to_owned(),
+        };
+        print(format_args!("{history} {id}: {rule}: {what}; a reader gets {shown}"));
+        Ok(())
+    }
+
+    /// Waits until so many pages may have been read.
+    async fn pace(&self) {
+        let seconds = self.pages as f64 / f64::from(self.args.pages_per_second.get());
+        sleep_until(self.began + Duration::from_secs_f64(seconds)).await;
+    }
+}
+
+fn failed(error: Error) -> Failure {
+    Failure::Database(format!("{error}; run the command again"))
+}

@@ -1,0 +1,207 @@
+use std::collections::HashMap;
+
+use mongodb::bson::doc;
+
+use super::finding::{Finding, Mend, Rule};
+use super::seen::Seen;
+use crate::definition::Definition;
+use crate::domain::{PageNumber, PageSize};
+use crate::store::history::dedup::ItemKey;
+
+/// Keys of one owner that are compared in one reading. Each takes 40 bytes or less.
+const MOST_KEYS: u64 = 1_000_000;
+
+/// Gaps of one owner that are remembered; more are counted as one.
+const MOST_GAPS: usize = 1_000;
+
+/// The keys that one reading compares: those whose first byte has a given remainder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeyShare {
+    of: u64,
+    index: u64,
+}
+
+impl KeyShare {
+    pub(super) const FIRST: Self = Self { of: 1, index: 0 };
+
+    /// The first share, for a history of so many items.
+    pub(super) fn of_items(items: u64) -> Self {
+        Self { of: items.div_ceil(MOST_KEYS).clamp(1, 256), index: 0 }
+    }
+
+    pub(super) fn next(self) -> Option<Self> {
+        Some(Self { index: self.index + 1, ..self }).filter(|next| next.index < self.of)
+    }
+
+    pub(super) fn is_first(self) -> bool {
+        self.index == 0
+    }
+
+    fn has(self, key: ItemKey) -> bool {
+        u64::from(key.first_byte()) % self.of == self.index
+    }
+}
+
+/// Reads the buckets of one owner in the order of `_id`.
+#[derive(Debug)]
+pub(super) struct Checker {
+    size: PageSize,
+    /// The number that the next bucket should have.
+    next: u64,
+    /// Missing pages, from and to, with the `_id` of the bucket after them.
+    gaps: Vec<(u64, u64, Seen)>,
+    /// The last bucket, with the number that it has or should have.
+    previous: Option<(Seen, u64)>,
+    /// Findings about buckets without a number, since the last bucket with one: their number is certain only if the next
+    /// bucket's fits. That of the last bucket is not: a page before it may be missing too.
+    unnumbered: Vec<(usize, u64)>,
+    share: KeyShare,
+    keys: HashMap<ItemKey, u64>,
+    /// Whether there were more keys than are compared at once.
+    too_many_keys: bool,
+    findings: Vec<Finding>,
+}
+
+impl Checker {
+    pub(super) fn new(definition: &Definition, share: KeyShare) -> Self {
+        Self {
+            size: definition.page_size,
+            next: 1,
+            gaps: Vec::new(),
+            previous: None,
+            unnumbered: Vec::new(),
+            share,
+            keys: HashMap::new(),
+            too_many_keys: false,
+            findings: Vec::new(),
+        }
+    }
+
+    /// The next bucket.
+    pub(super) fn bucket(&mut self, mut seen: Seen) {
+        if let Some((previous, _)) = self.previous.take()
+            && previous.items < self.size.get()
+        {
+            let what = format!("holds {} of {} items, and is not the last", previous.items, self.size.get());
+            self.findings.push(previous.finding(Rule::Invariant(2), what, Mend::No(Mend::ITEMS)));
+        }
+        let page = self.number(&seen);
+        for (rule, what, mend) in std::mem::take(&mut seen.faults) {
+            self.findings.push(seen.finding(rule, what, mend));
+        }
+        self.compare_keys(&seen, page);
+        self.previous = Some((seen, page));
+    }
+
+    /// Checks the bucket's number, and returns the number that it has or should have.
+    fn number(&mut self, seen: &Seen) -> u64 {
+        let expected = self.next;
+        let Some(page) = seen.page.map(PageNumber::get) else {
+            let what = "page is missing, or no positive int64".to_owned();
+            let mut finding = seen.finding(Rule::Invariant(1), what, Mend::No(Mend::ORDER));
+            finding.page = PageNumber::new(expected).ok();
+            self.unnumbered.push((self.findings.len(), expected));
+            self.findings.push(finding);
+            self.next = expected + 1;
+            return expected;
+        };
+        if page == expected {
+            self.numbers_are_certain();
+        }
+        self.unnumbered.clear();
+        if page > expected {
+            if self.gaps.len() < MOST_GAPS {
+                self.gaps.push((expected, page - 1, seen.clone()));
+            }
+            self.next = page + 1;
+        } else if page < expected {
+            if self.fill(page) {
+                let what = format!("is page {page}, after page {} in the order of _id", expected - 1);
+                self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::No(Mend::ORDER)));
+            } else {
+                let what = format!("is page {page} again, after page {}", expected - 1);
+                self.findings.push(seen.finding(Rule::Invariant(1), what, Mend::No(Mend::ORDER)));
+            }
+        } else {
+            self.next = page + 1;
+        }
+        page
+    }
+
+    /// The buckets without a number have the one that their place gives them.
+    fn numbers_are_certain(&mut self) {
+        for (finding, page) in self.unnumbered.drain(..) {
+            self.findings[finding].change.mend = Mend::Set(doc! { "page": page as i64 });
+        }
+    }
+
+    /// Takes a page out of the gaps; false if it is in none.
+    fn fill(&mut self, page: u64) -> bool {
+        let Some(at) = self.gaps.iter().position(|(from, to, _)| (*from..=*to).contains(&page)) else {
+            return false;
+        };
+        let (from, to, after) = self.gaps.remove(at);
+        if page < to {
+            self.gaps.insert(at, (page + 1, to, after.clone()));
+        }
+        if from < page {
+            self.gaps.insert(at, (from, page - 1, after));
+        }
+        true
+    }
+
+    fn compare_keys(&mut self, seen: &Seen, page: u64) {
+        for &(place, key) in seen.keys.iter().filter(|(_, key)| self.share.has(*key)) {
+            if self.keys.len() as u64 >= 2 * MOST_KEYS {
+                self.too_many_keys = true;
+                return;
+            }
+            let seq = (page - 1).saturating_mul(self.size.get() as u64) + place as u64 + 1;
+            if let Some(other) = self.keys.insert(key, seq) {
+                let what = format!("its item {seq} has the key of item {other}: it is stored twice");
+                let finding = seen.finding(Rule::Invariant(6), what, Mend::No(Mend::TWICE));
+                self.findings.push(Finding { is_repeat: true, ..finding });
+            }
+        }
+    }
+
+    /// Whether the history must be read again, alone.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.too_many_keys || !self.findings.is_empty() || !self.gaps.is_empty()
+    }
+
+    /// All findings, in the order of `_id`.
+    pub(super) fn end(mut self) -> Vec<Finding> {
+        for (from, to, after) in std::mem::take(&mut self.gaps) {
+            let what = match from == to {
+                true => format!("page {from} is missing before it"),
+                false => format!("pages {from} to {to} are missing before it"),
+            };
+            let mut finding = after.finding(Rule::Invariant(1), what, Mend::No(Mend::LOST));
+            finding.page = PageNumber::new(from).ok();
+            self.findings.push(finding);
+        }
+        self.findings.sort_by(|one, other| one.id.cmp(&other.id));
+        self.findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each key is compared in one reading, so that two equal ones meet.
+    #[test]
+    fn the_readings_of_a_long_history_share_its_keys() {
+        for items in [0, 1, MOST_KEYS, MOST_KEYS + 1, 3_000_000, u64::MAX] {
+            let shares: Vec<_> =
+                std::iter::successors(Some(KeyShare::of_items(items)), |share| share.next()).collect();
+            assert_eq!(shares.len() as u64, items.div_ceil(MOST_KEYS).clamp(1, 256));
+            assert_eq!(shares.iter().filter(|share| share.is_first()).count(), 1);
+            for byte in 0..=255 {
+                let key = ItemKey::read(&[byte; ItemKey::LEN]).unwrap();
+                assert_eq!(shares.iter().filter(|share| share.has(key)).count(), 1, "{items}: {byte}");
+            }
+        }
+    }
+}
