@@ -19,6 +19,7 @@ mod majority;
 mod migrations;
 pub mod page_views;
 mod read_preference;
+mod sharding;
 mod whole_number;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use error::{Corruption, Error};
 pub use migrations::histories::KnownHistory;
 pub use migrations::{Migration, MigrationError};
 pub use read_preference::ReadPreference;
+pub use sharding::{ShardKey, shard_keys};
 
 use crate::definition::{Definition, Definitions};
 use crate::domain::Clock;
@@ -130,6 +132,15 @@ impl Store {
     #[must_use]
     pub fn counting_at_w1(self) -> Self {
         Self { page_views: self.page_views.counting_at_w1(Capacity::default()), ..self }
+    }
+
+    /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and returns how many each has. Does nothing more if it is
+    /// done again. Use it after migrations, on a [`Topology::Sharded`].
+    ///
+    /// # Errors
+    /// The cluster does not answer, refuses a command, or the user lacks the privilege.
+    pub async fn shard(&self, chunks: u64) -> Result<Vec<(ShardKey, u64)>, Error> {
+        sharding::shard(&self.database, &self.definitions, chunks).await
     }
 
     /// What kind of deployment this is.

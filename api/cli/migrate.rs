@@ -6,6 +6,7 @@ use super::database::{self, Opened};
 use super::exit::Failure;
 use super::terminal::print;
 use crate::config::{DatabaseArgs, RetentionArgs};
+use crate::store::{ShardKey, Topology};
 
 /// Flags of `migrate`.
 #[derive(Args, Debug)]
@@ -21,6 +22,10 @@ pub(super) struct MigrateArgs {
     /// host of the connection string.
     #[arg(long)]
     initiate: bool,
+    /// Distribute the collections over the shards of a cluster, each in at least this number of chunks. May be given
+    /// again; on a replica set it changes nothing.
+    #[arg(long, value_name = "CHUNKS", value_parser = clap::value_parser!(u32).range(1..=4096), conflicts_with = "check")]
+    shard: Option<u32>,
 }
 
 pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
@@ -56,5 +61,22 @@ async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failur
     if names.is_empty() {
         print(format_args!("nothing {} pending", if args.check { "is" } else { "was" }));
     }
+    if let Some(chunks) = args.shard {
+        shard(opened, chunks).await?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a line for each collection that is sharded.
+async fn shard(opened: &Opened, chunks: u32) -> Result<(), Failure> {
+    if opened.store.topology() != Topology::Sharded {
+        print(format_args!("nothing is sharded: the server is not the mongos of a sharded cluster"));
+        return Ok(());
+    }
+    let sharded = opened.store.shard(chunks.into()).await;
+    let sharded = sharded.map_err(|error| Failure::Database(format!("{error}; run the command again")))?;
+    for (ShardKey { collection, key }, chunks) in sharded {
+        print(format_args!("sharded: {collection} by {key}: {chunks} chunks"));
+    }
+    Ok(())
 }

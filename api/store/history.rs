@@ -97,7 +97,7 @@ pub(super) use append_queue::AppendQueue;
 pub use append_queue::Waiting;
 pub use bucket_id::BucketId;
 pub use dedup::LineRefusal;
-pub(super) use dedup::keep_for as keep_keys_for;
+pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
 pub use document::{Bucket, Stored};
 pub use engine::Engine;
 pub use export::{Batch, Export};

@@ -4,6 +4,6 @@ mod issuer;
 mod keys;
 mod others;
 mod rotation;
-mod routes;
+pub mod routes;
 mod streams;
 mod tokens;

@@ -41,15 +41,23 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 
 static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
+/// How long each test took, with its name.
+static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+
+/// The number of tests that are named at the end because they took longest.
+const SLOWEST: usize = 12;
+
 /// A test by the name of its function.
 pub fn trial<F>(name: impl Into<String>, test: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = ()> + 'static,
 {
-    Trial::test(name, move || {
+    let name = name.into();
+    Trial::test(name.clone(), move || {
         RUNTIME.block_on(async {
-            let longest = LONGEST_TEST + fault_seconds();
+            let (began, longest) = (tokio::time::Instant::now(), LONGEST_TEST + fault_seconds());
             let ended = tokio::time::timeout(longest, test()).await;
+            TIMES.lock().expect("no test panics here").push((began.elapsed(), name));
             ended.map_err(|_| format!("no end after {longest:?}").into())
         })
     })
@@ -158,6 +166,11 @@ pub async fn eventually<F: Future<Output = bool>>(
 pub fn finish() {
     let path = RUNTIME.block_on(mongod::remove_shared());
     println!("mongod: {path}");
+    let mut times = std::mem::take(&mut *TIMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    times.sort_unstable_by(|one, other| other.cmp(one));
+    let slowest = times.iter().take(SLOWEST);
+    let slowest: Vec<_> = slowest.map(|(took, name)| format!("{name} {} s", took.as_secs())).collect();
+    println!("slowest: {}", slowest.join(", "));
     let skipped = SKIPPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     println!("skipped: {}", if skipped.is_empty() { "nothing".to_owned() } else { skipped.join("; ") });
 }

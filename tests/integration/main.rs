@@ -43,6 +43,7 @@ mod rates;
 mod readme;
 mod secondaries;
 mod service;
+mod sharding;
 mod snapshots;
 mod uploads;
 mod windows;

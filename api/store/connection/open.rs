@@ -35,8 +35,10 @@ pub enum Topology {
     /// One server that is not a member of a replica set. It has no majority and no numbered writes, so the
     /// first lost answer is already an unknown outcome.
     Standalone,
-    /// A replica set, of one node or more, or a sharded cluster.
+    /// A replica set, of one node or more.
     Replicated,
+    /// A sharded cluster, by one of its mongos.
+    Sharded,
 }
 
 /// Which database to use and how to reach it.
@@ -174,7 +176,11 @@ async fn inspect(client: &Client, hosts: &str) -> Result<Topology, ConnectError>
         return Err(ConnectError::TooOld(version.to_owned()));
     }
     let sharded = hello.get_str("msg").is_ok_and(|message| message == "isdbgrid");
-    Ok(if sharded || hello.contains_key("setName") { Topology::Replicated } else { Topology::Standalone })
+    Ok(match (sharded, hello.contains_key("setName")) {
+        (true, _) => Topology::Sharded,
+        (false, true) => Topology::Replicated,
+        (false, false) => Topology::Standalone,
+    })
 }
 
 /// Asks the server what it is until the answer `suits`, or for as long as a command may take.

@@ -158,7 +158,7 @@ impl Sessions {
         // Encoded once: each replay sends identical bytes.
         let mut bytes = bytes.map_err(|error| Unanswered::NotSent(Error::Internal(error.to_string())))?;
         let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;
-        if self.topology == Topology::Replicated {
+        if self.topology != Topology::Standalone {
             session.latest += 1;
             bytes.append(cstr!("txnNumber"), session.latest);
         }

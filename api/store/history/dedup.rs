@@ -51,10 +51,8 @@ mod server_time;
 pub(super) use identity::{Fingerprint, ItemKey, RecordId};
 pub(super) use lines::{NumberedItem, Tag};
 pub(super) use recent::{Recent, Run};
-pub(in crate::store) use record::keep_for;
-pub(super) use record::{
-    COLLECTION as RECORDS, Record, confirm, keep_looked, query, read as read_record, set_outcome,
-};
+pub(in crate::store) use record::{COLLECTION as RECORDS, keep_for};
+pub(super) use record::{Record, confirm, keep_looked, query, read as read_record, set_outcome};
 pub(super) use register::{Registered, Registration, registrar, updates};
 pub(super) use scan::{Goal, near, scan};
 pub use search::LineRefusal;

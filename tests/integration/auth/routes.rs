@@ -18,7 +18,7 @@ tests!["auth::routes":
 
 /// For whom a route is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum For {
+pub enum For {
     Everyone,
     Owner,
     AllOwners,
@@ -26,13 +26,13 @@ enum For {
 }
 
 /// An operation: its method and its address in the document, its scope, for whom it is.
-type Row = (&'static str, &'static str, &'static str, For);
+pub type Row = (&'static str, &'static str, &'static str, For);
 
 use For::{AllOwners, Everyone, Owner, Scoped};
 
 const VIEWS: &str = "path=%2Findex.htm";
 
-const ROWS: &[Row] = &[
+pub const ROWS: &[Row] = &[
     ("post", "/v1/customers/{customerId}/trades", "append", Owner),
     ("get", "/v1/customers/{customerId}/trades", "read", Owner),
     ("post", "/v1/customers/{customerId}/trades/upload", "append", Owner),
@@ -73,7 +73,7 @@ fn difference(rows: &[Row], operations: &BTreeSet<(String, String)>) -> Vec<Stri
 }
 
 /// Sends a request that succeeds if its client may send it.
-async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 {
+pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 {
     let (method, path, ..) = *row;
     let address = ["{customerId}", "{page}", "{seq}"]
         .iter()

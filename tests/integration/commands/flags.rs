@@ -69,7 +69,7 @@ const AUTH: &[Flag] = &[
     ("--owners-claim", "PAGEBUCKET_OWNERS_CLAIM", ""),
     ("--open", "PAGEBUCKET_OPEN", ""),
 ];
-const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", "")];
+const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", ""), ("--shard", "", "")];
 /// Their defaults depend on the file, and are in words.
 const IMPORT: &[Flag] = &[
     ("--format", "", ""),
