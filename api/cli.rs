@@ -3,11 +3,12 @@
 //! | Status | Meaning |
 //! |---|---|
 //! | 0 | success |
-//! | 1 | `import` refused rows, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `verify` found damage |
+//! | 1 | `import` or `adopt` refused rows, `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations |
 //! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
 //! | 3 | the database failed, or the server of `import --url` |
-//! | 130 | a signal ended an import, an export or a preallocation |
+//! | 130 | a signal ended an import, an adoption, an export or a preallocation |
 
+mod adopt;
 mod database;
 mod exit;
 mod export;
@@ -49,6 +50,8 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Store the items of a CSV or NDJSON file.
     Import(import::ImportArgs),
+    /// Store the items of another MongoDB collection, and follow it until its writers have moved.
+    Adopt(Box<adopt::AdoptArgs>),
     /// Write the items of one owner, or of all owners, to a file.
     Export(export::ExportArgs),
     /// Compare all pages with the invariants, and repair what can be repaired without loss.
@@ -103,6 +106,7 @@ impl Cli {
             Command::Serve(args) => serve::run(*args).await,
             Command::Migrate(args) => migrate::run(args).await,
             Command::Import(args) => import::run(args).await,
+            Command::Adopt(args) => adopt::run(*args).await,
             Command::Export(args) => export::run(args).await,
             Command::Verify(args) => verify::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,

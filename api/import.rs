@@ -26,7 +26,7 @@ mod rows;
 mod trades;
 mod value;
 
-pub use columns::{ColumnName, OpenError};
+pub use columns::{ColumnName, Columns, OpenError};
 pub use rows::{Rows, read_ahead};
 
 pub use crate::format::Format;

@@ -12,6 +12,7 @@
 //! | [`auth`] | who a client is: tokens of an issuer, and keys; never axum |
 //! | [`client`] | the HTTP client, for other servers |
 //! | [`format`](mod@format) | CSV or NDJSON |
+//! | [`adopt`] | other collections of MongoDB, item by item |
 //! | [`import`] | files of items, row by row |
 //! | [`export`](mod@export) | items as rows of a file |
 //! | [`ingest`] | items by the stream: rows in, an outcome for each out |
@@ -24,6 +25,7 @@
 //!
 //! Each knows only modules below it; a test reads the sources and holds this.
 
+pub mod adopt;
 pub mod auth;
 pub mod cli;
 pub mod client;

@@ -5,6 +5,7 @@
 //! keys. [`migrations`] creates the collections, [`collections`] checks that they are still there, and [`connection`]
 //! opens and checks the server.
 
+pub mod adoptions;
 pub mod api_keys;
 mod capacity;
 mod collections;
@@ -41,6 +42,7 @@ pub use sharding::{ShardKey, shard_keys};
 
 use crate::definition::{Definition, Definitions};
 use crate::domain::Clock;
+use adoptions::Adoptions;
 use api_keys::ApiKeys;
 use group_commit::Sessions;
 use history::{AppendQueue, Engine};
@@ -112,6 +114,11 @@ impl Store {
     /// The views of pages.
     pub fn page_views(&self) -> &PageViews {
         &self.page_views
+    }
+
+    /// What is remembered of adoptions.
+    pub fn adoptions(&self) -> Adoptions {
+        Adoptions::new(self.database.clone())
     }
 
     /// The API keys.

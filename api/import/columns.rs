@@ -43,7 +43,7 @@ impl FromStr for ColumnName {
 
 /// What a row has: whose item it is, and its properties.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub struct Columns {
     pub(super) definition: Arc<Definition>,
     /// The owner of all rows, unless each names its own: in the first column.
     pub(super) owner: Option<OwnerId>,
@@ -71,7 +71,7 @@ impl Columns {
     ///
     /// # Errors
     /// A name is given twice, or for a property that no item has.
-    pub(super) fn new(
+    pub fn new(
         definition: &Arc<Definition>,
         names: &[ColumnName],
         owner: Option<OwnerId>,
@@ -111,6 +111,17 @@ impl Columns {
         });
         let columns = of_owner.into_iter().chain(of_item).collect();
         Ok(Self { definition: Arc::clone(definition), owner, columns, signed })
+    }
+
+    /// The same, where the sign of a quantity says nothing: every trade needs its type.
+    #[must_use]
+    pub fn unsigned(self) -> Self {
+        Self { signed: false, ..self }
+    }
+
+    /// Each property, or the owner, with the names under which it is looked for, in their order.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.columns.iter().map(|column| (&*column.property, &*column.names))
     }
 
     /// The places of the columns in the header of a CSV file; `None` for one that is not there.

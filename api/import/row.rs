@@ -53,7 +53,7 @@ impl Columns {
     ///
     /// # Errors
     /// All that is wrong with it, as one sentence.
-    pub(super) fn of_line(&self, line: &[u8]) -> Result<(OwnerId, Draft), String> {
+    pub fn of_line(&self, line: &[u8]) -> Result<(OwnerId, Draft), String> {
         let raw = Json::check(line).map_err(|error| {
             // Of one line, serde_json says that it is line 1.
             format!("is not JSON: {}", error.to_string().replace(" at line 1 column ", ", at byte "))

@@ -95,7 +95,7 @@ impl Rows {
                 },
             };
             if line >= self.from_line {
-                let row = item.map(|(owner, draft)| Row { line, size, owner, draft });
+                let row = item.map(|(owner, draft)| Row { line, size, owner, draft, mark: None });
                 return Ok(Some(row.map_err(|why| Bad { line, size, why })));
             }
         }

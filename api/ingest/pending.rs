@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::budget::OWN;
 use super::stream::Row;
 use crate::domain::{OwnerId, PageSize, Seq};
-use crate::store::history::UploadedSoFar;
+use crate::store::history::{MarkedSoFar, UploadedSoFar};
 
 /// Maximum number of rows of one append, as of one request.
 pub const BATCH: usize = 1_000;
@@ -15,8 +15,17 @@ pub const BATCH: usize = 1_000;
 pub(super) struct Batch {
     pub owner: OwnerId,
     pub rows: Vec<Row>,
-    /// The progress of the owner's keyed upload, if it is remembered.
-    pub so_far: Option<UploadedSoFar>,
+    /// What is remembered of the owner's earlier batches.
+    pub so_far: Option<SoFar>,
+}
+
+/// What a stream whose rows are stored once remembers of an owner.
+#[derive(Debug)]
+pub(super) enum SoFar {
+    /// The progress of a keyed upload.
+    Lines(UploadedSoFar),
+    /// Of rows with identities of their own.
+    Marked(MarkedSoFar),
 }
 
 /// Up to this number of waiting owners, a batch takes all rows of its owner.
@@ -33,7 +42,7 @@ const MOST_KEYED: usize = 10_000;
 const FEW_KEYED: usize = 100;
 
 // What a stream never forgets takes only a small part of its own share.
-const _: () = assert!(8 * FEW_KEYED * size_of::<(OwnerId, UploadedSoFar)>() / 7 < OWN / 4);
+const _: () = assert!(8 * FEW_KEYED * size_of::<(OwnerId, SoFar)>() / 7 < OWN / 4);
 
 /// An entry of a `BTreeMap` from a line to an owner, in bytes: a leaf has 11 places of 16 bytes, of which at least
 /// half are taken, and there are few other nodes.
@@ -66,8 +75,8 @@ pub(super) struct Pending {
     waiting: [BTreeMap<u64, OwnerId>; 3],
     /// Number of items on the last page.
     filled: HashMap<OwnerId, u8>,
-    /// The progress of keyed uploads.
-    keyed: HashMap<OwnerId, UploadedSoFar>,
+    /// What is remembered of owners whose rows are stored once.
+    keyed: HashMap<OwnerId, SoFar>,
     rows: usize,
     /// Rows that the queues have memory for.
     capacity: usize,
@@ -187,9 +196,9 @@ impl Pending {
         }
     }
 
-    /// Remembers the progress of the owner's keyed upload. Without it a search begins where the upload did, which only
+    /// Remembers the progress of the owner's keyed upload, or of its marked rows. Without it a search begins where the upload did, which only
     /// takes longer.
-    pub fn keep(&mut self, owner: &OwnerId, so_far: UploadedSoFar) {
+    pub fn keep(&mut self, owner: &OwnerId, so_far: SoFar) {
         remember(&mut self.keyed, owner, so_far, MOST_KEYED);
     }
 
@@ -235,6 +244,7 @@ mod tests {
             size: 1,
             owner: OwnerId::Integer(owner),
             draft: Item::new(Default::default(), Instant::MIN).into(),
+            mark: None,
         }
     }
 

@@ -241,6 +241,7 @@ mod tests {
             size: 10,
             owner: OwnerId::Integer(owner),
             draft: Item::new(Default::default(), Instant::MIN).into(),
+            mark: None,
         }
     }
 

@@ -7,12 +7,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::pending::Batch;
+use super::pending::{Batch, SoFar};
 use super::stream::{Options, Row};
 use crate::domain::{IdempotencyKey, OwnerId, Seq};
 use crate::item::Item;
 use crate::store::Error;
-use crate::store::history::{AppendError, Cause, Engine, LineRefusal, UploadedSoFar, Waiting, weight};
+use crate::store::history::{
+    AppendError, Cause, Engine, LineRefusal, MarkedSoFar, UploadedSoFar, Waiting, weight,
+};
 
 /// The destination of rows.
 #[derive(Debug, Clone)]
@@ -68,14 +70,15 @@ pub struct Sent {
     pub last: Option<Seq>,
     /// Why some rows have no outcome.
     pub failed: Option<Cause>,
-    /// The progress of a keyed upload.
-    pub(super) so_far: Option<UploadedSoFar>,
+    /// What the owner's next batch needs, if rows are stored once.
+    pub(super) so_far: Option<SoFar>,
 }
 
 /// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on the way to
 /// the database, and a constant part.
 pub(super) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
-    let (batch, copies) = if keyed { (KEYED, 3) } else { (UNKEYED, 1) };
+    let once = keyed || rows.first().is_some_and(|row| row.mark.is_some());
+    let (batch, copies) = if once { (KEYED, 3) } else { (UNKEYED, 1) };
     let heap: usize = rows.iter().map(Row::heap).sum();
     batch + rows.capacity() * (size_of::<Row>() + copies * size_of::<Item>()) + heap * (1 + copies)
 }
@@ -103,7 +106,10 @@ pub(super) async fn send(
     stop: CancellationToken,
     waiting: UnboundedSender<&'static str>,
 ) -> Sent {
-    let so_far = so_far.or_else(|| Some(UploadedSoFar::nothing(owner.clone(), to.key.clone()?)));
+    let so_far = so_far.or_else(|| match &to.key {
+        Some(key) => Some(SoFar::Lines(UploadedSoFar::nothing(owner.clone(), key.clone()))),
+        None => rows.first()?.mark.as_ref().map(|_| SoFar::Marked(MarkedSoFar::default())),
+    });
     let mut sent = Sent { owner, rows, ends: Vec::new(), unknown: 0, last: None, failed: None, so_far };
     let mut give_up = Instant::now() + options.patience;
     let mut pause = Duration::from_millis(250);
@@ -114,10 +120,17 @@ pub(super) async fn send(
         let rest = &sent.rows[sent.ends.len()..];
         let part = &rest[..part(rest, most)];
         let appended = match &mut sent.so_far {
-            // In a box, because it would be most of the memory of a batch without a key.
-            Some(so_far) => {
+            // In boxes, because they would be most of the memory of a batch without a key.
+            Some(SoFar::Lines(so_far)) => {
                 let lines = part.iter().map(|row| (row.line, row.draft.clone()));
                 Box::pin(to.engine.append_lines(so_far, lines, to.began, &mut room)).await
+            }
+            Some(SoFar::Marked(so_far)) => {
+                let marked = part
+                    .iter()
+                    .filter_map(|row| Some((row.draft.dated(to.began), (**row.mark.as_ref()?).clone())));
+                let items = marked.collect();
+                Box::pin(to.engine.append_marked(so_far, &sent.owner, items, &mut room)).await
             }
             None => {
                 let items = part.iter().map(|row| row.draft.dated(to.began)).collect();

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::domain::OwnerId;
 use crate::item::Draft;
+use crate::store::history::Mark;
 
 /// The longest row, in bytes, its line breaks included.
 pub const LONGEST_ROW: usize = 64 * 1024;
@@ -22,6 +23,8 @@ pub struct Row {
     pub owner: OwnerId,
     /// The item. It may lack a date only if the record of a key gives one.
     pub draft: Draft,
+    /// How it is known to be stored already, if it has an identity of its own. All rows of a stream have one, or none.
+    pub mark: Option<Box<Mark>>,
 }
 
 impl Row {
@@ -31,7 +34,7 @@ impl Row {
             OwnerId::Integer(_) => 0,
             OwnerId::Text(id) => 2 * size_of::<usize>() + id.len(),
         };
-        self.draft.size() + owner
+        self.draft.size() + owner + self.mark.as_ref().map_or(0, |_| size_of::<Mark>())
     }
 }
 

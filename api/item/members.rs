@@ -58,6 +58,19 @@ pub fn check_stored(document: &RawDocument, key_field: &str, date: &str) -> Resu
     read(document, key_field, date, &mut |_| ())
 }
 
+/// Appends any value to `out` as a stored one becomes JSON: dates and decimal numbers as strings.
+///
+/// # Errors
+/// It has a type or a number that no item has. `out` then ends anywhere.
+pub fn write_value(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    walk(value, 2, &mut |token| token.write(out))
+}
+
+/// Appends the name of a member to `out`, with a comma before it unless it is the first.
+pub fn write_name(name: &str, out: &mut Vec<u8>) {
+    Token::Name(name).write(out);
+}
+
 /// Passes all members but the engine's key and the date to `visit`, and returns the date.
 fn read<'a>(
     document: &'a RawDocument,

@@ -67,6 +67,7 @@
 
 mod append;
 mod append_lines;
+mod append_marked;
 mod append_queue;
 mod batch;
 mod bucket_id;
@@ -93,10 +94,11 @@ mod tails;
 pub mod verify;
 
 pub use append_lines::UploadedSoFar;
+pub use append_marked::{Mark, MarkedSoFar};
 pub(super) use append_queue::AppendQueue;
 pub use append_queue::Waiting;
 pub use bucket_id::BucketId;
-pub use dedup::LineRefusal;
+pub use dedup::{ItemKey, LineRefusal};
 pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
 pub use document::{Bucket, Stored};
 pub use engine::Engine;

@@ -8,6 +8,7 @@
 
 mod harness;
 
+mod adopt;
 mod api_keys;
 mod appends;
 mod auth;

@@ -78,11 +78,23 @@ impl Connection {
     /// Returns a client with our timeouts and application name, after a server that this version supports has
     /// answered.
     pub(in crate::store) async fn open(&self) -> Result<(Client, Topology), ConnectError> {
+        self.open_since(OLDEST_SERVER).await
+    }
+
+    /// The same for a server of any version, from which is only read.
+    ///
+    /// # Errors
+    /// No server answers in time, or the connection string is invalid.
+    pub async fn open_any(&self) -> Result<(Client, Topology), ConnectError> {
+        self.open_since((0, 0)).await
+    }
+
+    async fn open_since(&self, oldest: (u32, u32)) -> Result<(Client, Topology), ConnectError> {
         let mut options = self.options().await?;
         options.command_event_handler = self.observer.clone().map(|CommandObserver(handler)| handler);
         let hosts = host_list(&options);
         let client = Client::with_options(options).map_err(|error| self.invalid(&error))?;
-        let topology = inspect(&client, &hosts).await?;
+        let topology = inspect(&client, &hosts, oldest).await?;
         Ok((client, topology))
     }
 
@@ -166,13 +178,13 @@ fn host_list(options: &ClientOptions) -> String {
 }
 
 /// Waits for a server and refuses one that is too old.
-async fn inspect(client: &Client, hosts: &str) -> Result<Topology, ConnectError> {
+async fn inspect(client: &Client, hosts: &str, oldest: (u32, u32)) -> Result<Topology, ConnectError> {
     let admin = client.database("admin");
     let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(|error| describe(&error, hosts))?;
     let build = admin.run_command(doc! { "buildInfo": 1 }).await.map_err(|error| describe(&error, hosts))?;
     let version = build.get_str("version").unwrap_or("unknown");
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < OLDEST_SERVER {
+    if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < oldest {
         return Err(ConnectError::TooOld(version.to_owned()));
     }
     let sharded = hello.get_str("msg").is_ok_and(|message| message == "isdbgrid");

@@ -101,6 +101,12 @@ impl Batch {
         behind.for_each(|request| request.fail(0, error.clone().into()));
     }
 
+    /// Answers the requests with marked items of which another attempt has stored some: their callers look which.
+    pub(super) fn fail_found(&mut self) {
+        let found = self.requests.extract_if(.., |request| !request.search.found.is_empty());
+        found.for_each(|request| request.fail(0, Cause::Contended));
+    }
+
     /// Plans the statements that append the items after the tail, as many as fit into a command: the rest is placed
     /// by the next commit. Requests whose items are all stored are
     /// answered.

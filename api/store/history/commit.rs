@@ -109,6 +109,7 @@ async fn search(
         {
             batch.fail_behind(last, &error);
         }
+        batch.fail_found();
         (batch, tail)
     });
     join_all(work).await

@@ -48,7 +48,8 @@ mod scan;
 mod search;
 mod server_time;
 
-pub(super) use identity::{Fingerprint, ItemKey, RecordId};
+pub use identity::ItemKey;
+pub(super) use identity::{Fingerprint, RecordId};
 pub(super) use lines::{NumberedItem, Tag};
 pub(super) use recent::{Recent, Run};
 pub(in crate::store) use record::{COLLECTION as RECORDS, keep_for};

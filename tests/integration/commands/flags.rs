@@ -82,6 +82,24 @@ const IMPORT: &[Flag] = &[
     ("--url", "", ""),
     ("--token", "PAGEBUCKET_TOKEN", ""),
 ];
+/// Their defaults depend on the source, and are in words.
+const ADOPT: &[Flag] = &[
+    ("--from", "PAGEBUCKET_ADOPT_FROM", ""),
+    ("--from-database", "", ""),
+    ("--collection", "", ""),
+    ("--into", "", ""),
+    ("--shape", "", ""),
+    ("--map", "", ""),
+    ("--ignore", "", ""),
+    ("--order", "", ""),
+    ("--name", "", ""),
+    ("--rejects", "", ""),
+    ("--from-rejects", "", ""),
+    ("--dry-run", "", ""),
+    ("--follow", "", ""),
+    ("--check", "", ""),
+    ("--read-preference", "", "primary"),
+];
 const EXPORT: &[Flag] = &[
     ("--history", "", ""),
     ("--owner", "", ""),
@@ -114,6 +132,7 @@ async fn help_shows_every_flag() {
         ("serve", vec![LOG, DATABASE, SERVER, AUTH, KEYS, VIEWS]),
         ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS, VIEWS]),
         ("import", vec![LOG, DATABASE, IMPORT]),
+        ("adopt", vec![LOG, DATABASE, ADOPT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
         ("verify", vec![LOG, DATABASE, VERIFY]),
         ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),

@@ -189,7 +189,7 @@ impl Reader {
                     Some(clock) if draft.date().is_none() => draft.dated(clock.now()).into(),
                     _ => draft,
                 };
-                Ok(Row { line: number, size, owner, draft })
+                Ok(Row { line: number, size, owner, draft, mark: None })
             }
             Err(DraftError::NotJson(error)) => {
                 // The parser sees a single line, and always calls it line 1.

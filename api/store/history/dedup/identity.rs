@@ -14,7 +14,7 @@ use crate::item::{Draft, decimal_text};
 pub struct RecordId(pub(super) [u8; 32]);
 
 /// Identifies one item of a keyed request: the first 12 bytes of SHA-256 of owner, key and index in the
-/// request. With 96 bits, two among 10^9 items of one owner are equal with a probability of 10^-11.
+/// request; or an item of another collection. With 96 bits, two among 10^9 items of one owner are equal with a probability of 10^-11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemKey(pub(super) [u8; ItemKey::LEN]);
 
@@ -35,8 +35,10 @@ impl RecordId {
 }
 
 impl ItemKey {
+    /// Its bytes.
     pub const LEN: usize = 12;
 
+    /// The key of the item with this index in a request with an idempotency key.
     pub fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey, index: usize) -> Self {
         // Of an item of a history of trades "trade" is hashed, as before there were other histories.
         let sha = begin(definition, b"trade", owner).chain_update((index as u64).to_be_bytes());
@@ -50,11 +52,31 @@ impl ItemKey {
         self.0[0]
     }
 
+    /// The key of an item that is adopted from another collection, which is called `source`. `id` is the `_id` of its
+    /// document, as the byte of its BSON type and the bytes of its value; `place` is its index in the document's array, if
+    /// the document has many items.
+    pub fn adopted(
+        definition: &Definition,
+        owner: &OwnerId,
+        source: &str,
+        id: &[u8],
+        place: Option<u32>,
+    ) -> Self {
+        // A name has no NUL, and a document has either one item or many.
+        let sha = begin(definition, b"adopted", owner).chain_update(source).chain_update([0]);
+        let sha = match place {
+            Some(place) => sha.chain_update([1]).chain_update(place.to_be_bytes()),
+            None => sha.chain_update([0]),
+        };
+        Self(*sha.chain_update(id).finalize().first_chunk().expect("a digest has 32 bytes"))
+    }
+
     /// Reads the key of a stored item.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
+    /// As it is stored.
     pub fn to_bson(self) -> Binary {
         Binary { subtype: BinarySubtype::Generic, bytes: self.0.to_vec() }
     }
@@ -151,6 +173,21 @@ mod tests {
         assert_eq!(all.len(), others.len() + 1);
         let same = r#"[ {"qty":1, "ticker":"MDB", "type":"buy"} ]"#;
         assert_eq!(fingerprint(item), fingerprint(same));
+    }
+
+    #[test]
+    fn each_adopted_item_has_its_own_key() {
+        let (trades, mut all) = (Definition::trades(), HashSet::new());
+        for owner in [1, 2, 256] {
+            for (source, id) in
+                [("a.b", &b"\x02c"[..]), ("a.bc", b"\x02c"), ("a.b", b"\x02cc"), ("a.b", b"\x10c")]
+            {
+                for place in [None, Some(0), Some(1), Some(u32::MAX)] {
+                    let key = ItemKey::adopted(&trades, &OwnerId::Integer(owner), source, id, place);
+                    assert!(all.insert(key), "{owner} {source} {id:?} {place:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which items of a keyed request, or which lines of an upload, are already stored, and whether the next may be
 //! appended. This file does not use the database.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::identity::ItemKey;
@@ -66,6 +67,8 @@ pub struct Search {
     wanted: Wanted,
     /// The items that are found, appended or refused.
     pub placed: Placed,
+    /// The marked items that are stored, by their keys.
+    pub found: Vec<(ItemKey, Seq)>,
     looked: u64,
 }
 
@@ -75,6 +78,8 @@ enum Wanted {
     Items(Arc<[ItemKey]>),
     /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
     Lines(Tag, Arc<[NumberedItem]>),
+    /// Marked items, in the order in which they are to be stored. Other attempts may have stored any of them, in any order.
+    Marked(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
 }
 
 impl Search {
@@ -85,18 +90,29 @@ impl Search {
 
     /// A search for the items with these keys, all of which are after `from`.
     pub fn of_items(keys: Arc<[ItemKey]>, from: u64) -> Self {
-        Self { wanted: Wanted::Items(keys), placed: Placed::default(), looked: from }
+        Self::new(Wanted::Items(keys), from)
     }
 
     /// A search for these lines, all of which are after `from`.
     pub fn of_lines(tag: Tag, lines: Arc<[NumberedItem]>, from: u64) -> Self {
-        Self { wanted: Wanted::Lines(tag, lines), placed: Placed::default(), looked: from }
+        Self::new(Wanted::Lines(tag, lines), from)
+    }
+
+    /// A search for marked items, all of which are after `from`. It finds them in any order, and never ends before the
+    /// history does.
+    pub fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
+        let all = Arc::new(keys.iter().copied().collect());
+        Self::new(Wanted::Marked(keys, all), from)
+    }
+
+    fn new(wanted: Wanted, looked: u64) -> Self {
+        Self { wanted, placed: Placed::default(), found: Vec::new(), looked }
     }
 
     /// The key of the item with this index, if the request has a key.
     pub fn key(&self, index: usize) -> Option<ItemKey> {
         match &self.wanted {
-            Wanted::Items(keys) => keys.get(index).copied(),
+            Wanted::Items(keys) | Wanted::Marked(keys, _) => keys.get(index).copied(),
             Wanted::Lines(tag, lines) => Some(tag.key(lines[index].number)),
         }
     }
@@ -110,7 +126,7 @@ impl Search {
     pub fn is_over(&self) -> bool {
         self.placed.count
             == match &self.wanted {
-                Wanted::Items(keys) => keys.len(),
+                Wanted::Items(keys) | Wanted::Marked(keys, _) => keys.len(),
                 Wanted::Lines(_, lines) => lines.len(),
             }
     }
@@ -131,6 +147,11 @@ impl Search {
             Wanted::Items(keys) => {
                 if key.is_some() && keys.get(placed.count).copied() == key {
                     found.into_iter().for_each(|range| placed.push(range));
+                }
+            }
+            Wanted::Marked(_, all) => {
+                if let (Some(key), Ok(range)) = (key.filter(|key| all.contains(key)), found) {
+                    self.found.push((key, range.first));
                 }
             }
             Wanted::Lines(_, lines) if placed.count == lines.len() => return,
@@ -200,6 +221,18 @@ mod tests {
         assert_eq!(search.placed.ranges, [range(9, 10), range(12, 12)]);
         assert!(search.is_over() && search.covers(12) && !search.covers(13));
         assert_eq!(search.none_through(), Some(8));
+    }
+
+    #[test]
+    fn marked_items_are_found_in_any_order() {
+        let keys = keys(3);
+        let mut search = Search::of_marked(Arc::clone(&keys), 7);
+        for key in [Some(keys[2]), None, Some(ItemKey([9; ItemKey::LEN])), Some(keys[0])] {
+            search.look(key, |_, _| false);
+        }
+        let seq = |seq| Seq::new(seq).unwrap();
+        assert_eq!(search.found, [(keys[2], seq(8)), (keys[0], seq(11))]);
+        assert!(search.covers(11) && search.placed.count == 0 && search.key(1) == Some(keys[1]));
     }
 
     #[test]

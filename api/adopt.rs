@@ -1,0 +1,37 @@
+//! Adoption: the documents of another collection become items of a history, each once.
+//!
+//! Two shapes are read: one document an item, and the buckets of the MongoDB manual, whose arrays have many ([`Shape`]).
+//!
+//! - **Identity.** An item is stored with a hash of its owner, the source's name, the `_id` of its document and, in a
+//!   bucket, its place in the array. What is stored says what was adopted: an adoption may be killed at any time and started
+//!   again, days later or twice at once, and stores each item once ([`crate::store::history`]).
+//! - **Order.** The source is read sorted by owner and date, by the server, which sorts on disk. So the memory of a copy is
+//!   bounded, however long a history is.
+//! - **Conversion** is that of [`crate::import`]: the schema of the definition checks every item. What would lose anything
+//!   is refused, with its `_id` and the reason ([`rejects`]).
+//! - **Following.** A change stream is opened before the copy begins. After the copy it gives what was inserted meanwhile.
+//!   Its resume token is stored after the items before it.
+//!
+//! Nothing here writes to a terminal: a [`Told`] hears what happens.
+
+mod check;
+mod copy;
+mod events;
+mod follow;
+mod item;
+mod mark;
+mod pipeline;
+mod plan;
+pub mod rejects;
+mod rows;
+mod source;
+mod store_rows;
+mod told;
+
+pub use check::{Checked, check};
+pub use follow::{Ended, Stop, adopt, adopt_rejects};
+pub use item::{MapError, Reader};
+pub use pipeline::Shape;
+pub use plan::{Plan, plan};
+pub use source::{Source, SourceError};
+pub use told::{Counts, Lag, NotStored, Refused, Told};

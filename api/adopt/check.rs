@@ -1,0 +1,282 @@
+//! Compares a source with the histories that were adopted from it, item by item.
+//!
+//! Both are read in their order, owner by owner. An item of one side waits in memory until the other side gives the item with
+//! the same identity: what is in memory is what is out of order or missing, and not the history.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::raw::RawDocument;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use super::follow::Stop;
+use super::item::Reader;
+use super::rows::{self, Found};
+use super::source::Source;
+use super::told::{NotStored, Told};
+use crate::domain::{OwnerId, Position, Seq};
+use crate::ingest::{Bad, Event, Report};
+use crate::store::history::{Engine, ItemKey};
+use crate::store::{COMMAND, Deadline, Error};
+
+/// Owners that are compared at once.
+const OWNERS: usize = 8;
+
+/// Items of an owner that are read ahead.
+const AHEAD: usize = 1_000;
+
+/// Differences of an owner that are told one by one.
+const LINES: usize = 1_000;
+
+/// What a comparison found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Items of the source that are stored as they are in the source.
+    pub same: u64,
+    /// Owners in the source.
+    pub owners: u64,
+    /// Items that are missing or differ, refused items that are not stored, and items that are out of order where none may
+    /// be.
+    pub differences: u64,
+    /// Items that are stored after later ones: in the order of their arrival.
+    pub late: u64,
+    /// Refused items that were mended and are stored.
+    pub mended: u64,
+    /// Items of the same owners that are not of this source: others have appended them.
+    pub others: u64,
+    /// Whether all of it was compared.
+    pub complete: bool,
+}
+
+/// An item that the source has.
+#[derive(Debug)]
+struct Expected {
+    key: ItemKey,
+    what: String,
+    /// The item, or why it was refused.
+    item: Result<RawDocumentBuf, String>,
+}
+
+/// What one owner's comparison found.
+#[derive(Debug, Default)]
+struct Compared {
+    found: Checked,
+    lines: Vec<String>,
+}
+
+/// Compares all owners of the source. Where `strict`, every item must be stored in the order of the source. Differences are
+/// told as lines.
+///
+/// # Errors
+/// One of the databases does not answer.
+pub async fn check(
+    source: &Arc<Source>,
+    reader: &Arc<Reader>,
+    engine: &Engine,
+    strict: bool,
+    interrupts: &mut mpsc::Receiver<()>,
+    told: &mut impl Told,
+) -> Result<Checked, Stop> {
+    // Read again from an owner on, some items would be counted twice.
+    let patience = Duration::ZERO;
+    let mut parts = rows::read(Arc::clone(source), Arc::clone(reader), source.now().await?, patience);
+    let (mut checked, mut running) = (Checked::default(), JoinSet::new());
+    let permits = Arc::new(Semaphore::new(OWNERS));
+    let mut present: Option<(OwnerId, mpsc::Sender<Expected>)> = None;
+    let mut progress = Report::default();
+    checked.complete = loop {
+        let batch = tokio::select! {
+            batch = parts.recv() => batch,
+            Some(()) = interrupts.recv() => break false,
+        };
+        let Some(batch) = batch else { break true };
+        for (found, size) in batch? {
+            progress.bytes += size;
+            let (owner, expected) = match found {
+                Found::Item(item) => {
+                    let (what, item_of) = (item.what(), Ok(item.draft.document().to_owned()));
+                    (item.owner, Expected { key: item.key, what, item: item_of })
+                }
+                Found::Refused(refused) => match refused.known.clone() {
+                    Some((owner, key)) => {
+                        let what = refused.what();
+                        (owner, Expected { key, what, item: Err(refused.reason) })
+                    }
+                    None => {
+                        checked.differences += 1;
+                        told.line(format_args!("{refused}"));
+                        continue;
+                    }
+                },
+                Found::Miscounted(line) => {
+                    told.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
+                    continue;
+                }
+            };
+            if present.as_ref().is_none_or(|(before, _)| *before != owner) {
+                checked.owners += 1;
+                let permit = Arc::clone(&permits).acquire_owned().await;
+                let (send, receive) = mpsc::channel(AHEAD);
+                let (engine, of) = (engine.clone(), owner.clone());
+                running.spawn(async move {
+                    let _permit = permit;
+                    compare(&engine, of, receive, strict).await
+                });
+                present = Some((owner, send));
+            }
+            if let Some((_, send)) = &present {
+                // The comparison has failed: its error is told when it is joined.
+                let _ = send.send(expected).await;
+            }
+            progress.stored += 1;
+        }
+        while let Some(compared) = running.try_join_next() {
+            checked.add(compared, told)?;
+        }
+        told.hear(Event::Progress(&progress));
+    };
+    drop(present);
+    while let Some(compared) = running.join_next().await {
+        checked.add(compared, told)?;
+    }
+    Ok(checked)
+}
+
+impl Checked {
+    fn add(
+        &mut self,
+        compared: Result<Result<Compared, Error>, tokio::task::JoinError>,
+        told: &mut impl Told,
+    ) -> Result<(), Stop> {
+        let compared = compared.map_err(|error| Error::Internal(error.to_string()))??;
+        let Compared { found, lines } = compared;
+        self.same += found.same;
+        self.differences += found.differences;
+        self.late += found.late;
+        self.mended += found.mended;
+        self.others += found.others;
+        lines.iter().for_each(|line| told.line(format_args!("{line}")));
+        Ok(())
+    }
+}
+
+async fn compare(
+    engine: &Engine,
+    owner: OwnerId,
+    mut expected: mpsc::Receiver<Expected>,
+    strict: bool,
+) -> Result<Compared, Error> {
+    let mut export =
+        engine.export(owner.clone(), Position::BEGINNING, None, Deadline::within(COMMAND)).await?;
+    let noun = engine.definition().owner.noun();
+    let mut sides = Sides {
+        owner: format!("{noun} {owner}"),
+        key_field: engine.definition().key_field().to_owned(),
+        strict,
+        ..Sides::default()
+    };
+    loop {
+        let batch = export.next().await?;
+        let mut read = 0;
+        for item in batch.iter().flat_map(|batch| batch.items()) {
+            // Both sides advance together.
+            read += 1;
+            if let Some(expected) = expected.recv().await {
+                sides.expect(expected);
+            }
+            sides.find(item.seq, item.document());
+        }
+        if batch.is_none() || read == 0 {
+            break;
+        }
+    }
+    while let Some(item) = expected.recv().await {
+        sides.expect(item);
+    }
+    Ok(sides.end())
+}
+
+/// The items that wait for the other side, and what is found so far.
+#[derive(Debug, Default)]
+struct Sides {
+    owner: String,
+    key_field: String,
+    strict: bool,
+    expected: HashMap<ItemKey, (u64, Expected)>,
+    found: HashMap<ItemKey, (Seq, RawDocumentBuf)>,
+    /// Number of items that the source has given.
+    index: u64,
+    /// The greatest index and the greatest `seq` of the items that both sides have.
+    last: (u64, Option<Seq>),
+    compared: Compared,
+}
+
+impl Sides {
+    fn expect(&mut self, expected: Expected) {
+        self.index += 1;
+        match self.found.remove(&expected.key) {
+            Some((seq, document)) => self.both(self.index, expected, seq, &document),
+            None => {
+                self.expected.insert(expected.key, (self.index, expected));
+            }
+        }
+    }
+
+    fn find(&mut self, seq: Seq, document: &RawDocument) {
+        let key = document.get_binary(&*self.key_field).ok().and_then(|key| ItemKey::read(key.bytes));
+        match key.map(|key| (key, self.expected.remove(&key))) {
+            None => self.compared.found.others += 1,
+            Some((_, Some((index, expected)))) => self.both(index, expected, seq, document),
+            Some((key, None)) => {
+                self.found.insert(key, (seq, document.to_owned()));
+            }
+        }
+    }
+
+    /// Both sides have an item.
+    fn both(&mut self, index: u64, Expected { what, item, .. }: Expected, seq: Seq, stored: &RawDocument) {
+        let is_late = index < self.last.0 || self.last.1.is_some_and(|last| seq < last);
+        self.last = (self.last.0.max(index), self.last.1.max(Some(seq)));
+        match item {
+            Err(_) => self.compared.found.mended += 1,
+            Ok(item) if !is_same(&item, stored, &self.key_field) => {
+                return self.differs(&format!("{what}: differs from item {seq}"));
+            }
+            Ok(_) => self.compared.found.same += 1,
+        }
+        if is_late && self.strict {
+            self.differs(&format!("{what}: is item {seq}, after later ones"));
+        } else if is_late {
+            self.compared.found.late += 1;
+        }
+    }
+
+    fn differs(&mut self, what: &str) {
+        self.compared.found.differences += 1;
+        if self.compared.lines.len() < LINES {
+            self.compared.lines.push(format!("{}: {what}", self.owner));
+        }
+    }
+
+    fn end(mut self) -> Compared {
+        let mut missing: Vec<_> = std::mem::take(&mut self.expected).into_values().collect();
+        missing.sort_by_key(|(index, _)| *index);
+        for (_, Expected { what, item, .. }) in missing {
+            match item {
+                Ok(_) => self.differs(&format!("{what}: is missing")),
+                Err(reason) => self.differs(&format!("{what}: is not stored: {reason}")),
+            }
+        }
+        self.compared.found.others += self.found.len() as u64;
+        self.compared
+    }
+}
+
+/// Whether the stored item is this one, its key aside.
+fn is_same(item: &RawDocument, stored: &RawDocument, key_field: &str) -> bool {
+    let stored = stored.iter().flatten().filter(|(name, _)| name.as_str() != key_field);
+    item.iter().flatten().eq(stored)
+}

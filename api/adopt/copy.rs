@@ -1,0 +1,65 @@
+//! The whole source, as rows.
+
+use std::io;
+
+use tokio::sync::mpsc;
+
+use super::mark::Marker;
+use super::rows::{Found, Part, Parts};
+use super::told::NotStored;
+use crate::ingest::{BATCH, Incoming};
+
+/// Items of a group, and their bytes: each owner's stored items are searched once for all that it has in a group.
+const GROUP: usize = 20_000;
+const GROUP_BYTES: usize = 16 * 1024 * 1024;
+
+/// Makes rows of all parts, in a task of its own.
+pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> {
+    let (send, receive) = mpsc::channel(4);
+    tokio::spawn(async move {
+        loop {
+            let (mut group, mut bytes, mut ended) = (Vec::new(), 0, None);
+            while group.len() < GROUP && bytes < GROUP_BYTES {
+                match parts.recv().await {
+                    Some(Ok(batch)) => {
+                        bytes += batch.iter().map(size).sum::<usize>();
+                        group.extend(batch);
+                    }
+                    Some(Err(error)) => {
+                        ended = Some(Some(io::Error::other(error)));
+                        break;
+                    }
+                    None => {
+                        ended = Some(None);
+                        break;
+                    }
+                }
+            }
+            let mut rows = match marker.rows(group).await {
+                Ok(rows) => rows,
+                Err(error) => return drop(send.send(Err(io::Error::other(error))).await),
+            };
+            while !rows.is_empty() {
+                let rest = rows.split_off(rows.len().min(BATCH));
+                if send.send(Ok(rows)).await.is_err() {
+                    return;
+                }
+                rows = rest;
+            }
+            match ended {
+                None => {}
+                Some(None) => return,
+                Some(Some(error)) => return drop(send.send(Err(error)).await),
+            }
+        }
+    });
+    receive
+}
+
+fn size((found, _): &Part) -> usize {
+    match found {
+        Found::Item(item) => item.draft.size(),
+        Found::Refused(refused) => refused.reason.len() + 256,
+        Found::Miscounted(line) => line.len(),
+    }
+}

@@ -1,0 +1,272 @@
+//! From a document of the source to an item, its owner and its identity.
+
+use std::sync::Arc;
+
+use mongodb::bson::raw::{CString, RawBsonRef, RawDocument, cstr};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+
+use super::pipeline::{ITEMS, Place, Shape, whole};
+use super::told::{Refused, at};
+use crate::definition::Definition;
+use crate::domain::{Invalid, OwnerId, OwnerType};
+use crate::import::{ColumnName, Columns, OpenError};
+use crate::item::{ColumnKind, Draft, decimal_text, is_kept, write_name, write_value};
+use crate::store::history::ItemKey;
+
+/// How the documents of a source become items.
+#[derive(Debug)]
+pub struct Reader {
+    pub(super) definition: Arc<Definition>,
+    pub(super) shape: Shape,
+    /// The owner's field in the source.
+    pub(super) owner: String,
+    /// By which field an owner's items are ordered.
+    pub(super) order: String,
+    /// The name of the source.
+    pub(super) source: String,
+    columns: Columns,
+    ignored: Vec<String>,
+}
+
+/// A sentence about a flag.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct MapError(String);
+
+/// An item of the source that the schema accepts.
+#[derive(Debug)]
+pub(super) struct Adopted {
+    pub owner: OwnerId,
+    pub draft: Draft,
+    pub key: ItemKey,
+    /// The `_id` of its document, as the byte of its BSON type and the bytes of its value.
+    identity: Box<[u8]>,
+    place: Option<u32>,
+}
+
+impl Adopted {
+    /// Which item of the source it is.
+    pub(super) fn what(&self) -> String {
+        let (kind, value) = self.identity.split_at(1);
+        let len = (self.identity.len() + 6) as u32;
+        let document = [&len.to_le_bytes(), kind, &[0], value, &[0]].concat();
+        let document = RawDocumentBuf::from_bytes(document).unwrap_or_default();
+        let id = document.iter().flatten().next().and_then(|(_, id)| Bson::try_from(id).ok());
+        at(&id.unwrap_or(Bson::Null), self.place)
+    }
+}
+
+impl Reader {
+    /// `map`: properties, or the owner, that have another name in the source. `ignored`: members of the source that are left
+    /// out.
+    ///
+    /// # Errors
+    /// A name is given twice, or for a property that no item has.
+    pub fn new(
+        definition: &Arc<Definition>,
+        shape: Shape,
+        source: String,
+        map: &[ColumnName],
+        order: Option<&str>,
+        ignored: &[String],
+    ) -> Result<Self, MapError> {
+        let of = |property: &str| {
+            let given = map.iter().find(|given| given.property == property);
+            given.map_or(property, |given| &given.name).to_owned()
+        };
+        let (field, date) = (&*definition.owner.field, &*definition.date.name);
+        let (owner, order) = (of(field), order.map_or_else(|| of(date), str::to_owned));
+        // The server sorts by them, so each has one name.
+        let mut names = map.to_vec();
+        for (property, name) in [(field, &owner), (date, &of(date))] {
+            if !map.iter().any(|given| given.property == property) {
+                names.push(ColumnName { property: property.to_owned(), name: name.clone() });
+            }
+        }
+        let columns = Columns::new(definition, &names, None).map_err(|error| match error {
+            OpenError::Flag(sentence) => MapError(sentence.replace("--column", "--map")),
+            other => MapError(other.to_string()),
+        })?;
+        let columns = columns.unsigned();
+        let (definition, ignored) = (Arc::clone(definition), ignored.to_vec());
+        Ok(Self { definition, shape, owner, order, source, columns, ignored })
+    }
+
+    /// The item at a place of the source; `None` for a bucket without items.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(super) fn read(&self, place: &Place<'_>) -> Option<Result<Adopted, Box<Refused>>> {
+        if self.shape == Shape::Documents {
+            let document = place.item.and_then(|item| item.as_document())?;
+            return Some(self.item(place.id, None, document));
+        }
+        let composed = match place.item {
+            None | Some(RawBsonRef::Null) if place.index.is_none() => return None,
+            Some(RawBsonRef::Document(item)) if place.index.is_some() => {
+                let mut composed = RawDocumentBuf::new();
+                if let (Some(owner), Ok(name)) = (place.owner, CString::try_from(&*self.owner)) {
+                    composed.append(name, owner);
+                }
+                for member in item.iter().flatten() {
+                    composed.append(member.0, member.1);
+                }
+                composed
+            }
+            other => {
+                let part = other.and_then(|value| Bson::try_from(value).ok()).unwrap_or(Bson::Null);
+                let owner = place.owner.and_then(|value| Bson::try_from(value).ok()).unwrap_or(Bson::Null);
+                let document = doc! { &self.owner: owner, ITEMS: part };
+                let reason = match place.index {
+                    Some(_) => "must be an object".to_owned(),
+                    None => format!("`{ITEMS}` must be an array"),
+                };
+                let (id, place, known) = (id(place.id), place.index, None);
+                return Some(Err(Box::new(Refused { id, place, reason, document, known })));
+            }
+        };
+        Some(self.item(place.id, place.index, &composed))
+    }
+
+    /// The item of a document that has its owner, too.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(super) fn item(
+        &self,
+        id: RawBsonRef<'_>,
+        place: Option<u32>,
+        document: &RawDocument,
+    ) -> Result<Adopted, Box<Refused>> {
+        let owner = document.get(&self.owner).ok().flatten();
+        let owner = owner_of(owner, self.definition.owner.kind);
+        let identity = identity(id);
+        let known = owner.as_ref().ok().map(|owner| {
+            let key = ItemKey::adopted(&self.definition, owner, &self.source, &identity, place);
+            (owner.clone(), key)
+        });
+        let read = owner.map_err(|why| format!("{:?} {why}", self.owner)).and_then(|_| self.draft(document));
+        match (read, known) {
+            (Ok((_, draft)), Some((owner, key))) => {
+                Ok(Adopted { owner, draft, key, identity: identity.into(), place })
+            }
+            (read, known) => {
+                let reason = read.err().unwrap_or_default();
+                let document = Document::try_from(document).unwrap_or_default();
+                Err(Box::new(Refused { id: self::id(id), place, reason, document, known }))
+            }
+        }
+    }
+
+    /// The item as the schema makes it from the document's JSON, if nothing is lost.
+    fn draft(&self, document: &RawDocument) -> Result<(OwnerId, Draft), String> {
+        let read = self.columns.of_line(&self.json(document)?)?;
+        let stored = read.1.document();
+        for member in document {
+            let (name, value) = member.map_err(|_| "is no BSON document".to_owned())?;
+            let name = name.as_str();
+            if self.is_left_out(name) || name == self.owner || value == RawBsonRef::Null {
+                continue;
+            }
+            let property = self.columns.names().find(|(_, names)| {
+                let used = names.iter().find(|name| has(document, name));
+                used.is_some_and(|used| used == name)
+            });
+            let property = property.map_or(name, |(property, _)| property);
+            match stored.get(property).ok().flatten() {
+                Some(stored) if is_kept(value, stored) => {}
+                Some(_) => return Err(format!("{name:?} would lose its type or a part of its value")),
+                None => {
+                    let article = self.definition.item.noun().article();
+                    return Err(format!(
+                        "{name:?} would be lost, because it is no property of {article}: --map PROPERTY={name} renames it, \
+                         and --ignore {name} leaves it out"
+                    ));
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// The JSON of a document, as `import` reads it.
+    fn json(&self, document: &RawDocument) -> Result<Vec<u8>, String> {
+        let mut json = Vec::with_capacity(2 * document.as_bytes().len());
+        json.push(b'{');
+        for member in document {
+            let (name, value) = member.map_err(|_| "is no BSON document".to_owned())?;
+            let name = name.as_str();
+            if self.is_left_out(name) {
+                continue;
+            }
+            write_name(name, &mut json);
+            // A decimal number is a text in JSON, and the schema wants digits alone.
+            match whole_text(value).filter(|_| self.is_integer(name)) {
+                Some(text) => write_value(RawBsonRef::String(&text), &mut json),
+                None => write_value(value, &mut json),
+            }
+            .map_err(|corrupt| {
+                let path =
+                    if corrupt.field.is_empty() { String::new() } else { format!(".{}", corrupt.field) };
+                format!("{:?} {}", format!("{name}{path}"), corrupt.detail)
+            })?;
+        }
+        json.push(b'}');
+        Ok(json)
+    }
+
+    fn is_left_out(&self, name: &str) -> bool {
+        let is_named = || self.columns.names().any(|(_, names)| names.iter().any(|given| given == name));
+        self.ignored.iter().any(|ignored| ignored == name) || (name == "_id" && !is_named())
+    }
+
+    fn is_integer(&self, name: &str) -> bool {
+        let property = self.columns.names().find(|(_, names)| names.iter().any(|given| given == name));
+        property.is_some_and(|(property, _)| {
+            let mut properties = self.definition.item.properties();
+            properties.any(|found| found.name == property && found.values.kind == Some(ColumnKind::Integer))
+        })
+    }
+}
+
+fn has(document: &RawDocument, name: &str) -> bool {
+    document.get(name).ok().flatten().is_some_and(|value| value != RawBsonRef::Null)
+}
+
+fn id(value: RawBsonRef<'_>) -> Bson {
+    Bson::try_from(value).unwrap_or(Bson::Null)
+}
+
+/// The byte of a value's type, and its bytes.
+fn identity(value: RawBsonRef<'_>) -> Vec<u8> {
+    let mut document = RawDocumentBuf::new();
+    document.append(cstr!(""), value);
+    // Before the value come the length, its type and the end of its empty name; after it the end of the document.
+    let bytes = document.as_bytes();
+    [&bytes[4..5], &bytes[6..bytes.len() - 1]].concat()
+}
+
+/// The digits of a decimal number, without a fraction of zeros. `None` for any other value, and for one that is no number.
+fn whole_text(value: RawBsonRef<'_>) -> Option<String> {
+    let RawBsonRef::Decimal128(number) = value else { return None };
+    let mut text = decimal_text(number.bytes())?;
+    if let Some((whole, fraction)) = text.split_once('.')
+        && fraction.bytes().all(|digit| digit == b'0')
+    {
+        text.truncate(whole.len());
+    }
+    Some(text)
+}
+
+/// The owner that a value names: a whole number of any type, or a string, as the history has it.
+fn owner_of(value: Option<RawBsonRef<'_>>, kind: OwnerType) -> Result<OwnerId, String> {
+    let value = value.ok_or("is missing")?;
+    let text = match (kind, value) {
+        (OwnerType::String, RawBsonRef::String(text)) => text.to_owned(),
+        (OwnerType::Integer, decimal @ RawBsonRef::Decimal128(_)) => {
+            whole_text(decimal).ok_or("must be a whole number")?
+        }
+        (OwnerType::Integer, number) => whole(number).ok_or("must be a whole number")?.to_string(),
+        (OwnerType::String, _) => return Err("must be a string".to_owned()),
+    };
+    kind.parse(&text).map_err(|Invalid(rule)| rule)
+}

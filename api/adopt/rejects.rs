@@ -1,0 +1,88 @@
+//! Files of refused items: a line of Extended JSON each, which can be mended and adopted.
+//!
+//! `{"_id": ..., "place": 3, "reason": "...", "document": {...}}`: `document` is the item with its owner, as it is in the
+//! source. `_id` and `place` are its identity: however often a line is adopted, it is stored once.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+
+use super::item::Reader;
+use super::rows::{Found, Part};
+use super::told::Refused;
+
+/// A file that is written.
+#[derive(Debug)]
+pub struct Rejects {
+    file: BufWriter<File>,
+    failed: Option<io::Error>,
+}
+
+impl Rejects {
+    /// Opens the file; what it has stays.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn append(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self { file: BufWriter::new(file), failed: None })
+    }
+
+    pub(super) fn write(&mut self, refused: &Refused) {
+        let Refused { id, place, reason, document, known: _ } = refused;
+        let mut line = doc! { "_id": id };
+        if let Some(place) = place {
+            line.insert("place", i64::from(*place));
+        }
+        line.extend(doc! { "reason": reason, "document": document });
+        let written = writeln!(self.file, "{}", Bson::Document(line).into_canonical_extjson());
+        self.failed = self.failed.take().or(written.err());
+    }
+
+    /// Hands all lines to the system.
+    ///
+    /// # Errors
+    /// Some line was not written.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.failed.take().map_or_else(|| self.file.flush(), Err)
+    }
+}
+
+/// The items of a file of rejects, one after the other.
+///
+/// # Errors
+/// The file cannot be read, or a line is none of such a file.
+pub(super) fn read(path: &Path, reader: &Reader) -> io::Result<impl Iterator<Item = io::Result<Part>>> {
+    let lines = BufReader::new(File::open(path)?).lines().enumerate();
+    let lines =
+        lines.filter(|(_, line)| line.as_ref().is_ok_and(|line| !line.trim().is_empty()) || line.is_err());
+    Ok(lines.map(|(index, line)| {
+        let wrong = |why: &str| io::Error::other(format!("line {}: {why}", index + 1));
+        let value: serde_json::Value =
+            serde_json::from_str(&line?).map_err(|error| wrong(&error.to_string()))?;
+        let line = Bson::try_from(value).map_err(|error| wrong(&error.to_string()))?;
+        let Bson::Document(line) = line else { return Err(wrong("is no object")) };
+        let place = match line.get("place") {
+            None | Some(Bson::Null) => None,
+            Some(Bson::Int32(place)) => u32::try_from(*place).ok(),
+            Some(Bson::Int64(place)) => u32::try_from(*place).ok(),
+            Some(_) => return Err(wrong("`place` must be a whole number")),
+        };
+        let part = part(&line, place, reader);
+        part.ok_or_else(|| wrong("must have `_id` and `document`, as --rejects writes them"))
+    }))
+}
+
+fn part(line: &Document, place: Option<u32>, reader: &Reader) -> Option<Part> {
+    let (id, document) = (line.get("_id")?, line.get_document("document").ok()?);
+    let id = RawDocumentBuf::try_from(&doc! { "": id }).ok()?;
+    let id = id.iter().next()?.ok()?.1;
+    let document = RawDocumentBuf::try_from(document).ok()?;
+    let found = match reader.item(id, place, &document) {
+        Ok(item) => Found::Item(item),
+        Err(refused) => Found::Refused(refused),
+    };
+    Some((found, 1))
+}

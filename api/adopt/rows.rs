@@ -1,0 +1,102 @@
+//! All items of a source in their order, in bounded memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use mongodb::bson::{Bson, RawBson, Timestamp};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::item::{Adopted, Reader};
+use super::pipeline::{Place, sorted};
+use super::source::{Source, SourceError};
+use super::told::{Refused, shown};
+use crate::store::Error;
+
+/// What a source holds at one place.
+#[derive(Debug)]
+pub(super) enum Found {
+    Item(Adopted),
+    Refused(Box<Refused>),
+    /// A bucket whose `count` is not the length of its array.
+    Miscounted(String),
+}
+
+/// A place of the source, and how much of its document it is.
+pub(super) type Part = (Found, u64);
+
+/// Parts in their order; an error is the last item.
+pub(super) type Parts = mpsc::Receiver<Result<Vec<Part>, SourceError>>;
+
+/// Reads the source as it is at `after` or later, sorted, in a task of its own. When the source fails for a passing reason, for
+/// no longer than `patience`, it is read again from the last owner on: items may then come twice.
+pub(super) fn read(
+    source: Arc<Source>,
+    reader: Arc<Reader>,
+    after: Option<Timestamp>,
+    patience: Duration,
+) -> Parts {
+    let (send, receive) = mpsc::channel(4);
+    tokio::spawn(async move {
+        let (mut from, mut last) = (None, Instant::now());
+        loop {
+            match read_from(&source, &reader, after, &mut from, &mut last, &send).await {
+                Err(SourceError::Database(Error::Unavailable(why))) if last.elapsed() < patience => {
+                    tracing::warn!(why, "the source does not answer; it is read again");
+                    sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => return drop(send.send(Err(error)).await),
+                Ok(()) => return,
+            }
+        }
+    });
+    receive
+}
+
+/// Reads from an owner to the end. Notes how far it has come.
+async fn read_from(
+    source: &Source,
+    reader: &Reader,
+    after: Option<Timestamp>,
+    from: &mut Option<Bson>,
+    last: &mut Instant,
+    send: &mpsc::Sender<Result<Vec<Part>, SourceError>>,
+) -> Result<(), SourceError> {
+    let pipeline = sorted(reader.shape, &reader.owner, &reader.order, from.clone());
+    let mut batches = source.aggregate(pipeline, after).await?;
+    while let Some(batch) = batches.try_next().await? {
+        let mut parts = Vec::new();
+        let mut owner = None;
+        for document in batch.doc_slices()? {
+            let document = document.map_err(mongodb::error::Error::from)?;
+            let Some(document) = document.as_document() else { continue };
+            let place = Place::of(reader.shape, &reader.owner, document);
+            owner = place.owner.map(RawBson::from);
+            found(reader, &place, &mut parts);
+        }
+        if send.send(Ok(parts)).await.is_err() {
+            return Ok(());
+        }
+        *last = Instant::now();
+        *from = owner.and_then(|owner| Bson::try_from(owner).ok()).or(from.take());
+    }
+    Ok(())
+}
+
+/// Adds what is found at a place.
+pub(super) fn found(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
+    let first = place.index.is_none_or(|index| index == 0);
+    if let (true, Some(items), Some(count)) = (first, place.items, place.count)
+        && i64::from(items) != count
+    {
+        let id = shown(&Bson::try_from(place.id).unwrap_or(Bson::Null));
+        let line = format!("{id}: `count` is {count}, and the array has {items}, which counts");
+        parts.push((Found::Miscounted(line), 0));
+    }
+    match reader.read(place) {
+        Some(Ok(item)) => parts.push((Found::Item(item), place.parts())),
+        Some(Err(refused)) => parts.push((Found::Refused(refused), place.parts())),
+        None => {}
+    }
+}

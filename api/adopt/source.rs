@@ -1,0 +1,164 @@
+//! The collection that is adopted.
+
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use mongodb::bson::{Document, RawDocumentBuf, Timestamp, deserialize_from_document, doc};
+use mongodb::change_stream::ChangeStream;
+use mongodb::change_stream::event::ResumeToken;
+use mongodb::error::{Error as DriverError, ErrorKind};
+use mongodb::options::{ReadPreference as Driver, SelectionCriteria};
+use mongodb::raw_batch_cursor::RawBatchCursor;
+use mongodb::{Collection, Database};
+
+use crate::store::{ConnectError, Connection, Error, ReadPreference, Topology};
+
+/// The parts of a document of which progress is counted.
+pub(super) const PARTS: u64 = 1_000_000;
+
+/// How long a change stream waits for changes before it says that there are none.
+const AWAIT: Duration = Duration::from_millis(500);
+
+/// Documents of a batch: few enough that the first of them do not wait for the others.
+const BATCH: i32 = 1_000;
+
+/// The collection that is adopted.
+#[derive(Debug)]
+pub struct Source {
+    database: Database,
+    collection: String,
+    topology: Topology,
+    criteria: Option<SelectionCriteria>,
+}
+
+/// Why a source cannot be used: a sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// It cannot be reached.
+    #[error("the source: {0}")]
+    Connect(#[from] ConnectError),
+    /// It does not answer, or refuses a command.
+    #[error("the source: {0}")]
+    Database(#[from] Error),
+    /// It has no change streams.
+    #[error(
+        "the source is not a member of a replica set, so it has no change stream to follow: leave out --follow, or make it a \
+         replica set of one node"
+    )]
+    Standalone,
+    /// The place of a resume token is gone.
+    #[error("the source's oplog no longer reaches back to where following stopped")]
+    Expired,
+    /// Nothing can be followed any more.
+    #[error("the collection of the source was dropped or renamed: there is nothing to follow any more")]
+    Invalidated,
+    /// The shape of its documents is not clear.
+    #[error("{0}")]
+    Shape(String),
+}
+
+impl From<DriverError> for SourceError {
+    fn from(error: DriverError) -> Self {
+        /// ChangeStreamHistoryLost, InvalidResumeToken, ChangeStreamFatalError. (Server source, `error_codes.yml`.)
+        const EXPIRED: [i32; 3] = [286, 260, 280];
+        match error.kind.as_ref() {
+            ErrorKind::Command(command) if EXPIRED.contains(&command.code) => Self::Expired,
+            _ => Self::Database(error.into()),
+        }
+    }
+}
+
+impl Source {
+    /// Connects to the server of the source, of any version.
+    ///
+    /// # Errors
+    /// It does not answer, or the connection string is invalid.
+    pub async fn open(
+        connection: &Connection,
+        collection: &str,
+        preference: ReadPreference,
+    ) -> Result<Self, SourceError> {
+        let (client, topology) = connection.open_any().await?;
+        let options = None;
+        let criteria = match preference {
+            ReadPreference::Primary => None,
+            ReadPreference::SecondaryPreferred => Some(Driver::SecondaryPreferred { options }),
+            ReadPreference::Nearest => Some(Driver::Nearest { options }),
+        };
+        let criteria = criteria.map(SelectionCriteria::ReadPreference);
+        let (database, collection) = (client.database(&connection.database), collection.to_owned());
+        Ok(Self { database, collection, topology, criteria })
+    }
+
+    /// Database and collection, `shop.trades`: the name of the source in the identities of its items.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.database.name(), self.collection)
+    }
+
+    /// A time of the source: what was written before it is read after it. `None` for a standalone server.
+    pub(super) async fn now(&self) -> Result<Option<Timestamp>, SourceError> {
+        let answer = self.database.client().database("admin").run_command(doc! { "ping": 1 }).await?;
+        Ok(answer.get_timestamp("operationTime").ok())
+    }
+
+    /// The position of progress at the end, roughly.
+    ///
+    /// # Errors
+    /// The source does not answer.
+    pub async fn size(&self) -> Result<u64, SourceError> {
+        Ok(self.documents_collection().estimated_document_count().await? * PARTS)
+    }
+
+    /// Some documents, in no order.
+    pub(super) async fn sample(&self, most: i64) -> Result<Vec<Document>, SourceError> {
+        let found = self.documents_collection().find(doc! {}).limit(most).await?;
+        Ok(found.try_collect().await?)
+    }
+
+    /// Runs a pipeline at majority, on a member that has seen `after`. It may sort on disk.
+    pub(super) async fn aggregate(
+        &self,
+        pipeline: Vec<Document>,
+        after: Option<Timestamp>,
+    ) -> Result<RawBatchCursor, SourceError> {
+        let mut concern = doc! { "level": "majority" };
+        if let Some(after) = after {
+            concern.insert("afterClusterTime", after);
+        }
+        let command = doc! {
+            "aggregate": &self.collection, "pipeline": pipeline, "allowDiskUse": true, "readConcern": concern,
+            "cursor": { "batchSize": BATCH },
+        };
+        let mut sent = self.database.run_cursor_command(command);
+        if let Some(criteria) = &self.criteria {
+            sent = sent.selection_criteria(criteria.clone());
+        }
+        Ok(sent.batch().await?)
+    }
+
+    /// The changes after `token`, or from now on.
+    pub(super) async fn watch(
+        &self,
+        token: Option<&Document>,
+    ) -> Result<ChangeStream<RawDocumentBuf>, SourceError> {
+        if self.topology == Topology::Standalone {
+            return Err(SourceError::Standalone);
+        }
+        let collection = self.documents_collection();
+        let watch = collection.watch().max_await_time(AWAIT);
+        let stream = match token {
+            Some(token) => {
+                // Another program has changed it: as good as none.
+                let token: ResumeToken =
+                    deserialize_from_document(token.clone()).map_err(|_| SourceError::Expired)?;
+                watch.resume_after(token).await?
+            }
+            None => watch.await?,
+        };
+        Ok(stream.with_type())
+    }
+
+    fn documents_collection(&self) -> Collection<Document> {
+        self.database.collection(&self.collection)
+    }
+}

@@ -1,0 +1,127 @@
+//! What the database remembers of adoptions: a document for each pair of a history and a source. Nothing in it decides what
+//! is stored, because stored items carry their identities: it only says where to go on.
+
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::error::Error as DriverError;
+use mongodb::options::{Acknowledgment, ReturnDocument, WriteConcern};
+use mongodb::{Collection, Database};
+
+use super::{COMMAND, Deadline, Error};
+
+/// Name of the collection.
+pub const COLLECTION: &str = "adoptions";
+
+/// What is known of an adoption.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adoption {
+    /// How often it was started, this time included.
+    pub runs: i64,
+    /// Whether it has followed its source after a copy.
+    pub followed: bool,
+    /// Whether everything is copied that the source had at `token`, or at the start of the last run without one.
+    pub copied: bool,
+    /// The resume token of a change stream. All changes before it are in the history, once `copied` is true.
+    pub token: Option<Document>,
+}
+
+/// The adoptions of a database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Adoptions {
+    database: Database,
+}
+
+impl Adoptions {
+    pub(super) fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    fn collection(&self) -> Collection<Document> {
+        self.database.collection(COLLECTION)
+    }
+
+    /// Notes that an adoption of this source starts, with these parameters, which are for people to read.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn start(&self, history: &str, source: &str, parameters: Document) -> Result<Adoption, Error> {
+        let update = doc! {
+            "$inc": { "runs": 1_i64 },
+            "$set": { "parameters": parameters, "latest": DateTime::now() },
+            "$setOnInsert": { "started": DateTime::now() },
+        };
+        let started = within(async || {
+            self.collection()
+                .find_one_and_update(id(history, source), update.clone())
+                .upsert(true)
+                .return_document(ReturnDocument::After)
+                .write_concern(durable())
+                .await
+        });
+        Ok(Adoption::of(&started.await?.unwrap_or_default()))
+    }
+
+    /// What is known of the adoption of this source, if it was ever started.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>, Error> {
+        let found = within(async || self.collection().find_one(id(history, source)).await).await?;
+        Ok(found.as_ref().map(Adoption::of))
+    }
+
+    /// Notes how far the adoption of this source has come.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn note(&self, history: &str, source: &str, adoption: &Adoption) -> Result<(), Error> {
+        let Adoption { runs: _, followed, copied, token } = adoption;
+        let token = token.clone().map_or(Bson::Null, Bson::Document);
+        let set = doc! { "followed": followed, "copied": copied, "token": token, "latest": DateTime::now() };
+        let noted = within(async || {
+            let update = doc! { "$set": set.clone() };
+            self.collection()
+                .update_one(id(history, source), update)
+                .upsert(true)
+                .write_concern(durable())
+                .await
+        });
+        noted.await.map(drop)
+    }
+}
+
+impl Adoption {
+    /// Another program may have changed the document: what has another type is as if it were not there.
+    fn of(document: &Document) -> Self {
+        let flag = |name| document.get_bool(name).unwrap_or(false);
+        Self {
+            runs: document.get_i64("runs").unwrap_or(0),
+            followed: flag("followed"),
+            copied: flag("copied"),
+            token: document.get_document("token").ok().cloned(),
+        }
+    }
+}
+
+fn id(history: &str, source: &str) -> Document {
+    doc! { "_id": { "history": history, "source": source } }
+}
+
+fn durable() -> WriteConcern {
+    WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build()
+}
+
+/// Asks until an answer comes, for as long as a command may take.
+async fn within<T>(mut ask: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T, Error> {
+    let deadline = Deadline::within(COMMAND);
+    let mut attempts = 0;
+    loop {
+        match ask().await.map_err(Error::from) {
+            Err(Error::Unavailable(why)) if !deadline.passed() => {
+                tracing::debug!(why, "an adoption is noted again");
+                deadline.back_off(attempts).await;
+                attempts += 1;
+            }
+            ended => return ended,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Which values of the source become values of a trade, and which are refused.
+
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::{Bson, DateTime, Document, doc};
+
+use super::{Moving, trade};
+use crate::harness::tests;
+
+tests!["adopt": values_are_converted_where_nothing_is_lost];
+
+/// A member of the source, its value, and what the trade then has; nothing where it is refused.
+type Row = (&'static str, Bson, Option<(&'static str, Bson)>);
+
+fn decimal(text: &str) -> Bson {
+    Bson::Decimal128(text.parse().unwrap())
+}
+
+async fn values_are_converted_where_nothing_is_lost() {
+    let moving = Moving::new().await;
+    let date = DateTime::from_millis(1_698_335_223_434);
+    let stored = |member: &'static str, value: Bson| Some((member, value));
+    let seven = || stored("qty", Bson::Int64(7));
+    let table: Vec<Row> = vec![
+        ("quantity", 7_i32.into(), seven()),
+        ("quantity", 7_i64.into(), seven()),
+        ("quantity", 7.0.into(), seven()),
+        ("quantity", decimal("7"), seven()),
+        ("quantity", decimal("7.00"), seven()),
+        ("quantity", decimal("0.7E1"), seven()),
+        ("quantity", "7".into(), seven()),
+        ("quantity", 7.5.into(), None),
+        ("quantity", decimal("7.5"), None),
+        ("quantity", decimal("NaN"), None),
+        ("quantity", f64::INFINITY.into(), None),
+        ("quantity", (-7).into(), None),
+        ("quantity", 9_007_199_254_740_992_i64.into(), None),
+        ("quantity", "7 units".into(), None),
+        ("quantity", Bson::Null, None),
+        ("quantity", Bson::Boolean(true), None),
+        ("price", decimal("15.50"), stored("price", decimal("15.50"))),
+        ("price", 15.54.into(), stored("price", decimal("15.54"))),
+        ("price", 15.into(), stored("price", decimal("15"))),
+        ("price", "15.50".into(), stored("price", decimal("15.50"))),
+        ("price", Bson::Null, stored("date", date.into())),
+        ("price", decimal("-1"), None),
+        ("date", date.into(), stored("date", date.into())),
+        ("date", "2023-10-26T15:47:03.434Z".into(), stored("date", date.into())),
+        ("date", 1_698_335_223_434_i64.into(), stored("date", date.into())),
+        ("date", 1_698_335_223_i64.into(), None),
+        ("date", "yesterday".into(), None),
+        ("date", Bson::Null, None),
+        ("ticker", "BRK.B".into(), stored("ticker", "BRK.B".into())),
+        ("ticker", "mdb".into(), None),
+        ("ticker", 5.into(), None),
+        ("type", "hold".into(), None),
+        ("customerId", 0.into(), None),
+        ("customerId", 1.5.into(), None),
+        ("customerId", decimal("77"), stored("qty", Bson::Int64(1))),
+        ("ref", ObjectId::new().into(), None),
+        ("qty", 3.into(), None),
+    ];
+    // Each is the trade of a customer of its own.
+    for (index, (member, value, _)) in table.iter().enumerate() {
+        let mut row = trade(1_000 + index as i64, 1, date.timestamp_millis());
+        row.insert("_id", index as i64);
+        row.insert(*member, value.clone());
+        moving.old().insert_one(row).await.unwrap();
+    }
+    let adopted = moving.adopted(&[], 1).await;
+    let trades = moving.database.collection::<Document>("trades");
+    for (index, (member, value, expected)) in table.iter().enumerate() {
+        let customer = if *member == "customerId" && expected.is_some() { 77 } else { 1_000 + index as i64 };
+        let bucket = trades.find_one(doc! { "customerId": customer }).await.unwrap();
+        let item =
+            bucket.map(|bucket| bucket.get_array("history").unwrap()[0].as_document().unwrap().clone());
+        let told = adopted.err.contains(&format!("refused: _id {index}: "));
+        assert_eq!(told, expected.is_none(), "{member} {value}: {}", adopted.err);
+        match expected {
+            Some((name, expected)) => {
+                assert_eq!(item.unwrap_or_default().get(name), Some(expected), "{member} {value}");
+            }
+            None => assert_eq!(item, None, "{member} {value}"),
+        }
+    }
+    println!("{}", adopted.err);
+}

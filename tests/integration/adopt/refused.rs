@@ -1,0 +1,163 @@
+//! Items that cannot be adopted as they are.
+
+use std::path::PathBuf;
+
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::{Bson, DateTime, doc};
+
+use super::{Moving, trade};
+use crate::commands::program::run;
+use crate::harness::{Mongod, tests};
+
+tests!["adopt":
+    refused_items_are_mended_and_adopted,
+    a_check_finds_each_difference,
+    what_it_says_of_mistakes,
+];
+
+fn file(name: &str) -> PathBuf {
+    let name = format!("adopt-{}-{name}-{}", std::process::id(), ObjectId::new());
+    std::env::temp_dir().join(name)
+}
+
+async fn refused_items_are_mended_and_adopted() {
+    let moving = Moving::new().await;
+    let mut rows: Vec<_> = (1..=5).map(|n| trade(7, n, n)).collect();
+    rows[1].insert("quantity", 1.5);
+    rows[2].remove("type");
+    rows[3].insert("note", "x");
+    rows[4].insert("customerId", "7");
+    for (index, row) in rows.iter_mut().enumerate() {
+        row.insert("_id", index as i32 + 1);
+    }
+    moving.old().insert_many(rows).await.unwrap();
+    let (rejects, path) = (file("rejects"), |file: &PathBuf| file.to_str().unwrap().to_owned());
+    let planned = moving.adopted(&["--dry-run"], 1).await;
+    assert!(planned.out.contains("would refuse 4 trades\n"), "{planned:?}");
+    assert!(planned.out.contains("  1: \"quantity\" must be a whole number"), "{planned:?}");
+    let adopted = moving.adopted(&["--rejects", &path(&rejects)], 1).await;
+    assert!(adopted.out.contains(&format!("refused 4 trades: {}", rejects.display())), "{adopted:?}");
+    assert_eq!(moving.stored(7).await.numbers, [1]);
+    let text = std::fs::read_to_string(&rejects).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let reasons: Vec<_> = lines.iter().map(|line| line["reason"].as_str().unwrap()).collect();
+    assert!(reasons[0].starts_with("\"quantity\" must be a whole number from 1 to"), "{reasons:#?}");
+    assert_eq!(reasons[1], "has no field \"type\"");
+    assert!(
+        reasons[2].starts_with("\"note\" would be lost, because it is no property of a trade"),
+        "{reasons:#?}"
+    );
+    assert_eq!(reasons[3], "\"customerId\" must be a whole number");
+    assert_eq!(lines[0]["document"]["quantity"], serde_json::json!({ "$numberDouble": "1.5" }));
+    let clean = run(&mut moving.adopt(&["--check"])).await;
+    assert_eq!(clean.status, Some(1), "{clean:?}");
+    assert!(
+        clean.out.contains("\n4 differences\n") && clean.err.contains("customer 7: _id 2: is not stored"),
+        "{clean:?}"
+    );
+
+    // Mended by hand, as far as it can be.
+    let mended = text
+        .replace(r#"{"$numberDouble":"1.5"}"#, "2")
+        .replace(
+            r#""customerId":{"$numberLong":"7"},"quantity""#,
+            r#""customerId":7,"type":"buy","quantity""#,
+        )
+        .replace(
+            r#""ticker":"MDB","customerId":{"$numberLong":"7"},"quantity":{"$numberLong":"3"}"#,
+            r#""ticker":"MDB","customerId":7,"type":"buy","quantity":3"#,
+        )
+        .replace(r#","note":"x""#, "");
+    std::fs::write(&rejects, mended).unwrap();
+    let again = file("again");
+    for (turn, stored) in [(1, "stored 3 trades, 0 were"), (2, "stored 0 trades, 3 were")] {
+        let flags = ["--from-rejects", &path(&rejects), "--rejects", &path(&again)];
+        let adopted = moving.adopted(&flags, 1).await;
+        assert!(adopted.out.contains(stored), "{turn}: {adopted:?}");
+    }
+    moving.stored(7).await.holds_exactly([1, 2, 3, 4]);
+    assert_eq!(std::fs::read_to_string(&again).unwrap().lines().count(), 2, "once for each turn");
+    let checked = run(&mut moving.adopt(&["--check"])).await;
+    assert!(
+        checked.out.contains("\n1 difference\n") && checked.out.contains("stored as mended: 3 trades"),
+        "{checked:?}"
+    );
+    for file in [rejects, again] {
+        std::fs::remove_file(file).unwrap();
+    }
+}
+
+async fn a_check_finds_each_difference() {
+    let moving = Moving::new().await;
+    moving
+        .old()
+        .insert_many((1..=40).map(|n| {
+            let mut row = trade(n % 2 + 1, n, n);
+            row.insert("_id", n);
+            row
+        }))
+        .await
+        .unwrap();
+    moving.adopted(&[], 0).await;
+    moving.is_clean(&[]).await;
+    moving
+        .old()
+        .insert_one({
+            let mut row = trade(1, 99, 5);
+            row.insert("_id", 99);
+            row
+        })
+        .await
+        .unwrap();
+    moving.old().update_one(doc! { "_id": 8 }, doc! { "$set": { "quantity": 80 } }).await.unwrap();
+    moving.old().delete_one(doc! { "_id": 10 }).await.unwrap();
+    // Two items of one bucket change places, which only damage can do.
+    let trades = moving.database.collection::<mongodb::bson::Document>("trades");
+    let mut bucket = trades.find_one(doc! { "customerId": 2 }).await.unwrap().unwrap();
+    bucket.get_array_mut("history").unwrap().swap(0, 1);
+    trades.replace_one(doc! { "_id": bucket.get_str("_id").unwrap() }, &bucket).await.unwrap();
+    let found = moving.adopted(&["--check"], 1).await;
+    for line in [
+        "customer 1: _id 99: is missing",
+        "customer 1: _id 8: differs from item 4",
+        "customer 2: _id 1: is item 2, after later ones",
+    ] {
+        assert!(found.err.contains(line), "{line}: {found:?}");
+    }
+    assert!(
+        found.out.contains("\n3 differences\n") && found.out.contains("1 trade that others have appended"),
+        "{found:?}"
+    );
+}
+
+async fn what_it_says_of_mistakes() {
+    let moving = Moving::new().await;
+    let empty = moving.adopted(&[], 2).await;
+    assert!(
+        empty.sentence(2).contains("has no documents") && empty.sentence(2).contains("--shape"),
+        "{empty:?}"
+    );
+    moving.old().insert_one(trade(1, 1, 1)).await.unwrap();
+    moving
+        .old()
+        .insert_one(doc! { "customerId": 1, "history": [], "d": Bson::DateTime(DateTime::now()) })
+        .await
+        .unwrap();
+    let mixed = moving.adopted(&[], 2).await;
+    assert!(mixed.sentence(2).contains("name the shape with --shape"), "{mixed:?}");
+    let other = moving.adopted(&["--into", "nothing"], 2).await;
+    assert!(other.err.contains("--into"), "{other:?}");
+
+    let alone = Mongod::standalone().await;
+    let old = alone.client().await.database("shop").collection("old");
+    old.insert_one(trade(1, 1, 1)).await.unwrap();
+    let from = ["--from", alone.uri(), "--from-database", "shop", "--collection", "old"];
+    let command = |flags: &[&str]| moving.place.pagebucket("adopt", &[&from[..], flags].concat());
+    let followed = run(&mut command(&["--follow"])).await;
+    assert!(followed.sentence(2).contains("is not a member of a replica set"), "{followed:?}");
+    let copied = run(&mut command(&[])).await;
+    assert_eq!(copied.status, Some(0), "{copied:?}");
+    moving.stored(1).await.holds_exactly([1]);
+    alone.remove().await;
+}

@@ -1,0 +1,166 @@
+//! The two shapes of the manual, whole and ruined.
+
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use tokio::task::JoinSet;
+
+use super::{Moving, trade};
+use crate::commands::program::Place;
+use crate::harness::tests;
+
+tests!["adopt":
+    the_manuals_insert_many,
+    the_manuals_buckets,
+    what_the_manuals_upsert_has_ruined,
+    other_names_and_another_order,
+    two_at_once_do_no_harm,
+    histories_that_have_items_go_on,
+];
+
+fn date(text: &str) -> DateTime {
+    DateTime::parse_rfc3339_str(text).unwrap()
+}
+
+async fn the_manuals_insert_many() {
+    let moving = Moving::new().await;
+    let trades = [
+        doc! { "ticker": "MDB", "customerId": 123, "type": "buy", "quantity": 419, "date": date("2023-10-26T15:47:03.434Z") },
+        doc! { "ticker": "MDB", "customerId": 123, "type": "sell", "quantity": 29, "date": date("2023-10-30T09:32:57.765Z") },
+        doc! { "ticker": "GOOG", "customerId": 456, "type": "buy", "quantity": 50, "date": date("2023-10-31T11:16:02.120Z") },
+    ];
+    moving.old().insert_many(trades).await.unwrap();
+    let planned = moving.adopted(&["--dry-run"], 0).await;
+    assert!(
+        planned.out.starts_with("would store 3 trades of 2 customers\nwould refuse 0 trades\n"),
+        "{planned:?}"
+    );
+    assert!(planned.out.contains("\n  customer 123: 2 trades\n  customer 456: 1 trade\n"), "{planned:?}");
+    let collections = moving.database.list_collection_names().await.unwrap();
+    assert_eq!(collections, ["old"], "a dry run writes nothing");
+
+    let adopted = moving.adopted(&[], 0).await;
+    assert!(adopted.out.starts_with("stored 3 trades of 2 customers in "), "{adopted:?}");
+    assert_eq!(moving.stored(123).await.numbers, [419, 29]);
+    assert_eq!(moving.stored(456).await.numbers, [50]);
+    let checked = moving.is_clean(&[]).await;
+    assert!(checked.out.starts_with("3 trades of 2 customers are the same"), "{checked:?}");
+    // Again, nothing is stored twice.
+    let again = moving.adopted(&[], 0).await;
+    assert!(again.out.contains("in all: stored 0 trades, 3 were stored before"), "{again:?}");
+    moving.is_clean(&[]).await;
+}
+
+/// With the manual's two names of a quantity, numbers of all types, out of order, one customer in several buckets.
+async fn the_manuals_buckets() {
+    let moving = Moving::new().await;
+    let item = |name: &str, quantity: Bson, at: i64| {
+        doc! { "type": "buy", "ticker": "MDB", name: quantity, "date": DateTime::from_millis(at) }
+    };
+    let over: Vec<Document> = (1..=13).map(|n| item("qty", Bson::Int64(n), 1_000 + n)).collect();
+    let buckets = [
+        doc! { "_id": "123_1698349623", "customerId": 123, "count": 3, "history": [
+            item("quantity", Bson::Double(16.0), 4_000), item("qty", Bson::Int32(14), 2_000), item("qty", Bson::Int64(15), 3_000),
+        ] },
+        doc! { "_id": "123_1698765432", "customerId": 123_i64, "count": 11, "history": over },
+        doc! { "_id": "456_1698765432", "customerId": 456.0, "count": 1, "history": [item("qty", Bson::Int32(1), 1)] },
+        doc! { "_id": "456_1698765433", "customerId": 456, "count": 0, "history": [] },
+    ];
+    moving.old().insert_many(buckets).await.unwrap();
+    let planned = moving.adopted(&["--dry-run"], 0).await;
+    assert!(planned.out.contains("would store 17 trades of 2 customers\n"), "{planned:?}");
+    let adopted = moving.adopted(&[], 0).await;
+    let told = "_id \"123_1698765432\": `count` is 11, and the array has 13, which counts";
+    assert!(adopted.err.contains(told) && adopted.out.contains("wrong `count`: 1 bucket"), "{adopted:?}");
+    assert_eq!(moving.stored(123).await.numbers, (1..=16).collect::<Vec<_>>());
+    moving.stored(456).await.holds_exactly([1]);
+    moving.is_clean(&[]).await;
+}
+
+async fn what_the_manuals_upsert_has_ruined() {
+    let moving = Moving::new().await;
+    let mut writers = JoinSet::new();
+    for writer in 0..16_i64 {
+        let manual = moving.old();
+        writers.spawn(async move {
+            let mut stored = Vec::new();
+            for turn in 0..20 {
+                let number = writer * 20 + turn + 1;
+                let date = DateTime::from_millis(1_698_349_623_000 + number * 7 % 1_000);
+                let trade = doc! { "type": "buy", "ticker": "MDB", "qty": number, "date": date };
+                let update = doc! {
+                    "$push": { "history": trade },
+                    "$inc": { "count": 1 },
+                    "$setOnInsert": { "_id": format!("123_{}", 1_698_349_623 + number % 3), "customerId": 123 },
+                };
+                let filter = doc! { "_id": { "$regex": "^123_" }, "count": { "$lt": 10 } };
+                if manual.update_one(filter, update).upsert(true).await.is_ok() {
+                    stored.push(number);
+                }
+            }
+            stored
+        });
+    }
+    let stored: Vec<i64> = writers.join_all().await.into_iter().flatten().collect();
+    assert!(stored.len() < 200, "the manual's statement loses trades: {}", stored.len());
+    moving.adopted(&[], 0).await;
+    let found = moving.stored(123).await;
+    found.holds_exactly(stored);
+    assert!(found.dates.is_sorted(), "in the order of their dates");
+    moving.is_clean(&[]).await;
+}
+
+async fn other_names_and_another_order() {
+    let moving = Moving::new().await;
+    let row = |n: i64, at: i64| {
+        doc! { "_id": n, "who": 7, "side": "sell", "stock": "MDB", "units": n, "ts": DateTime::from_millis(at), "v": -n, "__v": 0 }
+    };
+    moving.old().insert_many([row(1, 5), row(2, 9), row(3, 7)]).await.unwrap();
+    let flags = ["--map", "customerId=who,type=side,ticker=stock,qty=units,date=ts", "--order", "v"];
+    // What the history has no property for is not lost in silence.
+    let refused = moving.adopted(&flags, 1).await;
+    assert!(
+        refused.err.contains("refused: _id 1: \"v\" would be lost") && refused.err.contains("--ignore v"),
+        "{refused:?}"
+    );
+    let flags = [&flags[..], &["--ignore", "v,__v"]].concat();
+    moving.adopted(&flags, 0).await;
+    assert_eq!(moving.stored(7).await.numbers, [3, 2, 1], "by v");
+    let wrong = moving.adopted(&["--map", "units=qty"], 2).await;
+    assert!(wrong.sentence(2).contains("--map units=… names no property of a trade"), "{wrong:?}");
+}
+
+async fn two_at_once_do_no_harm() {
+    const ITEMS: i64 = 4_000;
+    let moving = Moving::new().await;
+    moving.old().insert_many((1..=ITEMS).map(|n| trade(n % 20 + 1, n, n))).await.unwrap();
+    let three = tokio::join!(moving.adopted(&[], 0), moving.adopted(&[], 0), moving.adopted(&[], 0));
+    println!("{}{}{}", three.0.out, three.1.out, three.2.out);
+    for customer in 1..=20 {
+        let expected: Vec<_> = (1..=ITEMS).filter(|n| n % 20 + 1 == customer).collect();
+        assert_eq!(moving.stored(customer as u64).await.numbers, expected);
+    }
+    moving.is_clean(&[]).await;
+}
+
+/// Other writers have stored items before, and do so meanwhile.
+async fn histories_that_have_items_go_on() {
+    let moving = Moving::new().await;
+    let place = Place {
+        history: moving.place.history,
+        uri: moving.place.uri.clone(),
+        name: moving.place.name.clone(),
+    };
+    let serving = place.serve(&[]).await;
+    serving.client.append_all(1, 1..=25).await;
+    moving.old().insert_many((101..=3_100).map(|n| trade(1, n, n))).await.unwrap();
+    let client = serving.client.clone();
+    let writer = tokio::spawn(async move { client.append_all(1, 26..=60).await });
+    moving.adopted(&[], 0).await;
+    writer.await.unwrap();
+    let numbers = moving.stored(1).await.numbers;
+    let (old, own): (Vec<i64>, Vec<i64>) = numbers.iter().partition(|number| **number > 100);
+    assert_eq!(old, (101..=3_100).collect::<Vec<_>>());
+    assert_eq!(own, (1..=60).collect::<Vec<_>>());
+    let checked = moving.is_clean(&[]).await;
+    assert!(checked.out.contains("60 trades that others have appended"), "{checked:?}");
+    serving.stop().await;
+}
