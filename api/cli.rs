@@ -3,13 +3,14 @@
 //! | Status | Meaning |
 //! |---|---|
 //! | 0 | success |
-//! | 1 | `import` or `adopt` refused rows, `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations |
+//! | 1 | `import` or `adopt` refused rows, `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `erase --reopen` found nothing to reopen |
 //! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
 //! | 3 | the database failed, or the server of `import --url` |
-//! | 130 | a signal ended an import, an adoption, an export or a preallocation |
+//! | 130 | a signal ended an import, an adoption, an export, an erasure or a preallocation |
 
 mod adopt;
 mod database;
+mod erase;
 mod exit;
 mod export;
 mod gate;
@@ -56,6 +57,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Compare all pages with the invariants, and repair what can be repaired without loss.
     Verify(verify::VerifyArgs),
+    /// Erase all histories of one owner, or reopen them.
+    Erase(erase::EraseArgs),
     /// Create the counters of some hours of a page before its views are counted.
     Preallocate(preallocate::PreallocateArgs),
     /// Print the OpenAPI document.
@@ -109,6 +112,7 @@ impl Cli {
             Command::Adopt(args) => adopt::run(*args).await,
             Command::Export(args) => export::run(args).await,
             Command::Verify(args) => verify::run(args).await,
+            Command::Erase(args) => erase::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
             Command::Openapi(OpenapiArgs { histories, spec }) => database::definitions(&histories)
                 .and_then(|definitions| write(&http::document(&definitions, spec.version())))

@@ -3,6 +3,7 @@
 
 mod auth;
 mod rate;
+mod retain;
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use clap::{Args, ValueEnum};
 
 pub use auth::{AuthArgs, AuthMethod, OpenPart};
 pub use rate::{Rate, RateArgs};
+pub use retain::{OfHistory, RetainArgs};
 
 /// Which histories there are.
 #[derive(Args, Debug, Clone)]
@@ -197,6 +199,10 @@ pub struct ServerArgs {
     /// How much each client may ask for.
     #[command(flatten)]
     pub rate: RateArgs,
+
+    /// What is kept of each history.
+    #[command(flatten)]
+    pub retain: RetainArgs,
 
     /// Seconds between the signal to stop and the exit, during which /readyz and new requests get 503, so that load
     /// balancers notice. The exit is later if requests are still running.

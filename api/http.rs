@@ -10,6 +10,7 @@ mod api;
 mod body;
 mod cache;
 mod deadline;
+mod erasure;
 mod history;
 mod idempotency;
 mod lifetime;

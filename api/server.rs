@@ -5,6 +5,7 @@
 mod addresses;
 mod connection;
 mod deadlines;
+mod housekeeping;
 mod http2;
 mod must_read;
 mod tls;
@@ -25,9 +26,12 @@ use tokio_util::task::TaskTracker;
 use self::addresses::Addresses;
 use self::connection::Connections;
 use self::deadlines::Deadlines;
+pub use self::housekeeping::BadRetention;
+use self::housekeeping::Retentions;
 use self::tls::Certificate;
 pub use self::tls::TlsError;
 use crate::config::{Rate, RateArgs, ServerArgs};
+use crate::definition::Definitions;
 use crate::domain::Clock;
 use crate::http::{
     self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, RateLimits, RateSettings, Uploads,
@@ -60,6 +64,8 @@ pub struct Server {
     certificate: Option<Arc<Certificate>>,
     places: Arc<Semaphore>,
     addresses: Arc<Addresses>,
+    retentions: Retentions,
+    house_every: Duration,
 }
 
 /// Why a server does not start.
@@ -71,6 +77,9 @@ pub enum BindError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The flags of retention cannot be used.
+    #[error(transparent)]
+    Retention(#[from] BadRetention),
 }
 
 /// Connections that end together.
@@ -89,12 +98,13 @@ impl Generation {
     }
 }
 
-/// Reads the certificate and its key once, to find mistakes before the database is opened.
+/// Reads the certificate and its key once, and the flags of retention, to find mistakes before the database is opened.
 ///
 /// # Errors
 /// They cannot be used.
-pub async fn check(args: &ServerArgs) -> Result<(), TlsError> {
-    Certificate::read(&args.tls).await.map(drop)
+pub async fn check(args: &ServerArgs, definitions: &Definitions) -> Result<(), BindError> {
+    housekeeping::retentions(&args.retain, definitions)?;
+    Ok(Certificate::read(&args.tls).await.map(drop)?)
 }
 
 impl Server {
@@ -105,12 +115,13 @@ impl Server {
     pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, BindError> {
         let failed = |error| BindError::Listen(args.listen, error);
         let certificate = Certificate::read(&args.tls).await?;
+        let retentions = housekeeping::retentions(&args.retain, store.definitions())?;
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stop = CancellationToken::new();
         let api = Api {
             store: store.clone(),
-            pages: Pages::new(args.page_cache),
+            pages: Pages::new(args.page_cache, store.histories()),
             exports: Places::new(args.max_exports as usize, "exports"),
             scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
             uploads: Uploads::new(args.max_uploads as usize),
@@ -131,7 +142,26 @@ impl Server {
         let (router, args) = (http::router(api), args.clone());
         let places = Arc::new(Semaphore::new(args.max_connections as usize));
         let addresses = Addresses::new(args.max_connections_per_address);
-        Ok(Self { listener, address, router, store, stop, args, certificate, places, addresses })
+        let house_every = housekeeping::EVERY;
+        Ok(Self {
+            listener,
+            address,
+            router,
+            store,
+            stop,
+            args,
+            certificate,
+            places,
+            addresses,
+            retentions,
+            house_every,
+        })
+    }
+
+    /// The same, keeping house at this pace. For tests.
+    #[must_use]
+    pub fn keeping_house_every(self, house_every: Duration) -> Self {
+        Self { house_every, ..self }
     }
 
     /// Where it listens.
@@ -147,9 +177,11 @@ impl Server {
     /// Serves until `stop` completes. Then it is not ready, closes idle connections, and waits for running requests, for
     /// at most [`DRAIN`]. New requests get 503. Returns whether all requests have ended.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
-        let certificate = self.certificate.clone();
+        let (certificate, store) = (self.certificate.clone(), self.store.clone());
+        let (retentions, house_every) = (self.retentions.clone(), self.house_every);
         tokio::select! {
             Some(never) = OptionFuture::from(certificate.as_ref().map(|it| it.keep_current())) => match never {},
+            never = housekeeping::keep(&store, &retentions, house_every) => match never {},
             drained = self.serve_and_drain(stop) => drained,
         }
     }

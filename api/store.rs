@@ -15,14 +15,18 @@ mod epoch;
 mod error;
 mod group_commit;
 pub mod history;
+mod house;
 mod indexes;
 mod majority;
 mod migrations;
+mod moment;
 pub mod page_views;
+mod poll;
 mod read_preference;
 mod sharding;
 mod whole_number;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,11 +34,12 @@ use mongodb::Database;
 use mongodb::bson::doc;
 use tokio::sync::OnceCell;
 
-pub use capacity::Capacity;
+pub use capacity::{Ages, Capacity};
 pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
 pub use epoch::Epoch;
-pub use error::{Corruption, Error};
+pub use error::{Corruption, Error, Gone};
+pub use house::Housekeeping;
 pub use migrations::histories::KnownHistory;
 pub use migrations::{Migration, MigrationError};
 pub use read_preference::ReadPreference;
@@ -45,9 +50,10 @@ use crate::domain::Clock;
 use adoptions::Adoptions;
 use api_keys::ApiKeys;
 use group_commit::Sessions;
-use history::{AppendQueue, Engine};
+use history::{AppendQueue, Engine, Retention};
 use migrations::histories;
 use page_views::PageViews;
+use poll::Poll;
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -62,6 +68,7 @@ pub struct Store {
     page_views: PageViews,
     api_keys: ApiKeys,
     epoch: Arc<OnceCell<Epoch>>,
+    _poll: Arc<Poll>,
 }
 
 impl Store {
@@ -81,13 +88,14 @@ impl Store {
         let appends = AppendQueue::new(capacity);
         let engine = |definition: &Arc<Definition>| {
             let (definition, database) = (Arc::clone(definition), database.clone());
-            Engine::new(definition, database, &sessions, &clock, &appends, capacity.catalog_owners)
+            Engine::new(definition, database, &sessions, &clock, &appends, capacity)
         };
-        let histories = definitions.iter().map(engine).collect();
+        let histories: Vec<_> = definitions.iter().map(engine).collect();
+        let poll = Poll::start(database.clone(), histories.clone(), capacity.ages).await;
         let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
         let page_views = PageViews::new(database.clone(), sessions, capacity);
-        let epoch = Arc::default();
-        Ok(Self { database, topology, definitions, histories, appends, page_views, api_keys, epoch })
+        let (epoch, _poll) = (Arc::default(), Arc::new(poll));
+        Ok(Self { database, topology, definitions, histories, appends, page_views, api_keys, epoch, _poll })
     }
 
     /// The engines of all histories, in the order of their definitions.
@@ -99,6 +107,18 @@ impl Store {
     /// meanwhile.
     pub async fn drain_appends(&self) {
         self.appends.all.drain().await;
+    }
+
+    /// One round of housekeeping: retires by these retentions, by the names of their histories, finishes deletions, and sweeps
+    /// tombstones. `None` if another instance is at it.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
+    pub async fn keep_house(
+        &self,
+        retention: &BTreeMap<Box<str>, Retention>,
+    ) -> Result<Option<Housekeeping>, Error> {
+        house::keep(&self.database, &self.histories, retention).await
     }
 
     /// What the histories are.
@@ -209,6 +229,15 @@ impl Store {
     /// The database does not answer in time, or it is not migrated.
     pub async fn epoch(&self, deadline: Deadline) -> Result<Epoch, Error> {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
+    }
+
+    /// Gives the database another epoch, after a backup was restored: tags of before are then of another database. Instances
+    /// that run keep the epoch that they have read.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or it is not migrated.
+    pub async fn renew_epoch(&self) -> Result<(), Error> {
+        epoch::renew(&self.database, Deadline::within(COMMAND)).await
     }
 
     /// The histories that the database has, by name, whether they are defined here or not.

@@ -82,6 +82,7 @@ fn check(definition: &Definition) {
         ("POST", format!("/v1/{name}/upload"), format!("an upload for many {owners}")),
         ("POST", format!("/v1/{name}/upload.ndjson"), "the same, with an outcome for each line".to_owned()),
         ("GET", format!("/v1/{owners}/{{{}}}", owner.field), format!("the totals of one {whose}")),
+        ("DELETE", format!("/v1/{owners}/{{{}}}", owner.field), format!("erases one {whose}")),
         ("GET", format!("/v1/{owners}"), format!("all {owners}")),
     ];
     for (methods, path, what) in routes.into_iter().chain(csv) {

@@ -18,6 +18,10 @@ pub(super) struct MigrateArgs {
     /// Only list pending migrations. The exit status is 1 if there are any.
     #[arg(long)]
     check: bool,
+    /// After restoring a backup, before any server runs on it: give the database another epoch. Pages that clients have kept of
+    /// the lost history then count as those of another database.
+    #[arg(long, conflicts_with = "check")]
+    renew_epoch: bool,
     /// First make the server a replica set of one node, if it belongs to none yet. It becomes a member under the first
     /// host of the connection string.
     #[arg(long)]
@@ -58,6 +62,10 @@ async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failur
         return Err(Failure::Partly("migrations are pending".to_owned()));
     }
     store.check_collections().await?;
+    if args.renew_epoch {
+        store.renew_epoch().await.map_err(|error| Failure::Database(error.to_string()))?;
+        print(format_args!("the epoch is renewed; a server that runs has to be started again"));
+    }
     if names.is_empty() {
         print(format_args!("nothing {} pending", if args.check { "is" } else { "was" }));
     }

@@ -34,7 +34,9 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     gate::check(&args.auth, &args.server)?;
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
-    server::check(&args.server).await.map_err(|error| Failure::Usage(error.to_string()))?;
+    let definitions = database::definitions(&args.database.histories)?;
+    let checked = server::check(&args.server, &definitions).await;
+    checked.map_err(|error| Failure::Usage(error.to_string()))?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Server, false) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),

@@ -14,10 +14,12 @@ pub(super) const FIELD: &str = "^[a-z][A-Za-z0-9]{0,63}$";
 pub(super) const OUR_ROUTES: [&str; 5] = ["histories", "migrations", "page-views", "system", "top-pages"];
 
 /// What a bucket, a listing, an outcome or a line of an export has beside the owner.
-pub(super) const OUR_FIELDS: [&str; 18] = [
+pub(super) const OUR_FIELDS: [&str; 25] = [
     "count",
     "date",
+    "erased",
     "first",
+    "firstPage",
     "firstSeq",
     "full",
     "history",
@@ -30,7 +32,12 @@ pub(super) const OUR_FIELDS: [&str; 18] = [
     "page",
     "problem",
     "ranges",
+    "second",
     "seq",
+    "since",
+    "status",
+    "sweepAfter",
+    "swept",
     "totalItems",
     "totalPages",
 ];
@@ -42,8 +49,9 @@ pub const OF_LISTINGS: [&str; 8] = ["after", "asOf", "before", "from", "limit", 
 pub(super) const RESERVED: [&str; 2] = ["page", "seq"];
 
 /// Schemas of the OpenAPI document that belong to no history, and what its own operations get (`getMetrics`).
-pub(super) const OUR_SCHEMAS: [&str; 25] = [
+pub(super) const OUR_SCHEMAS: [&str; 26] = [
     "ByteStream",
+    "ErasureStatus",
     "Health",
     "HistoryTotals",
     "IndexRange",
@@ -98,8 +106,8 @@ pub(super) fn uploads(history: &str, owners: &str) -> [String; 4] {
 }
 
 /// The schemas that owners have in the OpenAPI document, by the owner in upper camel case.
-pub(super) fn schemas_of_owner(owner: &str) -> [String; 3] {
-    [owner.to_owned(), format!("{owner}Listing"), format!("{owner}Totals")]
+pub(super) fn schemas_of_owner(owner: &str) -> [String; 4] {
+    [owner.to_owned(), format!("{owner}Erasure"), format!("{owner}Listing"), format!("{owner}Totals")]
 }
 
 /// A history or a collection of owners as part of a name in the OpenAPI document: `chat-rooms` as `ChatRooms`.

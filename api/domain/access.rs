@@ -18,7 +18,7 @@ pub enum Scope {
     Views,
     /// Read the metrics.
     Metrics,
-    /// Do what only operators do: preallocate page views.
+    /// Do what only operators do: preallocate page views, and erase owners.
     Admin,
 }
 

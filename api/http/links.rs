@@ -45,6 +45,8 @@ pub struct Addresses<'a> {
     pub definition: &'a Definition,
     /// Whose history it is.
     pub owner: &'a OwnerId,
+    /// Before the first item that is there. Links lead to nothing earlier.
+    pub beginning: Position,
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
     /// The parameters that all windows repeat, each after `&`: a span of time, or values.
@@ -71,10 +73,11 @@ impl Addresses<'_> {
 
     /// The links of page `page` of a history with these totals.
     pub fn around_page(&self, page: PageNumber, totals: Totals) -> Links {
-        let newest = totals.last_page();
-        let oldest = newest.map(|_| PageNumber::FIRST);
+        let first = self.beginning.next_seq().map(|first| self.definition.page_size.page_of(first));
+        let newest = totals.last_page().filter(|newest| first <= Some(*newest));
+        let oldest = first.filter(|_| newest.is_some());
         let up = Some(page.next()).filter(|page| newest.is_some_and(|newest| *page <= newest));
-        let down = page.previous();
+        let down = page.previous().filter(|page| first <= Some(*page));
         let to = |page| self.with(&format!("page={page}"));
         let [first, prev, next, last] = self.arranged([oldest, down, up, newest]).map(|page| page.map(to));
         Links { own: requested(self.own), first, prev, next, last, newer: None }
@@ -84,7 +87,7 @@ impl Addresses<'_> {
     /// windows stay with that moment; those to the ends, and to newer items, do not.
     pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
-        let some = end > Position::BEGINNING;
+        let some = end > self.beginning;
         // In descending order, the first window is always the newest.
         let newest = match self.order {
             Some(Order::Descending) => Cursor::End,
@@ -96,7 +99,7 @@ impl Addresses<'_> {
         let on = |cursor| self.window(cursor, limit, as_of);
         let [first, prev, next, last] = self.arranged([
             oldest.map(to),
-            span.older(totals).map(Cursor::Before).map(on),
+            span.older(totals).filter(|end| *end > self.beginning).map(Cursor::Before).map(on),
             span.newer(totals).map(Cursor::After).map(on),
             some.then_some(newest).map(to),
         ]);
@@ -106,15 +109,20 @@ impl Addresses<'_> {
     /// The links of a window after the first `offset` items in the order. All of them stay with the moment of these
     /// totals: offsets in descending order are counted from its end.
     pub fn around_offset(&self, offset: u64, limit: Limit, totals: Totals) -> Links {
-        let (total, step) = (totals.items(), limit.get() as u64);
-        let last = total.saturating_sub(1) / step * step;
-        let some = total > 0;
+        let (total, step, retired) = (totals.items(), limit.get() as u64, self.beginning.get());
+        // The offsets of the first item that is there, and after the last one.
+        let (begin, end) = match self.order {
+            Some(Order::Descending) => (0, total.saturating_sub(retired)),
+            _ => (retired, total),
+        };
+        let last = begin.max(end.saturating_sub(1) / step * step);
+        let some = end > begin;
         let to = |offset: u64| self.with(&format!("offset={offset}&limit={step}&asOf={total}"));
         Links {
             own: requested(self.own),
-            first: some.then(|| to(0)),
-            prev: (some && offset > 0).then(|| to(offset.saturating_sub(step).min(last))),
-            next: (offset + step < total).then(|| to(offset + step)),
+            first: some.then(|| to(begin)),
+            prev: (some && offset > begin).then(|| to(offset.saturating_sub(step).clamp(begin, last))),
+            next: (offset + step < end).then(|| to(offset + step)),
             last: some.then(|| to(last)),
             newer: None,
         }
@@ -160,9 +168,15 @@ mod tests {
     use crate::domain::{PageSize, Window};
 
     fn with<T>(order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
+        with_beginning(0, order, work)
+    }
+
+    /// Of a history without its first `retired` items.
+    fn with_beginning<T>(retired: u64, order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
         let own = "/v1/customers/7/trades".parse().unwrap();
         let (definition, owner) = (&Definition::trades(), &OwnerId::Integer(7));
-        work(Addresses { own: &own, definition, owner, order, repeated: String::new() })
+        let beginning = Position::parse(&retired.to_string()).unwrap();
+        work(Addresses { own: &own, definition, owner, beginning, order, repeated: String::new() })
     }
 
     fn totals(items: u64) -> Totals {
@@ -255,6 +269,52 @@ mod tests {
             assert_eq!(at(20, 30, order), [Some(0), Some(10), None, Some(20)]);
             assert_eq!(at(9_007_199_254_740_991, 25, order), [Some(0), Some(20), None, Some(20)]);
         }
+    }
+
+    #[test]
+    fn lead_to_nothing_that_is_retired() {
+        let shown = |links: Links| {
+            let query = |link: Option<String>| link.map(|link| link.split_once('?').unwrap().1.to_owned());
+            [links.first, links.prev, links.next, links.last].map(query)
+        };
+        let some = |texts: [&str; 4]| texts.map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
+        let page = |number| PageNumber::new(number).unwrap();
+        let limit = Limit::new(10).unwrap();
+        let of = |items: u64, order, work: &dyn Fn(Addresses<'_>) -> Links| {
+            shown(with_beginning(20, order, |to| work(to))).map(|query| {
+                query.map(|query| query.replace("&order=desc", "").replace(&format!("&asOf={items}"), ""))
+            })
+        };
+        let desc = Some(Order::Descending);
+        assert_eq!(
+            of(45, None, &|to| to.around_page(page(3), totals(45))),
+            some(["page=3", "", "page=4", "page=5"])
+        );
+        assert_eq!(
+            of(45, desc, &|to| to.around_page(page(4), totals(45))),
+            some(["page=5", "page=5", "page=3", "page=3"])
+        );
+        // Reopened, and nothing is appended yet.
+        assert_eq!(of(20, None, &|to| to.around_page(page(3), totals(20))), [const { None }; 4]);
+        assert_eq!(of(20, None, &|to| to.around_offset(20, limit, totals(20))), [const { None }; 4]);
+        let offset = |offset| move |to: Addresses<'_>| to.around_offset(offset, limit, totals(45));
+        let [first, at, last] = ["offset=20&limit=10", "offset=30&limit=10", "offset=40&limit=10"];
+        assert_eq!(of(45, None, &offset(20)), some([first, "", at, last]));
+        assert_eq!(of(45, None, &offset(25)), some([first, first, "offset=35&limit=10", last]));
+        let [first, at, last] = ["offset=0&limit=10", "offset=10&limit=10", "offset=20&limit=10"];
+        assert_eq!(of(45, desc, &offset(10)), some([first, first, last, last]));
+        assert_eq!(of(45, desc, &offset(20)), some([first, at, "", last]));
+        let window = |cursor: Cursor| {
+            let span = Window { cursor, limit }.span(totals(45));
+            move |to: Addresses<'_>| to.around_window(span, limit, totals(45))
+        };
+        let after = |at: &str| Cursor::After(Position::parse(at).unwrap());
+        let (begin, end) = ("after=0&limit=10", "before=46&limit=10");
+        assert_eq!(of(45, None, &window(after("20"))), some([begin, "", "after=30&limit=10", end]));
+        assert_eq!(
+            of(45, None, &window(after("21"))),
+            some([begin, "before=22&limit=10", "after=31&limit=10", end])
+        );
     }
 
     #[test]

@@ -21,10 +21,12 @@ use super::history::item_schemas::Item;
 use super::history::item_view::{ItemView, OwnerMember};
 use super::links::Links;
 use super::params::{Address, Params, Reader, in_query};
-use super::problem::{Problem, ReadProblems};
+use super::problem::{Problem, ReadProblems, SummaryProblems};
 use super::schemas::{owner_id, whole};
-use crate::domain::{Limit, OwnerId, Seq, SeqRange, Totals};
+use crate::definition::Definition;
+use crate::domain::{Limit, OwnerId, PageNumber, Seq, SeqRange, Totals};
 use crate::store::history::Engine;
+use crate::store::{Error, Gone};
 
 /// The engines of the histories that belong to the owners of a route.
 pub type Histories = Extension<Arc<[Engine]>>;
@@ -128,12 +130,19 @@ impl TotalsView {
 
 /// Summary of a history.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = ItemSummary)]
 pub struct SummaryView {
     #[serde(flatten)]
     #[schema(inline)]
     pub totals: TotalsView,
-    /// The {item} with the lowest sequence number. Absent if the history is empty.
+    /// The first page that is there, or that the next append opens. Earlier ones are retired.
+    #[schema(value_type = u64, minimum = 1)]
+    pub first_page: PageNumber,
+    /// Sequence number of the first {item} of that page.
+    #[schema(value_type = u64, minimum = 1)]
+    pub first_seq: Seq,
+    /// The first {item} that is there. Absent if the history is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Item>)]
     pub first: Option<ItemView>,
@@ -208,7 +217,8 @@ pub async fn list(
 
 /// Summarise histories
 ///
-/// Returns the totals of each history of {anOwner}, and its first and last item. An unknown {owner} has totals of 0.
+/// Returns the totals of each history of {anOwner}, where it begins, and its first and last item. An unknown {owner} has
+/// totals of 0. The totals count all items since the history began, also those that are retired.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}",
@@ -221,11 +231,14 @@ pub async fn list(
             headers(("ETag" = String, description = "Changes when a history grows.")),
             example = json!({
                 "{ownerField}": "{ownerExample}",
-                "{items}": { "totalItems": 1, "totalPages": 1, "first": "{storedItem}", "last": "{storedItem}" }
+                "{items}": {
+                    "totalItems": 1, "totalPages": 1, "firstPage": 1, "firstSeq": 1, "first": "{storedItem}",
+                    "last": "{storedItem}"
+                }
             })
         ),
         (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
-        ReadProblems,
+        SummaryProblems,
     ),
 )]
 pub async fn summary(
@@ -235,26 +248,49 @@ pub async fn summary(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     reading.quota.charge(engines.len())?;
+    let mut attempts = 0;
+    loop {
+        match summarise(&api, &engines, first.definition(), &owner, &mut reading).await {
+            // The first page was retired between the two reads, or this instance did not know of a marker yet.
+            Err(Error::Gone(Gone::Retired { .. })) if attempts < MOST_ATTEMPTS => attempts += 1,
+            answer => return Ok(answer?),
+        }
+    }
+}
+
+/// How often a summary is read again whose first page was retired meanwhile.
+const MOST_ATTEMPTS: usize = 3;
+
+async fn summarise(
+    api: &Api,
+    engines: &[Engine],
+    definition: &Definition,
+    owner: &OwnerId,
+    reading: &mut Reading,
+) -> Result<Response, Error> {
     let deadline = reading.deadline;
     let histories = engines.iter().map(|engine| engine.history(owner.clone(), deadline));
     let histories = reading.database(try_join_all(histories)).await?;
     let states = histories.iter().map(|history| (&**history.definition(), history.totals()));
-    let caching = Caching::of_tails(reading.epoch, &owner, states);
+    let begin = histories.iter().map(|history| history.first_seq().to_string());
+    let begin = begin.collect::<Vec<_>>().join("-");
+    let caching = Caching::of_tails(reading.epoch, owner, states).of_part(format_args!("f{begin}"));
     if let Some(unchanged) = reading.unchanged(&caching) {
         return Ok(unchanged);
     }
     let mut summaries = BTreeMap::new();
     for history in &histories {
-        let totals = history.totals();
+        let (totals, first_page, first_seq) = (history.totals(), history.first_page(), history.first_seq());
         let mut ends = Vec::new();
-        for seq in totals.last_seq().into_iter().flat_map(|last| [Seq::FIRST, last]) {
+        let last = totals.last_seq().filter(|last| first_seq <= *last);
+        for seq in last.into_iter().flat_map(|last| [first_seq, last]) {
             let range = SeqRange { first: seq, last: seq };
-            ends.extend(api.pages.items(history, Some(range), &mut reading).await?);
+            ends.extend(api.pages.items(history, Some(range), reading).await?);
         }
         let (last, first) = (ends.pop(), ends.pop());
-        let summary = SummaryView { totals: TotalsView::new(totals), first, last };
+        let summary = SummaryView { totals: TotalsView::new(totals), first_page, first_seq, first, last };
         summaries.insert(Arc::clone(&history.definition().name), summary);
     }
-    let view = OwnerView { owner: OwnerMember::new(first.definition(), &owner), histories: summaries };
+    let view = OwnerView { owner: OwnerMember::new(definition, owner), histories: summaries };
     Ok(reading.answer(&caching, Json(view)))
 }

@@ -13,9 +13,9 @@ mod render;
 pub use content::{ParameterFault, Problem};
 pub use database::{log_cause, why_not_stored};
 pub use documented::{
-    AppendProblems, BucketProblems, CountProblems, ExportProblems, ItemProblems, ListProblems,
-    ManyUploadsProblems, OutcomesProblems, PageProblems, PreallocationProblems, ProbeProblems, ReadProblems,
-    ReadyProblems, UploadProblems, refusals,
+    AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems, ItemProblems,
+    ListProblems, ManyUploadsProblems, OutcomesProblems, PageProblems, PreallocationProblems, ProbeProblems,
+    ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, refusals,
 };
 pub use kind::{Kind, Spec};
 pub use render::{MEDIA_TYPE, Render};

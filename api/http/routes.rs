@@ -16,7 +16,7 @@ use super::middleware::admission::{Admission, Policy};
 use super::middleware::gate::{Gate, Guard};
 use super::names::Names;
 use super::page_views::{reads, writes};
-use super::{owners, probes};
+use super::{erasure, owners, probes};
 use crate::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use crate::store::Store;
 use crate::store::history::Engine;
@@ -48,6 +48,7 @@ pub fn of_owners() -> Vec<Row> {
     vec![
         (routes!(owners::list), Policy::Json, OfAllOwners(List)),
         (routes!(owners::summary), Policy::Json, OfOwner(Read)),
+        (routes!(erasure::erase), Policy::Json, OfOwner(Admin)),
     ]
 }
 

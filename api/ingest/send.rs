@@ -11,10 +11,10 @@ use super::pending::{Batch, SoFar};
 use super::stream::{Options, Row};
 use crate::domain::{IdempotencyKey, OwnerId, Seq};
 use crate::item::Item;
-use crate::store::Error;
 use crate::store::history::{
     AppendError, Cause, Engine, LineRefusal, MarkedSoFar, UploadedSoFar, Waiting, weight,
 };
+use crate::store::{Error, Gone};
 
 /// The destination of rows.
 #[derive(Debug, Clone)]
@@ -36,6 +36,9 @@ pub enum Refusal {
     /// Its owner has had another request with the same key.
     #[display("its owner has had another request with the same `Idempotency-Key`")]
     KeyReused,
+    /// Its owner is erased, or what an earlier attempt has stored is retired.
+    #[display("{_0}")]
+    Gone(Gone),
     /// See [`LineRefusal`].
     #[display("{}", line_refusal(*_0))]
     Line(LineRefusal),
@@ -194,6 +197,7 @@ fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<Refusal>> 
         Cause::SecondsExhausted(_) => Err(Some(Refusal::HistoryExhausted)),
         Cause::KeyReused => Err(Some(Refusal::KeyReused)),
         Cause::OutcomeUnknown | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),
+        Cause::Database(Error::Gone(gone)) => Err(Some(Refusal::Gone(*gone))),
     }
 }
 

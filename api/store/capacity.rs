@@ -13,6 +13,27 @@ pub struct Capacity {
     pub commit_time: Duration,
     /// The most owners of each history whose tails are kept in memory, at less than 256 bytes each.
     pub catalog_owners: usize,
+    /// How long knowledge is relied on. Only tests set other values.
+    pub ages: Ages,
+}
+
+/// How long knowledge of a history is relied on while pages may be deleted. `docs/architecture.md` has the reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ages {
+    /// How often each instance asks whether a history has markers.
+    pub poll: Duration,
+    /// Up to which age a tail may be followed by a new page, and deleted pages may be in a page cache.
+    pub tail: Duration,
+    /// The age of a marker, by the server's clock, at which no instance can rely on what was before it: `tail`, the longest
+    /// deadline of an append, and a margin.
+    pub marker: Duration,
+}
+
+impl Default for Ages {
+    fn default() -> Self {
+        let [poll, tail, marker] = [2, 60, 120].map(Duration::from_secs);
+        Self { poll, tail, marker }
+    }
 }
 
 impl Capacity {
@@ -27,6 +48,6 @@ impl Capacity {
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { queued_bytes: 32 << 20, commit_time: COMMIT, catalog_owners: 100_000 }
+        Self { queued_bytes: 32 << 20, commit_time: COMMIT, catalog_owners: 100_000, ages: Ages::default() }
     }
 }

@@ -3,7 +3,7 @@
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use mongodb::options::ReadConcern;
+use mongodb::options::{ReadConcern, WriteConcern};
 
 use super::{COMMAND, Deadline, Error, migrations};
 
@@ -22,4 +22,20 @@ pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoc
         value.map(Epoch).ok_or_else(|| Error::Internal("the database has no epoch: migrate it".to_owned()))
     };
     deadline.or_within(COMMAND).read(read).await
+}
+
+/// Gives `database` another epoch. Instances that run keep the one that they have read.
+pub(super) async fn renew(database: &Database, deadline: Deadline) -> Result<(), Error> {
+    let records = database.collection::<Document>(migrations::COLLECTION);
+    // As migration 0003 chose the first one.
+    let number = doc! { "$floor": { "$multiply": [{ "$rand": {} }, 9_007_199_254_740_992_i64] } };
+    let renewal = vec![doc! { "$set": { "value": { "$toLong": number } } }];
+    let renew = async move {
+        let renewed = records.update_one(doc! { "_id": "epoch" }, renewal);
+        match renewed.write_concern(WriteConcern::majority()).await?.matched_count {
+            1 => Ok(()),
+            _ => Err(Error::Internal("the database has no epoch: migrate it".to_owned())),
+        }
+    };
+    deadline.or_within(COMMAND).read(renew).await
 }

@@ -1,6 +1,8 @@
 use mongodb::bson::raw::RawDocument;
 use mongodb::error::ErrorKind;
 
+use crate::domain::{PageNumber, Seq};
+
 /// What can go wrong with the database. The messages are for the log, never for a client: they may contain the
 /// driver's message.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -11,9 +13,28 @@ pub enum Error {
     /// A document breaks one of the invariants 1 to 5.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
+    /// What is asked for was in the history once, and is deleted. Nothing was stored.
+    #[error(transparent)]
+    Gone(#[from] Gone),
     /// A bug of ours, or an answer that this version does not understand.
     #[error("{0}")]
     Internal(String),
+}
+
+/// What became of pages that are deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Gone {
+    /// The pages before this one are deleted.
+    #[error("the pages before page {first_page} are retired")]
+    Retired {
+        /// The first page that the history still has, or that the next append opens.
+        first_page: PageNumber,
+        /// The first item of that page.
+        first_seq: Seq,
+    },
+    /// The owner is erased: its history has no pages and takes no appends.
+    #[error("the owner is erased")]
+    Erased,
 }
 
 /// Which field of a stored document is invalid.

@@ -53,6 +53,14 @@
 //! Simultaneous readers of one history share commands ([`coalesce`]). Spans of time have their own index
 //! ([`date_scan`]); items with given values are found by examining pages, a bounded number of them ([`matching`]).
 //!
+//! # Deleted pages
+//!
+//! The oldest pages of a history may be *retired* ([`retire`]), and an owner may be *erased* ([`erase`]). What is left is a
+//! *marker*, a bucket without items ([`marker`]), which every read of a tail meets. Page and sequence numbers go on, so no
+//! address ever means two things. A history without markers pays nothing: a number that every instance asks for says whether
+//! there are any ([`markers`]). A page is opened only after a tail that was read a short time ago, and pages are deleted only
+//! when nobody can rely on older knowledge. `docs/architecture.md` adds up the times.
+//!
 //! # Verification
 //!
 //! What is stored can be compared with the invariants, and partly repaired ([`verify`]).
@@ -78,18 +86,24 @@ mod date_scan;
 mod dedup;
 mod document;
 mod engine;
+mod erase;
+mod erased_keys;
 mod export;
 mod find;
 mod high_water;
+mod marker;
+mod markers;
 mod matching;
 mod outcome;
 mod owners;
 mod policy;
 mod reads;
 mod request;
+mod retire;
 mod search;
 mod source;
 mod statement;
+mod sweep_time;
 mod tails;
 pub mod verify;
 
@@ -101,7 +115,8 @@ pub use bucket_id::BucketId;
 pub use dedup::{ItemKey, LineRefusal};
 pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
 pub use document::{Bucket, Stored};
-pub use engine::Engine;
+pub use engine::{Engine, Known};
+pub use erase::{Erasure, Reopening};
 pub use export::{Batch, Export};
 pub use find::MOST_SKIPPED;
 pub use matching::{MOST_EXAMINED, Values};
@@ -109,5 +124,6 @@ pub use outcome::{AppendError, Cause, Progress};
 pub use owners::Owners;
 pub use reads::{FullPages, History};
 pub use request::weight;
+pub use retire::{Retention, Retired};
 pub use search::Found;
 pub use statement::{SecondsExhausted, next_second};

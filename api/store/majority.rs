@@ -39,11 +39,16 @@ impl MonotonicReads {
 
     /// Remembers `at`, the `operationTime` of a write that was acknowledged at majority.
     pub fn learn(&self, at: Option<Timestamp>) {
-        let mut newest = self.newest();
+        let mut newest = self.lock();
         *newest = at.max(*newest);
     }
 
-    fn newest(&self) -> MutexGuard<'_, Option<Timestamp>> {
+    /// The newest known time.
+    pub fn newest(&self) -> Option<Timestamp> {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Timestamp>> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,7 +71,7 @@ impl MonotonicReads {
         deadline.read(async move {
             let mut patient = Patient::new(after, deadline);
             loop {
-                let newest = if server.is_none() { *reads.newest() } else { None };
+                let newest = if server.is_none() { reads.newest() } else { None };
                 let (concern, limit) = patient.terms(newest);
                 let mut command = command.clone();
                 command.insert("readConcern", concern);
@@ -82,7 +87,7 @@ impl MonotonicReads {
                     },
                     Err(error) if newest.is_some() && code(&error) == Some(INVALID_OPTIONS) => {
                         // The database was replaced by an older state of itself, which is now the newest.
-                        reads.newest().take_if(|known| Some(*known) == newest);
+                        reads.lock().take_if(|known| Some(*known) == newest);
                         tracing::warn!("the database is older than what it showed before; was it restored?");
                         Error::Unavailable(error.kind.to_string())
                     }

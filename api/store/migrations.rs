@@ -22,7 +22,7 @@ use crate::definition::Definitions;
 pub use error::MigrationError;
 pub use files::Migration;
 pub(super) use files::embedded;
-pub(super) use lock::COLLECTION;
+pub(super) use lock::{COLLECTION, Lock};
 use run::run;
 
 /// The migrations that made the collection of trades and its indexes before a database remembered definitions. They are
@@ -42,7 +42,7 @@ pub(super) async fn apply(
     if !pending(database, files.clone()).await?.is_empty()
         || !histories::pending(database, definitions).await?.is_empty()
     {
-        let lock = lock::Lock::take(database).await?;
+        let lock = Lock::take(database).await?;
         applied = apply_all(database, files, definitions).await;
         lock.release().await;
     }

@@ -4,6 +4,7 @@
 mod auth;
 mod corruption;
 mod embedded;
+mod erase;
 mod export;
 mod flags;
 mod keys;

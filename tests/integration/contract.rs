@@ -118,7 +118,7 @@ async fn schemathesis_passes() {
     let mut trades: Vec<Value> = (1..=24).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
     trades.push(json!({ "type": "buy", "ticker": "BRK.B", "qty": 1, "price": "15.50" }));
     service.client.append(7, &json!(trades)).await.expect(201);
-    if !judge(&service, &token, 21).await {
+    if !judge(&service, &token, 22).await {
         return;
     }
     let total = service.client.total(7).await;
@@ -140,7 +140,7 @@ async fn schemathesis_passes_on_the_examples() {
         let items = vec![example; 60];
         service.client.post_text(&format!("{owner}/{history}"), json!(items).to_string()).await.expect(201);
     }
-    if !judge(&service, &token, 32).await {
+    if !judge(&service, &token, 34).await {
         return;
     }
     for (owner, history, _) in histories {

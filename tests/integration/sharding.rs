@@ -19,7 +19,8 @@ tests!["sharding":
 ];
 
 /// The routes whose reads go to all shards, as `docs/operating.md` says.
-const SCATTERED: [(&str, &str); 2] = [("get", "/v1/customers"), ("get", "/v1/page-views/top")];
+const SCATTERED: [(&str, &str); 3] =
+    [("get", "/v1/customers"), ("delete", "/v1/customers/{customerId}"), ("get", "/v1/page-views/top")];
 
 /// What else is asked of histories, each in another way.
 const READS: [&str; 13] = [

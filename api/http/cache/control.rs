@@ -74,6 +74,12 @@ impl Caching {
         Self { tag: EntityTag::new(format_args!("{epoch}.{FORMAT}.{owner}.{state}")), changing }
     }
 
+    /// Of a history that begins with `first`, because all before it is deleted.
+    #[must_use]
+    pub fn since(self, first: Seq) -> Self {
+        if first == Seq::FIRST { self } else { self.of_part(format_args!("f{first}")) }
+    }
+
     /// For a part of an answer, which has the same address.
     #[must_use]
     pub fn of_part(self, part: impl fmt::Display) -> Self {

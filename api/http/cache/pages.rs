@@ -1,7 +1,7 @@
 //! The page cache: full pages with their JSON, bounded in bytes; the least useful are evicted first.
 //!
-//! Only full pages are kept. They never change, so nothing is invalidated, and an instance need not know of the appends
-//! of others. When many requests miss a page at once, one reads the database and the others wait for it. They use its
+//! Only full pages are kept. They never change, and an instance need not know of the appends of others. They may be deleted:
+//! when another page of a history was, all of its pages are forgotten, and from then on they are kept for a minute. When many requests miss a page at once, one reads the database and the others wait for it. They use its
 //! result only if it is a full page: any other page may have grown since before they asked, by an append of their own.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::domain::{OwnerId, PageNumber, SeqRange};
 use crate::http::history::item_view::{ItemView, Page};
 use crate::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
 use crate::store::Error;
-use crate::store::history::{Bucket, Engine, FullPages, History};
+use crate::store::history::{Bucket, Engine, FullPages, History, Known};
 
 /// Bytes that a page takes besides its JSON and tag: keys and links of the table, reference counts, and
 /// overhead of allocators.
@@ -35,7 +35,14 @@ pub struct Pages {
     hits: Counter,
     misses: Counter,
     /// `None` if the cache is disabled.
-    kept: Option<Cache<Key, Arc<Page>>>,
+    kept: Option<Cache<Key, Kept>>,
+}
+
+/// A page, and since when it is known.
+#[derive(Clone)]
+struct Kept {
+    page: Arc<Page>,
+    known: Known,
 }
 
 /// The name of a history, its owner, and the number of a page.
@@ -51,15 +58,31 @@ fn weight(page: &Page) -> u32 {
     bytes.expect("a page has at most 4 MiB of BSON, and its JSON less than 4 GiB")
 }
 
+/// Forgets the pages of a history whenever one was deleted, as long as there is the history.
+fn forget_deleted(engine: &Engine, kept: Cache<Key, Kept>) {
+    let (name, mut deletions) = (Arc::clone(&engine.definition().name), engine.deletions());
+    tokio::spawn(async move {
+        while deletions.changed().await.is_ok() {
+            for (key, _) in kept.iter().filter(|(key, _)| key.0 == name) {
+                kept.invalidate(&*key).await;
+            }
+        }
+    });
+}
+
 impl Pages {
-    /// Keeps at most `bytes` bytes; 0 keeps nothing.
-    pub fn new(bytes: u64) -> Self {
+    /// Keeps at most `bytes` bytes; 0 keeps nothing. Forgets the pages of each of these histories when one was deleted.
+    pub fn new(bytes: u64, histories: &[Engine]) -> Self {
         let cache = || {
             let cache = Cache::builder().name("pages").max_capacity(bytes);
-            cache.weigher(|_, page: &Arc<Page>| weight(page)).build()
+            cache.weigher(|_, kept: &Kept| weight(&kept.page)).build()
         };
         let lookups = |result| metrics::counter!(PAGE_LOOKUPS, "result" => result);
-        Self { bytes, hits: lookups("hit"), misses: lookups("miss"), kept: (bytes > 0).then(cache) }
+        let kept = (bytes > 0).then(cache);
+        for engine in histories {
+            kept.iter().for_each(|kept| forget_deleted(engine, kept.clone()));
+        }
+        Self { bytes, hits: lookups("hit"), misses: lookups("miss"), kept }
     }
 
     /// A page by its number, if there is one yet: full, or the last page as it is now.
@@ -75,7 +98,7 @@ impl Pages {
     ) -> Result<Option<Arc<Page>>, Error> {
         let deadline = reading.deadline;
         let fetch = || engine.page(owner, page, deadline);
-        self.find(engine.definition(), owner, page, reading, fetch).await
+        self.find(engine, owner, page, reading, fetch).await
     }
 
     /// The items in `range`, which the history must have, in order of `seq`; none without a range.
@@ -109,7 +132,8 @@ impl Pages {
         reading: &mut Reading,
     ) -> Result<Vec<ItemView>, Error> {
         let (Some(range), Some(end)) = (range, full.last()) else { return Ok(Vec::new()) };
-        let (definition, owner, deadline) = (full.definition(), full.owner(), reading.deadline);
+        let (engine, owner, deadline) = (full.engine(), full.owner(), reading.deadline);
+        let definition = engine.definition();
         let size = definition.page_size;
         let (first, last) = (size.page_of(range.first), size.page_of(range.last).min(end));
         if first > last {
@@ -117,13 +141,13 @@ impl Pages {
         }
         if first == last && self.turning(full, first, last).is_none() {
             let fetch = || async { Ok(full.read(first, last, deadline).await?.pop()) };
-            let found = self.find(definition, owner, first, reading, fetch).await?;
+            let found = self.find(engine, owner, first, reading, fetch).await?;
             let page = found.expect("invariant 1: `FullPages::read` leaves no gap");
             return Ok(page.items(range).collect());
         }
         let mut pages = BTreeMap::new();
         for page in first.up_to(last) {
-            let found = self.remembered(definition, owner, page, reading).await;
+            let found = self.remembered(engine, owner, page, reading).await;
             pages.extend(found.map(|found| (page, found)));
         }
         let mut missing = first.up_to(last).filter(|page| !pages.contains_key(page));
@@ -132,16 +156,18 @@ impl Pages {
             // Cached pages in between are read again, so that one command suffices.
             let turning = self.turning(full, from, to);
             let (low, high) = turning.unwrap_or((from, to));
+            let known = engine.known_now();
             let mut read = reading.database(full.read(low, high, deadline)).await;
-            if turning.is_some() && matches!(read, Err(Error::Corrupt(_))) {
-                // The corrupt page may be one that was only read ahead.
+            if turning.is_some() && matches!(read, Err(Error::Corrupt(_) | Error::Gone(_))) {
+                // The page that is corrupt or deleted may be one that was only read ahead.
                 read = reading.database(full.read(from, to, deadline)).await;
             }
             for bucket in read? {
                 let Entry::Vacant(place) = pages.entry(bucket.page()) else { continue };
                 let page = place.insert(Arc::new(Page::new(reading.epoch, definition, owner, &bucket)));
                 if let Some(kept) = self.kept.as_ref().filter(|_| self.is_kept(page)) {
-                    kept.insert(key(definition, owner, bucket.page()), Arc::clone(page)).await;
+                    let page = Kept { page: Arc::clone(page), known };
+                    kept.insert(key(definition, owner, bucket.page()), page).await;
                 }
             }
         }
@@ -173,25 +199,26 @@ impl Pages {
 
     async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
         &self,
-        definition: &Arc<Definition>,
+        engine: &Engine,
         owner: &OwnerId,
         page: PageNumber,
         reading: &mut Reading,
         fetch: impl Fn() -> F,
     ) -> Result<Option<Arc<Page>>, Error> {
-        let epoch = reading.epoch;
+        let (definition, epoch) = (engine.definition(), reading.epoch);
         let fetch = || async {
             let bucket = fetch().await?;
             Ok::<_, Error>(bucket.map(|bucket| Arc::new(Page::new(epoch, definition, owner, &bucket))))
         };
         let Some(kept) = &self.kept else { return reading.database(fetch()).await };
-        if let Some(page) = self.remembered(definition, owner, page, reading).await {
+        if let Some(page) = self.remembered(engine, owner, page, reading).await {
             return Ok(Some(page));
         }
         let mut asked = None;
         let ask = async {
+            let known = engine.known_now();
             match fetch().await {
-                Ok(Some(page)) if page.full && self.is_kept(&page) => Some(page),
+                Ok(Some(page)) if page.full && self.is_kept(&page) => Some(Kept { page, known }),
                 other => {
                     asked = Some(other);
                     None
@@ -200,7 +227,7 @@ impl Pages {
         };
         let asked_for = key(definition, owner, page);
         match reading.database(kept.optionally_get_with(asked_for, ask)).await {
-            Some(page) => Ok(Some(page)),
+            Some(kept) => Ok(Some(kept.page)),
             None => match asked {
                 Some(own) => own,
                 // Another request read the page, perhaps before this one began.
@@ -212,15 +239,21 @@ impl Pages {
     /// Looks up the page in the cache alone.
     async fn remembered(
         &self,
-        definition: &Definition,
+        engine: &Engine,
         owner: &OwnerId,
         page: PageNumber,
         reading: &mut Reading,
     ) -> Option<Arc<Page>> {
-        let found = self.kept.as_ref()?.get(&key(definition, owner, page)).await;
+        let (kept, key) = (self.kept.as_ref()?, key(engine.definition(), owner, page));
+        let mut found = kept.get(&key).await;
+        if found.as_ref().is_some_and(|found| !engine.still_holds(found.known)) {
+            // It may have been deleted since it was read.
+            kept.invalidate(&key).await;
+            found = None;
+        }
         reading.cached(found.is_some());
         if found.is_some() { &self.hits } else { &self.misses }.increment(1);
-        found
+        found.map(|found| found.page)
     }
 
     /// Whether the cache may keep a full page.

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use super::control::{Caching, KeptBy};
 use super::etag::IfNoneMatch;
 use crate::http::rate::ClientQuota;
+use crate::store::history::Engine;
 use crate::store::{Deadline, Epoch};
 
 /// Server Timing, W3C.
@@ -55,9 +56,10 @@ impl Reading {
         self.hit = Some(hit && self.hit.unwrap_or(true));
     }
 
-    /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer.
-    pub fn named(&self, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
-        if self.known == IfNoneMatch::Nothing {
+    /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer. If pages of the
+    /// history may have been deleted since, the answer must be looked up.
+    pub fn named(&self, engine: &Engine, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
+        if self.known == IfNoneMatch::Nothing || engine.may_have_lost_pages() {
             return None;
         }
         let caching = caching(self.epoch);
@@ -70,7 +72,7 @@ impl Reading {
     }
 
     /// The answer, or 304 if the client's copy is current.
-    pub fn answer(self, caching: &Caching, body: impl IntoResponse) -> Response {
+    pub fn answer(&self, caching: &Caching, body: impl IntoResponse) -> Response {
         let unchanged = self.unchanged(caching);
         unchanged.unwrap_or_else(|| self.headed(body, caching, caching.tag.header()))
     }

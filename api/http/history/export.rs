@@ -50,7 +50,7 @@ impl Params for ExportParams {
         vec![
             in_query(
                 "after",
-                "Only {manyItems} after this sequence number; 0 is the beginning. To continue an export that failed, give the \
+                "Only {manyItems} after this sequence number; 0 is the beginning: the first {item} that is there. To continue an export that failed, give the \
                  `seq` of its last complete row.",
                 whole(0, MAX_SAFE_INTEGER),
             ),

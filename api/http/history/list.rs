@@ -11,6 +11,12 @@
 //! the history never ended there: 25 items of one command become visible at once, and `asOf=24` still gives 24. An
 //! item beyond the end is ignored. This process remembers how long it has seen histories, and reads the tail only if
 //! that does not suffice.
+//!
+//! # A history that has lost its beginning
+//!
+//! Pages and sequence numbers stay as they were, and so does the total. What begins at the beginning, such as `after=0`,
+//! begins with the first item that is there. What begins before it is 410: a client that reads on from an earlier item
+//! would otherwise miss items without noticing. What is read towards the beginning ends there.
 
 mod params;
 mod rows;
@@ -27,7 +33,7 @@ use utoipa::ToSchema;
 
 use super::item_schemas::Item;
 use super::item_view::{ItemView, OwnerMember, owner_member};
-use crate::domain::{Order, OwnerId, PageNumber, Seq, Totals};
+use crate::domain::{Order, OwnerId, PageNumber, Position, Seq, Totals};
 use crate::http::api::Api;
 use crate::http::cache::control::Caching;
 use crate::http::cache::reading::Reading;
@@ -37,7 +43,7 @@ use crate::http::problem::{Kind, ListProblems, Problem};
 use crate::http::rate::of_search;
 use crate::http::schemas::order;
 use crate::store::history::{Bucket, FullPages, History};
-use params::{ListParams, Selection};
+use params::{ListParams, Retired, Selection};
 use rows::{Rows, with_headers};
 
 /// A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
@@ -65,6 +71,10 @@ pub struct ListingView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     total_pages: Option<u64>,
+    /// Only if earlier {manyItems} are retired: the first sequence number that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 2)]
+    first_seq: Option<Seq>,
     /// In `order`: up to {pageSize} {manyItems} of a page, up to `limit` of a window.
     #[schema(value_type = Vec<Item>)]
     items: Vec<ItemView>,
@@ -84,7 +94,8 @@ enum Source {
 /// Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the {manyItems} nearest a cursor,
 /// or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
 /// `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
-/// as it was when the walk began; such windows never change. With `from` or `to`, the answer has only {manyItems} of that
+/// as it was when the walk began; such windows never change. What begins before the first {item} that is there is 410, which
+/// names the first page; 0 and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that
 /// span of time, and no totals. An unknown {owner} has an empty first page.
 #[utoipa::path(
     get,
@@ -152,14 +163,15 @@ pub async fn list(
     let as_of = selection.as_of();
     // A client with the tag of a snapshot has seen it: no look-up is needed.
     if let Some(last) = as_of
-        && let Some(unchanged) = reading.named(|_| of_snapshot(last))
+        && let Some(unchanged) = reading.named(&engine, |_| of_snapshot(last))
     {
         return Ok(with_headers(unchanged, seqs(at(last)), order, at(last)));
     }
-    let known = as_of.and_then(|last| Some((last, engine.full_as_of(&owner, last)?)));
+    let whole = as_of.filter(|_| !engine.may_have_lost_pages());
+    let known = whole.and_then(|last| Some((last, engine.full_as_of(&owner, last)?)));
     let known = known.filter(|(last, full)| seqs(at(*last)).is_none_or(|seqs| full.hold(seqs)));
-    let (source, totals, caching) = match known {
-        Some((last, full)) => (Source::Full(full), at(last), of_snapshot(last)),
+    let (source, totals, first, caching) = match known {
+        Some((last, full)) => (Source::Full(full), at(last), Seq::FIRST, of_snapshot(last)),
         None => {
             let history = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
             let now = history.totals();
@@ -167,11 +179,16 @@ pub async fn list(
                 Some(last) => (at(last), of_snapshot(last)),
                 None => (now, of_part(Caching::of_tail(epoch, definition, &owner, now))),
             };
-            (Source::Present(history), totals, caching)
+            let first = history.first_seq();
+            (Source::Present(history), totals, first, caching.since(first))
         }
     };
-    let (page, range) = (selection.page(order, totals), seqs(totals));
-    if page.is_some_and(|page| page > totals.last_page().unwrap_or(PageNumber::FIRST)) {
+    let first_page = definition.page_size.page_of(first);
+    let selection = selection.beginning_at(first, order, totals);
+    let range = selection.kept(order, totals, first);
+    let range = range.map_err(|Retired| Problem::retired(first_page, first))?;
+    let page = selection.page(order, totals);
+    if page > totals.last_page().max(page.map(|_| first_page)) {
         return Err(Problem::new(Kind::PageNotFound, "The history has fewer pages."));
     }
     let headed = |response| match selection {
@@ -196,7 +213,8 @@ pub async fn list(
             .map(|(name, value)| format!("&{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)))
             .collect(),
     };
-    let addresses = Addresses { own: &uri, definition, owner: &owner, order: given, repeated };
+    let beginning = Position::before(first);
+    let addresses = Addresses { own: &uri, definition, owner: &owner, beginning, order: given, repeated };
     let listing = |totals: Option<Totals>, mut items: Vec<_>, links: Links| {
         if order == Order::Descending {
             items.reverse();
@@ -206,10 +224,11 @@ pub async fn list(
         let owner = OwnerMember::new(definition, &owner);
         let full = page.map(|_| items.len() == definition.page_size.get());
         let (total_items, total_pages) = (totals.map(Totals::items), totals.map(Totals::pages));
+        let first_seq = Some(first).filter(|first| *first > Seq::FIRST);
         (
             status,
             header,
-            Json(ListingView { owner, order, page, full, total_items, total_pages, items, links }),
+            Json(ListingView { owner, order, page, full, total_items, total_pages, first_seq, items, links }),
         )
     };
     if !matches!(selection, Selection::Dates(..) | Selection::Values(_)) {
@@ -235,7 +254,7 @@ pub async fn list(
         (Source::Full(full), _) => api.pages.settled(full, range, &mut reading).await?,
     };
     let links = match selection {
-        Selection::Page(_) => addresses.around_page(page.unwrap_or(PageNumber::FIRST), totals),
+        Selection::Page(_) => addresses.around_page(page.unwrap_or(first_page), totals),
         Selection::Rows(rows, _) => addresses.around_offset(rows.offset, rows.limit, totals),
         Selection::Window(window, _) | Selection::Dates(_, window) | Selection::Values(window) => {
             addresses.around_window(window.span(totals), window.limit, totals)

@@ -48,8 +48,8 @@ pub async fn page(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     // A client with the tag of a full page has seen it full: no look-up is needed.
-    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, engine.definition(), &owner, page))
-    {
+    let caching = |epoch| Caching::of_full(epoch, engine.definition(), &owner, page);
+    if let Some(unchanged) = reading.named(&engine, caching) {
         return Ok(unchanged);
     }
     let found = api.pages.page(&engine, &owner, page, &mut reading).await?;
@@ -88,7 +88,8 @@ pub async fn item(
 ) -> Result<Response, Problem> {
     let definition = engine.definition();
     let number = definition.page_size.page_of(seq);
-    if let Some(unchanged) = reading.named(|epoch| Caching::of_full(epoch, definition, &owner, number)) {
+    let caching = |epoch| Caching::of_full(epoch, definition, &owner, number);
+    if let Some(unchanged) = reading.named(&engine, caching) {
         return Ok(unchanged);
     }
     let page = api.pages.page(&engine, &owner, number, &mut reading).await?;

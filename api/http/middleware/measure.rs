@@ -20,7 +20,7 @@ pub struct Measured {
 impl Measured {
     /// The labels of a request that is not answered yet.
     pub fn of(request: &Request) -> Self {
-        let mut methods = ["GET", "HEAD", "POST", "OPTIONS"].into_iter();
+        let mut methods = ["GET", "HEAD", "POST", "DELETE", "OPTIONS"].into_iter();
         let method = methods.find(|method| request.method() == method).unwrap_or("other");
         Self { method, route: request.extensions().get().cloned() }
     }

@@ -18,7 +18,8 @@ pub fn schemes() -> Value {
 
 /// Writes into the operations of a row who may use them, and what other clients are answered.
 pub fn guard(paths: &mut Paths, access: Access) {
-    for operation in paths.paths.values_mut().flat_map(|path| [&mut path.get, &mut path.post]).flatten() {
+    let paths = paths.paths.values_mut();
+    for operation in paths.flat_map(|path| [&mut path.get, &mut path.post, &mut path.delete]).flatten() {
         let required = (access != Access::Everyone).then(|| SecurityRequirement::new(BEARER, [""; 0]));
         operation.security = Some(required.into_iter().collect());
         operation.responses.responses.extend(refusals(access));

@@ -43,6 +43,12 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
+    /// Adds a sentence to what the client reads.
+    pub fn adding(mut self, sentence: &str) -> Self {
+        self.detail = format!("{} {sentence}", self.detail);
+        self
+    }
+
     /// Attaches what the log gets. `write` is called when the problem is rendered.
     pub fn logging(self, write: impl Fn() + Send + Sync + 'static) -> Self {
         Self { log: Some(Arc::new(write)), ..self }

@@ -9,16 +9,29 @@ use serde_json::{Value, json};
 use super::content::Problem;
 use super::kind::Kind;
 use crate::definition::Definition;
-use crate::domain::{OwnerId, SeqRange};
-use crate::store::Error;
+use crate::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use crate::store::history::{AppendError, Cause};
 use crate::store::page_views::{CountCause, CountError};
+use crate::store::{Error, Gone};
 
 impl From<Error> for Problem {
     /// For a request that stores nothing.
     fn from(error: Error) -> Self {
         let (kind, why) = why(&error);
-        Self::new(kind, why).logging(move || log(&error))
+        let problem = Self::new(kind, why);
+        match error {
+            Error::Gone(Gone::Retired { first_page, first_seq }) => {
+                problem.with([("firstPage", json!(first_page)), ("firstSeq", json!(first_seq))])
+            }
+            error => problem.logging(move || log(&error)),
+        }
+    }
+}
+
+impl Problem {
+    /// For a request for what a history, which begins with this page and this item, no longer has.
+    pub fn retired(first_page: PageNumber, first_seq: Seq) -> Self {
+        Error::from(Gone::Retired { first_page, first_seq }).into()
     }
 }
 
@@ -36,7 +49,8 @@ impl Problem {
         let AppendError { progress, unknown, cause } = error;
         let ranges = progress.ranges();
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
-        let may_succeed = !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_));
+        let may_succeed =
+            !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_) | Cause::Database(Error::Gone(_)));
         let (kind, why) = why_not_stored(&cause);
         let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
             let rest = format!("Those {many} that are not in `ranges` may or may not be stored");
@@ -113,6 +127,10 @@ fn why(error: &Error) -> (Kind, &'static str) {
     match error {
         Error::Unavailable(_) => (Kind::DatabaseUnavailable, "The database does not answer."),
         Error::Corrupt(_) => (Kind::Internal, "A stored document is damaged. The server's log says which."),
+        Error::Gone(Gone::Retired { .. }) => {
+            (Kind::Retired, "The history no longer has this: it begins at `firstPage`.")
+        }
+        Error::Gone(Gone::Erased) => (Kind::Erased, "The histories of this owner are erased."),
         Error::Internal(_) => (Kind::Internal, "The server's log has the details under this request id."),
     }
 }
@@ -157,6 +175,7 @@ fn log(error: &Error) {
         Error::Corrupt(corruption) => {
             tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
         }
+        Error::Gone(gone) => tracing::debug!(%gone, "deleted pages were asked for"),
         Error::Internal(why) => tracing::error!(why, "internal error"),
     }
 }
@@ -200,6 +219,7 @@ mod tests {
                 (Cause::Late, Kind::Overloaded),
                 (Cause::Contended, Kind::Overloaded),
                 (Cause::KeyReused, Kind::IdempotencyKeyReused),
+                (Cause::Database(Gone::Erased.into()), Kind::Erased),
                 (Cause::SecondsExhausted(crate::store::history::SecondsExhausted), Kind::HistoryExhausted),
                 (Cause::Database(Error::Unavailable(driver())), Kind::DatabaseUnavailable),
                 (Cause::Database(Error::Internal(driver())), Kind::Internal),

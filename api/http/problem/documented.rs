@@ -39,23 +39,27 @@ macro_rules! documented {
 documented! {
     /// Problems of an append.
     AppendProblems: COMMON, &[PartlyStored], BODY,
-        &[HistoryExhausted, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
+        &[HistoryExhausted, Erased, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
     /// Problems of an upload to one history.
-    UploadProblems: COMMON, &[PartlyStored], BODY, &[HistoryExhausted, IdempotencyKeyReused];
+    UploadProblems: COMMON, &[PartlyStored], BODY, &[HistoryExhausted, Erased, IdempotencyKeyReused];
     /// Problems of an upload to many histories.
     ManyUploadsProblems: COMMON, &[PartlyStored], BODY;
     /// Problems of an upload that is answered line by line, before the answer begins.
     OutcomesProblems: COMMON, &[UnsupportedMediaType, HttpVersionNotSupported];
     /// Problems of an export.
-    ExportProblems: COMMON, &[HttpVersionNotSupported];
+    ExportProblems: COMMON, &[Retired, Erased, HttpVersionNotSupported];
     /// Problems of a read that always finds something.
     ReadProblems: COMMON;
+    /// Problems of a summary of an owner.
+    SummaryProblems: COMMON, &[Erased];
+    /// Problems of an erasure.
+    ErasureProblems: COMMON;
     /// Problems of a read of a page.
-    PageProblems: COMMON, &[PageNotFound];
+    PageProblems: COMMON, &[PageNotFound, Retired, Erased];
     /// Problems of a listing.
-    ListProblems: COMMON, &[PageNotFound, RangeNotSatisfiable];
+    ListProblems: COMMON, &[PageNotFound, Retired, Erased, RangeNotSatisfiable];
     /// Problems of a read of an item.
-    ItemProblems: COMMON, &[ItemNotFound];
+    ItemProblems: COMMON, &[ItemNotFound, Retired, Erased];
     /// Problems of a read of the bucket of a minute.
     BucketProblems: COMMON, &[BucketNotFound];
     /// Problems of counting page views.
@@ -125,6 +129,7 @@ fn example(kind: Kind) -> Value {
         PartlyStored => {
             json!({ "ranges": [{ "firstSeq": 1, "lastSeq": 20 }], "notStoredItems": { "first": 20, "last": 24 } })
         }
+        Retired => json!({ "firstPage": 3, "firstSeq": 21 }),
         OutcomeUnknown => json!({ "ranges": [], "unknownItems": { "first": 0, "last": 24 } }),
         _ => json!({}),
     };
@@ -163,6 +168,8 @@ const SCHEMA: &str = r##"{
         "errors": { "type": "array", "maxItems": 100, "items": { "$ref": "#/components/schemas/ProblemError" }, "description": "What is wrong with the request: at most 100 faults." },
         "errorsOmitted": { "type": "integer", "minimum": 1, "description": "Number of further faults." },
         "ranges": { "type": "array", "maxItems": 1000, "items": { "$ref": "#/components/schemas/SeqRange" }, "description": "Sequence numbers of the stored items." },
+        "firstPage": { "type": "integer", "minimum": 2, "maximum": 9007199254740991, "description": "The first page that the history still has." },
+        "firstSeq": { "type": "integer", "minimum": 2, "maximum": 9007199254740991, "description": "The first item on that page." },
         "unknownItems": { "$ref": "#/components/schemas/IndexRange", "description": "Items of the request's array that may or may not be stored." },
         "notStoredItems": { "$ref": "#/components/schemas/IndexRange", "description": "Items of the request's array that are not stored." },
         "stored": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are stored." },

@@ -18,6 +18,7 @@ use crate::domain::{IdempotencyKey, Instant, OwnerId, SeqRange};
 use crate::item::{Draft, Item};
 use crate::metric::KEYED_APPENDS;
 use crate::store::group_commit::{COMMITTERS, NoAnswer, Room, Ticket};
+use crate::store::moment::Moment;
 use crate::store::{COMMAND, Deadline, Error};
 
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
@@ -201,7 +202,8 @@ impl Engine {
         let (answer, answered) = oneshot::channel();
         let registrar = &self.0.registrars[owner.spread() as usize % COMMITTERS];
         let owner = owner.clone();
-        let registration = Registration { owner, id, proposed, keeps, deadline, attempts: 0, answer };
+        let (attempts, read) = (0, Moment::now(&self.0.source.clock));
+        let registration = Registration { owner, id, proposed, keeps, deadline, attempts, read, answer };
         if registrar.send(registration).is_err() {
             return Err(Error::Internal("a registrar has ended".to_owned()));
         }

@@ -4,6 +4,7 @@
 use mongodb::bson::Timestamp;
 
 use super::bucket_id::Tail;
+use super::catalog::KnownTail;
 use super::dedup::{Run, Search};
 use super::document::Marked;
 use super::outcome::Cause;
@@ -14,6 +15,7 @@ use crate::domain::{Instant, OwnerId, SeqRange};
 use crate::metric::RETRIES;
 use crate::store::Error;
 use crate::store::group_commit::{Messages, Verdict};
+use crate::store::moment::Moment;
 
 /// After this many refusals a request fails. If `n` processes append to one owner, an attempt succeeds about
 /// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.
@@ -46,8 +48,18 @@ pub(super) struct Batch {
 pub(super) enum Known {
     /// Nothing is known. The tail must be read at the time of the last refusal or later.
     Nothing,
-    /// The tail; `None` if the history is empty.
-    Tail(Option<Tail>),
+    /// The tail; `None` if the history is empty. When it, or what it follows from, was read.
+    Tail(Option<Tail>, Moment),
+}
+
+impl Known {
+    /// This tail, read when what it follows from was read.
+    fn known(self, tail: Tail) -> Option<KnownTail> {
+        match self {
+            Self::Tail(_, read) => Some(KnownTail { tail, read }),
+            Self::Nothing => None,
+        }
+    }
 }
 
 /// The outcome of a batch, for its committer.
@@ -55,7 +67,7 @@ pub(super) enum Known {
 pub(super) struct Settled {
     pub(super) owner: OwnerId,
     /// The new tail, if it is known.
-    pub(super) tail: Option<Tail>,
+    pub(super) tail: Option<KnownTail>,
     /// Requests to place again, before any other request of the owner.
     pub(super) again: Vec<Request>,
     /// The stored items' keys, if they are to be remembered.
@@ -123,6 +135,7 @@ impl Batch {
         placed.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
+            let tail = tail.and_then(|tail| self.tail.known(tail));
             return Err(Box::new(Settled { tail, ..Settled::ended(self.owner) }));
         }
         let items: Vec<_> = self.marked().collect();
@@ -182,7 +195,7 @@ impl Batch {
                 given_up.for_each(|request| request.fail(0, Cause::Contended));
             }
         }
-        let tail = tail.filter(|_| failed.is_none());
+        let tail = tail.filter(|_| failed.is_none()).and_then(|tail| self.tail.known(tail));
         Settled { owner: self.owner, tail, again, run, done }
     }
 

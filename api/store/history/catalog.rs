@@ -11,9 +11,17 @@ use hashlink::LruCache;
 
 use super::bucket_id::Tail;
 use crate::domain::OwnerId;
+use crate::store::moment::Moment;
+
+/// A tail, and when it was read. Acknowledged appends move it, and do not make it newer: they show nothing about markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KnownTail {
+    pub(super) tail: Tail,
+    pub(super) read: Moment,
+}
 
 /// The tail of each owner. Clients choose the owners: a hash that they can predict would let them slow it down.
-type Cache = LruCache<OwnerId, Tail, RandomState>;
+type Cache = LruCache<OwnerId, KnownTail, RandomState>;
 
 /// The tails that one committer knows. Clones share them.
 #[derive(Debug, Clone)]
@@ -32,18 +40,22 @@ impl Catalog {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{PageNumber, PageSize};
+    use crate::domain::{Clock, PageNumber, PageSize};
 
     fn catalog(capacity: usize) -> Cache {
         Cache::with_hasher(capacity, RandomState::new())
     }
 
-    fn tail(page: u64) -> Tail {
+    fn tail(page: u64) -> KnownTail {
+        static READ: LazyLock<Moment> = LazyLock::new(|| Moment::now(&Clock::system()));
         let page_size = PageSize::new(10).unwrap();
-        Tail { second: page, page: PageNumber::new(page).unwrap(), count: 3, page_size }
+        let tail = Tail { second: page, page: PageNumber::new(page).unwrap(), count: 3, page_size };
+        KnownTail { tail, read: *READ }
     }
 
     #[test]
@@ -69,7 +81,7 @@ mod tests {
         }
         assert_eq!(catalog.len(), 100_000);
         // Two links, and a pointer in a table that is at least 7/16 full.
-        let entry = size_of::<(OwnerId, Tail)>() + 2 * size_of::<usize>();
+        let entry = size_of::<(OwnerId, KnownTail)>() + 2 * size_of::<usize>();
         let table = catalog.capacity() * 16 / 7 * (size_of::<usize>() + 1);
         assert!(entry + table / 100_000 < 256, "{entry} + {table}");
     }
@@ -79,7 +91,7 @@ mod tests {
         #[test]
         fn does_what_a_list_would_do(steps in prop::collection::vec((0_u8..3, 1_u64..8, 1_u64..100), 1..200)) {
             let mut catalog = catalog(4);
-            let mut list: Vec<(OwnerId, Tail)> = Vec::new();
+            let mut list: Vec<(OwnerId, KnownTail)> = Vec::new();
             for (step, id, page) in steps {
                 let owner = OwnerId::Integer(id);
                 let at = list.iter().position(|(known, _)| *known == owner);

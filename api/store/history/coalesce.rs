@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::document::Bucket;
 use super::find::{self, find_page};
+use super::marker;
 use super::source::Source;
 use crate::domain::{OwnerId, PageNumber};
 use crate::store::{Deadline, Error};
@@ -136,23 +137,29 @@ async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     if pages.len() == 1 {
         return one_by_one(source, owner, wanted).await;
     }
-    match find::find(source, owner, find::pages(source, owner, &pages, None), None, deadline).await {
+    match find::find(source, owner, find::pages(source, owner, &pages), None, deadline).await {
         Ok(found) => {
             for wanted in wanted {
                 let at = found.binary_search_by_key(&wanted.page, Bucket::page);
-                let bucket = at.ok().map(|at| found[at].clone());
+                let bucket = match at {
+                    Ok(at) => Ok(Some(found[at].clone())),
+                    Err(_) if source.markers.any() => {
+                        marker::check(source, owner, wanted.page, wanted.deadline).await.map(|()| None)
+                    }
+                    Err(_) => Ok(None),
+                };
                 // Fails if the reader is gone.
-                let _ = wanted.answer.send(Ok(bucket));
+                let _ = wanted.answer.send(bucket);
             }
         }
-        // A corrupt bucket must only fail the requests for it.
-        Err(Error::Corrupt(_)) => one_by_one(source, owner, wanted).await,
+        // A corrupt bucket, or a marker, must only fail the requests for it.
+        Err(Error::Corrupt(_) | Error::Gone(_)) => one_by_one(source, owner, wanted).await,
         Err(error) => wanted.into_iter().for_each(|wanted| drop(wanted.answer.send(Err(error.clone())))),
     }
 }
 
 async fn one_by_one(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     for Wanted { page, deadline, answer } in wanted {
-        let _ = answer.send(find_page(source, owner, page, deadline).await);
+        let _ = answer.send(find_page(source, owner, page, None, deadline).await);
     }
 }

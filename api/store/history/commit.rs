@@ -19,6 +19,7 @@ use super::tails::Tails;
 use crate::domain::OwnerId;
 use crate::metric::COMMIT_ITEMS;
 use crate::store::group_commit::{Answer, Command, Handle, Unanswered, durable};
+use crate::store::moment::Moment;
 use crate::store::{Deadline, Error};
 
 /// The most statements in one command.
@@ -64,15 +65,21 @@ async fn plan(
     let owners = cold().map(|batch| batch.owner.clone()).collect();
     // A tail that refused a request is seen from that time on.
     let refused_at = cold().flat_map(|batch| &batch.requests).filter_map(|request| request.refused_at).max();
+    let read = Moment::now(&source.clock);
     let found = Tails::read(source, owners, refused_at, deadline(&batches)).await;
     let mut ready = Vec::with_capacity(batches.len());
-    for batch in batches {
+    for mut batch in batches {
         let tail = match batch.tail {
-            Known::Tail(tail) => Ok(tail),
+            Known::Tail(tail, _) => Ok(tail),
             Known::Nothing => found.of(&batch.owner),
         };
         match tail {
-            Ok(tail) => ready.push((batch, tail)),
+            Ok(tail) => {
+                if batch.tail == Known::Nothing {
+                    batch.tail = Known::Tail(tail, read);
+                }
+                ready.push((batch, tail));
+            }
             Err(error) => report(batch.fail(|| error.clone().into())),
         }
     }

@@ -8,6 +8,7 @@
 use super::date_scan::{self, DateScan};
 use super::document::{Bucket, Stored};
 use super::engine::Engine;
+use super::marker;
 use super::reads::History;
 use crate::domain::{DateRange, OwnerId, PageNumber, Position, Totals};
 use crate::store::{COMMAND, Deadline, Error};
@@ -27,10 +28,10 @@ pub struct Export {
 
 impl Engine {
     /// Begins an export of the items after `after`, limited to `dates` if given, as the history is now. An
-    /// unknown owner has no items.
+    /// unknown owner has no items. From the beginning means from the first item that is there.
     ///
     /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
+    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
     pub async fn export(
         &self,
         owner: OwnerId,
@@ -40,6 +41,7 @@ impl Engine {
     ) -> Result<Export, Error> {
         let size = self.definition().page_size;
         let history = self.history(owner, deadline).await?;
+        let after = history.from(after)?;
         let dated = dates.map(|dates| {
             let before_tail = history.totals().last_page().and_then(PageNumber::previous);
             let left = after.next_seq().map(|first| size.page_of(first)).zip(before_tail);
@@ -47,6 +49,17 @@ impl Engine {
             DateScan { dates, backwards, left, choice, chosen }
         });
         Ok(Export { history, at: after, dated })
+    }
+}
+
+impl History {
+    /// Checks that no page from this one on is deleted: a scan by dates does not notice that a page is missing.
+    async fn still_has(&self, page: PageNumber) -> Result<(), Error> {
+        let source = self.source();
+        match source.markers.any() {
+            true => marker::check(source, &self.owner, page, Deadline::within(COMMAND)).await,
+            false => Ok(()),
+        }
     }
 }
 
@@ -70,7 +83,7 @@ impl Export {
     /// its commands has one. After an error the same items can be requested again.
     ///
     /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
+    /// The database does not answer in time, the next pages were deleted meanwhile, or a bucket is corrupt.
     pub async fn next(&mut self) -> Result<Option<Batch>, Error> {
         let most = BATCH.min(self.history.source().most_buckets());
         let size = self.totals().page_size();
@@ -88,6 +101,7 @@ impl Export {
                 Some(scan) => {
                     // Each of its two commands may take as long.
                     let buckets = scan.read(&self.history, most, Deadline::within(2 * COMMAND)).await?;
+                    self.history.still_has(size.page_of(first)).await?;
                     match buckets.last().map(Bucket::page) {
                         Some(last) => (buckets, Position::behind(size.last_seq(last))),
                         None => (self.history.last().cloned().into_iter().collect(), end),

@@ -8,6 +8,7 @@ use mongodb::options::SelectionCriteria;
 
 use super::bucket_id::{BucketId, Tail};
 use super::document::Bucket;
+use super::marker::{self, Marker};
 use super::source::Source;
 use crate::domain::{OwnerId, PageNumber};
 use crate::store::{Corruption, Deadline, Error};
@@ -18,9 +19,9 @@ use crate::store::{Corruption, Deadline, Error};
 /// are equal at about 32.
 pub const MOST_SKIPPED: u64 = 16;
 
-/// Whether a page is near enough to the first page to be reached by skipping.
-pub(super) fn skips_to(page: PageNumber) -> bool {
-    page.get() - 1 <= MOST_SKIPPED
+/// Whether a page is near enough to the first page to be reached by skipping. Not if pages may be missing before it.
+pub(super) fn skips_to(source: &Source, page: PageNumber) -> bool {
+    page.get() - 1 <= MOST_SKIPPED && !source.markers.any()
 }
 
 /// The command that finds the last bucket.
@@ -30,21 +31,26 @@ pub(super) fn last(source: &Source, owner: &OwnerId) -> Document {
 
 /// The command that finds a page by its number. `tail` is the tail of the history, if it is known.
 fn page(source: &Source, owner: &OwnerId, page: PageNumber, tail: Option<Tail>) -> Document {
-    if skips_to(page) {
+    if skips_to(source, page) {
         return in_order(source, owner, None, 1, page.get() - 1);
     }
     if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
         // Counted from the known tail, so that buckets opened since then are not counted.
         return in_order(source, owner, Some(tail), -1, tail.page.get() - page.get());
     }
+    by_number(source, owner, page)
+}
+
+/// The command that finds a page by its number, wherever it is.
+fn by_number(source: &Source, owner: &OwnerId, page: PageNumber) -> Document {
     command(source, owner, ("page", page.get() as i64), 1, source.by_page())
 }
 
 /// The command that finds these pages, in ascending order whatever their order here: at most [`Source::most_buckets`].
 /// One page is found in the same way as by [`find_page`].
-pub(super) fn pages(source: &Source, owner: &OwnerId, pages: &[PageNumber], tail: Option<Tail>) -> Document {
+pub(super) fn pages(source: &Source, owner: &OwnerId, pages: &[PageNumber]) -> Document {
     if let [only] = pages {
-        return page(source, owner, *only, tail);
+        return page(source, owner, *only, None);
     }
     let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
     let these = ("page", doc! { "$in": numbers });
@@ -87,7 +93,7 @@ fn command(
 /// given. Retries while the database is temporarily unavailable.
 ///
 /// # Errors
-/// The database does not answer in time, or a bucket is corrupt.
+/// The database does not answer in time, a bucket is corrupt, or one of them is a marker.
 pub(super) async fn find(
     source: &Source,
     owner: &OwnerId,
@@ -96,22 +102,46 @@ pub(super) async fn find(
     deadline: Deadline,
 ) -> Result<Vec<Bucket>, Error> {
     let (owner, definition) = (owner.clone(), Arc::clone(&source.definition));
-    let bucket = move |bucket: &RawDocument| Ok(Bucket::read(bucket, &owner, &definition)?);
-    source.reads.find(server, command, None, deadline, bucket).await
+    let bucket = move |bucket: &RawDocument| match Marker::read(bucket)? {
+        Some(marker) => Err(marker.gone(definition.page_size).into()),
+        None => Ok(Bucket::read(bucket, &owner, &definition)?),
+    };
+    // What another member shows must not be older than the latest answer about markers.
+    let after = server.as_ref().filter(|_| source.markers.any()).and_then(|_| source.reads.newest());
+    let found = source.reads.find(server, command, after, deadline, bucket).await;
+    if let Err(Error::Gone(_)) = found {
+        source.markers.met();
+    }
+    found
 }
 
-/// Finds a page by its number.
+/// Finds a page by its number. `tail` is the tail of the history, if it is known.
 ///
 /// # Errors
-/// Same as [`find()`].
+/// The database does not answer in time, a bucket is corrupt, or the page is deleted.
 pub(super) async fn find_page(
     source: &Source,
     owner: &OwnerId,
     number: PageNumber,
+    tail: Option<Tail>,
     deadline: Deadline,
 ) -> Result<Option<Bucket>, Error> {
-    let found = find(source, owner, page(source, owner, number, None), None, deadline).await?.pop();
-    found.map(|bucket| numbered(bucket, number)).transpose()
+    let found = find(source, owner, page(source, owner, number, tail), None, deadline).await?.pop();
+    match found.map(|bucket| numbered(bucket, number)).transpose() {
+        Ok(None) if source.markers.any() => {
+            marker::check(source, owner, number, deadline).await.map(|()| None)
+        }
+        Err(misplaced @ Error::Corrupt(_)) => {
+            let Some(marker) = marker::find(source, owner, deadline).await? else { return Err(misplaced) };
+            // Pages before it are missing, so its place is not its number.
+            source.markers.met();
+            if marker.erased || number < marker.first_page {
+                return Err(marker.gone(source.page_size()).into());
+            }
+            Ok(find(source, owner, by_number(source, owner, number), None, deadline).await?.pop())
+        }
+        found => found,
+    }
 }
 
 /// Checks a bucket that was found by its place in the order of `_id`: its number must be `page` (invariant 3).

@@ -40,6 +40,11 @@ impl HighWater {
         self.with(owner, |slot| slot.as_ref().is_some_and(|(known, seq)| known == owner && last <= *seq))
     }
 
+    /// Forgets all histories.
+    pub(super) fn clear(&self) {
+        self.0.iter().for_each(|slot| *slot.lock().unwrap_or_else(PoisonError::into_inner) = None);
+    }
+
     fn with<T>(&self, owner: &OwnerId, work: impl FnOnce(&mut Slot) -> T) -> T {
         let slot = &self.0[owner.spread() as usize % SLOTS];
         work(&mut slot.lock().unwrap_or_else(PoisonError::into_inner))

@@ -39,6 +39,33 @@ impl Engine {
         deadline: Deadline,
     ) -> Result<Owners, Error> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let (ids, more) = self.owner_ids(after, limit, deadline).await?;
+        let tails = Tails::read(source, ids.clone(), None, deadline).await;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            let vanished =
+                || Error::Unavailable(format!("the history of {id} was found, but cannot be read now"));
+            let tail = match tails.of(&id) {
+                // Its pages are being deleted.
+                Err(Error::Gone(_)) => continue,
+                tail => tail?.ok_or_else(vanished)?,
+            };
+            found.push((id, source.totals(Some(tail.last_seq()))));
+        }
+        Ok(Owners { found, more })
+    }
+
+    /// The ids of up to `limit` owners greater than `after`, and whether there are more.
+    ///
+    /// # Errors
+    /// Same as [`Engine::owners`].
+    pub(super) async fn owner_ids(
+        &self,
+        after: Option<OwnerId>,
+        limit: Limit,
+        deadline: Deadline,
+    ) -> Result<(Vec<OwnerId>, bool), Error> {
+        let source = &self.0.source;
         let (field, kind) = (source.owner_field(), source.definition.owner.kind);
         let id = move |key: &RawDocument| {
             let id = key.iter().next().and_then(Result::ok);
@@ -73,14 +100,6 @@ impl Engine {
         }
         let more = ids.len() > limit.get();
         ids.truncate(limit.get());
-        let tails = Tails::read(source, ids.clone(), None, deadline).await;
-        let mut found = Vec::with_capacity(ids.len());
-        for id in ids {
-            let vanished =
-                || Error::Unavailable(format!("the history of {id} was found, but cannot be read now"));
-            let tail = tails.of(&id)?.ok_or_else(vanished)?;
-            found.push((id, source.totals(Some(tail.last_seq()))));
-        }
-        Ok(Owners { found, more })
+        Ok((ids, more))
     }
 }

@@ -18,6 +18,7 @@ use super::source::Source;
 use crate::domain::OwnerId;
 use crate::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
 use crate::store::group_commit::{BatchPolicy, Handle};
+use crate::store::moment::Moment;
 
 /// The memory of one committer of items.
 pub(super) struct AppendPolicy {
@@ -54,18 +55,25 @@ impl BatchPolicy<Appends> for AppendPolicy {
             return None;
         }
         let bytes = requests.iter().map(Request::weight).sum();
-        let tail = match self.catalog.lock().get(owner).copied() {
-            Some(tail) => {
+        let (source, known) = (&self.source, self.catalog.lock().get(owner).copied());
+        let may_open = |read: &Moment| source.markers.may_open(*read, &source.clock);
+        let items = || requests.iter().map(|request| request.rest().len()).sum::<usize>();
+        let begun = || {
+            let begun: Option<Vec<Moment>> = requests.iter().map(Request::begins).collect();
+            begun.filter(|begun| begun.iter().all(may_open))?.first().copied()
+        };
+        let tail = match known {
+            Some(known) if items() <= known.tail.room() || may_open(&known.read) => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "hit").increment(1);
-                Known::Tail(Some(tail))
+                Known::Tail(Some(known.tail), known.read)
             }
-            None if requests.iter().all(Request::begins) => Known::Tail(None),
-            None => {
+            None if let Some(read) = begun() => Known::Tail(None, read),
+            _ => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "miss").increment(1);
                 Known::Nothing
             }
         };
-        if let Known::Tail(Some(tail)) = tail {
+        if let Known::Tail(Some(tail), _) = tail {
             for Request { search, .. } in requests.iter_mut().filter(|request| request.keyed.is_some()) {
                 self.recent.look(owner, search, tail.last_seq().get());
             }

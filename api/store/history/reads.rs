@@ -17,13 +17,14 @@ use std::sync::Arc;
 use super::bucket_id::Tail;
 use super::document::Bucket;
 use super::engine::Engine;
-use super::find::{self, find, find_page, numbered};
+use super::find::{self, find, find_page};
+use super::marker;
 use super::source::Source;
 use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, Seq, SeqRange, Totals};
+use crate::domain::{OwnerId, PageNumber, Position, Seq, SeqRange, Totals};
 use crate::metric::PREFERRED_READS;
 use crate::store::read_preference::SOON;
-use crate::store::{COMMAND, Corruption, Deadline, Error, ReadPreference};
+use crate::store::{COMMAND, Corruption, Deadline, Error, Gone, ReadPreference};
 
 /// A history at the moment when its tail was read. Every page before the tail is full and never changes, so
 /// pages that are read later belong to the same moment.
@@ -32,6 +33,7 @@ pub struct History {
     pub(super) engine: Engine,
     pub(super) owner: OwnerId,
     last: Option<Bucket>,
+    first: PageNumber,
 }
 
 /// The pages of a history that were full at some moment. They never change.
@@ -48,20 +50,50 @@ impl Engine {
     /// An owner's history as it is now. An unknown owner's history is empty.
     ///
     /// # Errors
-    /// The database does not answer in time, or the tail is corrupt.
+    /// The database does not answer in time, the owner is erased, or the tail is corrupt.
     pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History, Error> {
-        let source = &self.0.source;
-        let last =
-            find(source, &owner, find::last(source, &owner), None, deadline.or_within(COMMAND)).await?.pop();
+        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let last = find(source, &owner, find::last(source, &owner), None, deadline);
+        let beginning = async {
+            match source.markers.any() {
+                true => marker::find(source, &owner, deadline).await,
+                false => Ok(None),
+            }
+        };
+        let (last, beginning) = tokio::join!(last, beginning);
+        let mut first = match beginning? {
+            Some(marker) if marker.erased => return Err(marker.gone(source.page_size()).into()),
+            marker => marker.map_or(PageNumber::FIRST, |marker| marker.first_page),
+        };
+        let last = match last {
+            Ok(mut last) => last.pop(),
+            // The marker of the beginning is all that there is.
+            Err(Error::Gone(Gone::Retired { first_page, .. })) => {
+                first = first_page;
+                None
+            }
+            Err(error) => return Err(error),
+        };
         if let Some(tail) = last.as_ref().map(Bucket::tail) {
             self.0.high_water.note(&owner, tail.last_seq());
+            // The marker may have been read later.
+            first = first.min(tail.page);
         }
-        Ok(History { engine: self.clone(), owner, last })
+        Ok(History { engine: self.clone(), owner, last, first })
+    }
+
+    /// Whether pages of these histories may have been deleted, of any owner. If not, the tag of a full page shows that the
+    /// page exists.
+    pub fn may_have_lost_pages(&self) -> bool {
+        self.0.source.markers.any()
     }
 
     /// The full pages of the history up to `last`, if this process knows without reading the database that the
     /// history has the item `last`.
     pub fn full_as_of(&self, owner: &OwnerId, last: Seq) -> Option<FullPages> {
+        if self.may_have_lost_pages() {
+            return None;
+        }
         let full = || {
             let last = self.totals(Some(last)).last_full_page();
             FullPages { engine: self.clone(), owner: owner.clone(), last, tail: None }
@@ -72,7 +104,7 @@ impl Engine {
     /// A page by its number.
     ///
     /// # Errors
-    /// The database does not answer in time, or the bucket is corrupt.
+    /// The database does not answer in time, the page is deleted, or the bucket is corrupt.
     pub async fn page(
         &self,
         owner: &OwnerId,
@@ -83,8 +115,8 @@ impl Engine {
             return Ok(full.pop());
         }
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
-        if find::skips_to(page) {
-            return find_page(source, owner, page, deadline).await;
+        if find::skips_to(source, page) {
+            return find_page(source, owner, page, None, deadline).await;
         }
         self.0.readers.page(source, owner, page, deadline).await
     }
@@ -104,7 +136,10 @@ impl Engine {
         for pages in pages.chunks(source.most_buckets()) {
             let mut found = match self.preferred(owner, pages, deadline).await {
                 Some(full) => full,
-                None => find(source, owner, find::pages(source, owner, pages, tail), None, deadline).await?,
+                None => match pages {
+                    [page] => find_page(source, owner, *page, tail, deadline).await?.into_iter().collect(),
+                    _ => find(source, owner, find::pages(source, owner, pages), None, deadline).await?,
+                },
             };
             if downwards {
                 found.reverse();
@@ -117,12 +152,11 @@ impl Engine {
                     }
                     None => Corruption::new(format!("{owner}_"), format!("page {page}"), detail),
                 };
-                let bucket = found.next().ok_or_else(|| corrupt("is missing"))?;
                 // Several pages are found by their numbers: another number here means that the page is missing.
-                if pages.len() > 1 && bucket.page() != page {
+                let Some(bucket) = found.next().filter(|bucket| bucket.page() == page) else {
+                    marker::check(source, owner, page, deadline).await?;
                     return Err(corrupt("is missing").into());
-                }
-                let bucket = numbered(bucket, page)?;
+                };
                 if !bucket.full() {
                     return Err(corrupt("is not full, though it is not the last").into());
                 }
@@ -150,7 +184,7 @@ impl Engine {
         let mut expected = pages.to_vec();
         expected.sort_unstable();
         let (source, deadline) = (&self.0.source, deadline.or_within(SOON));
-        let command = find::pages(source, owner, pages, None);
+        let command = find::pages(source, owner, pages);
         let found = find(source, owner, command, Some(criteria), deadline).await;
         let result = match &found {
             Ok(found) if found.iter().map(Bucket::page).eq(expected) && found.iter().all(Bucket::full) => {
@@ -179,9 +213,36 @@ impl History {
         &self.owner
     }
 
-    /// The history's totals.
+    /// The history's totals: of all items that it ever had, if its beginning is deleted.
     pub fn totals(&self) -> Totals {
-        self.source().totals(self.tail().map(Tail::last_seq))
+        let source = self.source();
+        let before = || Some(source.page_size().last_seq(self.first.previous()?));
+        source.totals(self.tail().map(Tail::last_seq).or_else(before))
+    }
+
+    /// The first page that is there, or that the next append opens: 1 unless pages were retired or the owner was erased.
+    pub fn first_page(&self) -> PageNumber {
+        self.first
+    }
+
+    /// A position from which the history can be read: the beginning is before the first item that is there.
+    ///
+    /// # Errors
+    /// The item after the position is deleted.
+    pub fn from(&self, position: Position) -> Result<Position, Gone> {
+        let first = Position::before(self.first_seq());
+        match position {
+            Position::BEGINNING => Ok(first),
+            position if position < first => {
+                Err(Gone::Retired { first_page: self.first, first_seq: self.first_seq() })
+            }
+            position => Ok(position),
+        }
+    }
+
+    /// The sequence number of the first item that is there, or that the next append stores.
+    pub fn first_seq(&self) -> Seq {
+        self.source().page_size().first_seq(self.first_page())
     }
 
     /// The history's last page, if there is one.
@@ -224,6 +285,11 @@ impl FullPages {
     /// The definition of the history.
     pub fn definition(&self) -> &Arc<Definition> {
         self.engine.definition()
+    }
+
+    /// The engine that reads them.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// The owner whose pages these are.

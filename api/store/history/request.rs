@@ -8,6 +8,7 @@ use super::outcome::{AppendError, Cause, Progress};
 use crate::domain::{OwnerId, SeqRange};
 use crate::item::Item;
 use crate::store::group_commit::Ticket;
+use crate::store::moment::Moment;
 
 /// Items to append to one history.
 #[derive(Debug)]
@@ -76,11 +77,11 @@ impl Request {
         }
     }
 
-    /// Whether the request may be tried without reading a tail, because its history was empty when its key was
-    /// registered.
-    pub(super) fn begins(&self) -> bool {
-        let registered = self.keyed.as_ref().and_then(|keyed| keyed.registered.as_ref());
-        self.attempts == 0 && registered.is_some_and(|key| key.is_new && key.record.from == 0)
+    /// When the request's history was empty, if it may be tried without reading a tail: its key was registered then.
+    pub(super) fn begins(&self) -> Option<Moment> {
+        let registered = self.keyed.as_ref().and_then(|keyed| keyed.registered.as_ref())?;
+        let begins = self.attempts == 0 && registered.is_new && registered.record.from == 0;
+        begins.then_some(registered.read)
     }
 
     /// Whether the history up to `last` may hold items of this request and is not searched completely.

@@ -69,6 +69,8 @@ impl History {
             Cursor::Before(position) => (Position::BEGINNING, position.min(end)),
             Cursor::End => (Position::BEGINNING, end),
         };
+        // What is deleted is not searched.
+        let (start, end) = (start.max(Position::before(self.first_seq())), end);
         let size = self.source().page_size();
         let full = self.tail().and_then(|tail| {
             let last = size.page_of(end.last_seq()?).min(tail.page.previous()?);

@@ -5,11 +5,13 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, doc};
 
 use super::dedup::ServerTime;
+use super::markers::Markers;
 use crate::definition::Definition;
 use crate::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
-use crate::store::Deadline;
-use crate::store::group_commit::{Answer, Command, Sessions, Unanswered, Verdict};
+use crate::store::group_commit::{Answer, Command, Sessions, Unanswered, Verdict, durable};
 use crate::store::majority::MonotonicReads;
+use crate::store::migrations::histories;
+use crate::store::{Deadline, Error, whole_number};
 
 /// The most bytes of buckets in one reply. The server ends a batch at 16 MB without saying that it is not complete.
 const MOST_BYTES: usize = 12_000_000;
@@ -24,6 +26,8 @@ pub(super) struct Source {
     pub(super) clock: Clock,
     /// The server's clock, for the records of keys.
     pub(super) server_time: ServerTime,
+    /// What is known of the markers of deleted pages.
+    pub(super) markers: Markers,
 }
 
 impl Source {
@@ -39,6 +43,43 @@ impl Source {
             self.reads.learn(answer.at);
         }
         Ok(answer)
+    }
+
+    /// Runs a write that may be repeated without harm, durably, and returns its reply.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or refused a part of it. It may have been applied.
+    pub(super) async fn write(&self, mut command: Document, deadline: Deadline) -> Result<Document, Error> {
+        command.insert("writeConcern", durable(deadline));
+        let database = self.database.clone();
+        let reply = deadline.read(async move { Ok(database.run_command(command).await?) }).await?;
+        match reply.get("writeErrors").or(reply.get("writeConcernError")) {
+            // Another instance may have been faster, or a majority may be missing.
+            Some(error) => Err(Error::Unavailable(error.to_string())),
+            None => {
+                self.reads.learn(reply.get_timestamp("operationTime").ok());
+                Ok(reply)
+            }
+        }
+    }
+
+    /// Raises the number of markers of this history, before or after one is written.
+    ///
+    /// # Errors
+    /// The database did not answer in time. The number may be raised.
+    pub(super) async fn raise_markers(&self, deadline: Deadline) -> Result<(), Error> {
+        let update = doc! { "q": { "_id": self.collection() }, "u": { "$inc": { "markers": 1_i64 } } };
+        // This instance waits for no answer to its own question.
+        self.markers.raised();
+        let raised =
+            self.write(doc! { "update": histories::COLLECTION, "updates": [update] }, deadline).await?;
+        match raised.get("n").and_then(whole_number::read) {
+            Some(1) => Ok(()),
+            _ => Err(Error::Internal(format!(
+                "the database does not remember {}: migrate it",
+                self.collection()
+            ))),
+        }
     }
 
     /// The name of the collection.

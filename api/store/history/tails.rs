@@ -7,13 +7,14 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Timestamp, doc};
 
 use super::bucket_id::{BucketId, NO_ID, Tail};
+use super::marker::Marker;
 use super::source::{Source, owner_bson, owner_of, page_of};
 use crate::definition::Definition;
 use crate::domain::{OwnerId, OwnerType};
 use crate::store::{Corruption, Deadline, Error};
 
 /// The last buckets of some owners, or why they could not be read.
-pub(super) struct Tails(Result<HashMap<OwnerId, Result<Tail, Corruption>>, Error>);
+pub(super) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>, Error>>, Error>);
 
 impl Tails {
     /// Reads the last buckets of these owners at majority, if there are any owners. A corrupt bucket is an error for
@@ -47,6 +48,7 @@ impl Tails {
                 { "$sort": { field: -1, "page": -1 } },
                 { "$group": {
                     "_id": format!("${field}"), "id": first("$_id"), "page": first("$page"), "count": first("$count"),
+                    "firstPage": first("$firstPage"), "second": first("$second"),
                 } },
             ],
             "hint": source.by_page(),
@@ -56,19 +58,20 @@ impl Tails {
         Self(found.map(|found| found.into_iter().flatten().collect()))
     }
 
-    /// The tail of one of the owners; `None` if its history is empty.
+    /// The tail of one of the owners; `None` if its history is empty. If its last bucket is a marker of the beginning, the
+    /// tail is that which the next append follows.
     ///
     /// # Errors
-    /// The database did not answer in time, or the bucket is corrupt.
+    /// The database did not answer in time, the owner is erased, or the bucket is corrupt.
     pub(super) fn of(&self, owner: &OwnerId) -> Result<Option<Tail>, Error> {
         let found = self.0.as_ref().map_err(Error::clone)?;
-        Ok(found.get(owner).cloned().transpose()?)
+        found.get(owner).cloned().unwrap_or(Ok(None))
     }
 
     /// All tails that were found.
     pub(super) fn all(&self) -> impl Iterator<Item = (OwnerId, Tail)> {
         let found = self.0.iter().flatten();
-        found.filter_map(|(owner, tail)| Some((owner.clone(), *tail.as_ref().ok()?)))
+        found.filter_map(|(owner, tail)| Some((owner.clone(), (*tail.as_ref().ok()?)?)))
     }
 }
 
@@ -85,21 +88,24 @@ fn owner(group: &RawDocument, kind: OwnerType) -> Option<OwnerId> {
     kind.parse(&number.to_string()).ok()
 }
 
-fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result<Tail, Corruption> {
+fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result<Option<Tail>, Error> {
     let id = group.get_str("id").unwrap_or("without a readable _id");
     let corrupt = |field: &str, detail: &str| Corruption::new(id, field, detail);
     let stored = group.get("_id").ok().flatten();
     if stored.and_then(|id| owner_of(id, definition.owner.kind)).is_none() {
-        return Err(corrupt(&definition.owner.field, "is not an id of the right type"));
+        return Err(corrupt(&definition.owner.field, "is not an id of the right type").into());
     }
     let page_size = definition.page_size;
+    if let Some(marker) = Marker::read(group)? {
+        return if marker.erased { Err(marker.gone(page_size).into()) } else { Ok(marker.tail(page_size)) };
+    }
     let bucket = BucketId::parse(id, owner);
     let count = group.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
     let count = count.filter(|&count| (1..=page_size.get()).contains(&count.into()));
-    Ok(Tail {
+    Ok(Some(Tail {
         second: bucket.ok_or_else(|| corrupt("_id", NO_ID))?.second,
         page: page_of(group).map_err(|why| corrupt("page", why))?,
         count: count.ok_or_else(|| corrupt("count", "is not an int32 from 1 to the page size"))?,
         page_size,
-    })
+    }))
 }

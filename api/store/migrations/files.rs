@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::error::MigrationError;
 
 /// The files, in the order of their numbers. A test compares this list with the directory.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("0001_trades", include_str!("../../../migrations/0001_trades.json")),
     ("0002_idempotency_keys", include_str!("../../../migrations/0002_idempotency_keys.json")),
     ("0003_epoch", include_str!("../../../migrations/0003_epoch.json")),
@@ -14,6 +14,7 @@ const FILES: [(&str, &str); 8] = [
     ("0006_found_keys", include_str!("../../../migrations/0006_found_keys.json")),
     ("0007_histories", include_str!("../../../migrations/0007_histories.json")),
     ("0008_api_keys", include_str!("../../../migrations/0008_api_keys.json")),
+    ("0009_markers", include_str!("../../../migrations/0009_markers.json")),
 ];
 
 /// A parsed file.

@@ -22,7 +22,7 @@ use crate::domain::{MAX_SAFE_INTEGER, OwnerType};
 use crate::store::{Corruption, Error, whole_number};
 
 /// Name of the collection.
-const COLLECTION: &str = "histories";
+pub const COLLECTION: &str = "histories";
 
 /// What a database remembers of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,11 +244,21 @@ fn commands(definition: &Definition) -> [Document; 3] {
             "_id": { "bsonType": "string" },
             owner: id,
             "page": { "bsonType": "long", "minimum": 1_i64 },
-            "count": { "bsonType": "int", "minimum": 1, "maximum": size },
+            "count": { "bsonType": "int", "minimum": 0, "maximum": size },
             "first": { "bsonType": "date" },
             "last": { "bsonType": "date" },
-            "history": { "bsonType": "array", "minItems": 1, "maxItems": size, "items": item },
+            "history": { "bsonType": "array", "maxItems": size, "items": item },
+            "firstPage": { "bsonType": "long", "minimum": 1_i64 },
+            "second": { "bsonType": "long", "minimum": 0_i64 },
+            "since": { "bsonType": "date" },
+            "erased": { "bsonType": "date" },
+            "swept": { "bsonType": "bool" },
         },
+        // Only a marker has no items.
+        "anyOf": [
+            { "properties": { "count": { "minimum": 1 } } },
+            { "required": ["firstPage", "second", "since"] },
+        ],
     };
     let by_page = doc! {
         "key": { owner: 1, "page": 1 }, "name": format!("{owner}_1_page_1"), "unique": true,
@@ -260,19 +270,24 @@ fn commands(definition: &Definition) -> [Document; 3] {
         "name": format!("{owner}_1_count_1_last_1_first_1_page_1"),
         "partialFilterExpression": { "count": size },
     };
+    // Of erasures that are not at their end: those that anyone may finish.
+    let unswept = doc! {
+        "key": { "swept": 1 }, "name": "swept_1", "partialFilterExpression": { "swept": false },
+    };
     [
         doc! { "create": name, "clusteredIndex": { "key": { "_id": 1 }, "unique": true, "name": "_id_" } },
         doc! {
             "collMod": name,
             // The guard against a statement from an old tail must stay the only clause named $expr at the top: the
-            // answer that it alone is not satisfied is read as "refused".
+            // answer that it alone is not satisfied is read as "refused". A statement that opens page 1 may meet the
+            // marker that has its place: a marker never gets items.
             "validator": {
                 "$jsonSchema": schema,
-                "$expr": { "$eq": ["$count", { "$size": "$history" }] },
+                "$expr": { "$eq": [{ "$size": "$history" }, { "$cond": ["$firstPage", 0, "$count"] }] },
             },
             "validationLevel": "strict",
             "validationAction": "error",
         },
-        doc! { "createIndexes": name, "indexes": [by_page, by_date] },
+        doc! { "createIndexes": name, "indexes": [by_page, by_date, unswept] },
     ]
 }

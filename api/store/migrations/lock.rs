@@ -26,46 +26,67 @@ const LEASE: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
 
+/// The name of the lock of those who apply migrations.
 const ID: &str = "lock";
 const DUPLICATE_KEY: i32 = 11000;
 
 /// A lock that is held as long as this value exists.
-pub(super) struct Lock {
+#[derive(Debug)]
+pub struct Lock {
     collection: Collection<Document>,
+    id: &'static str,
     owner: ObjectId,
     renewal: JoinHandle<()>,
 }
 
 impl Lock {
-    /// Waits for the lock and takes it.
+    /// Waits for the lock of migrations and takes it.
     pub(super) async fn take(database: &Database) -> Result<Self, MigrationError> {
-        let collection = database.collection::<Document>(COLLECTION);
-        let owner = ObjectId::new();
         let deadline = Instant::now() + PATIENCE;
-        while !try_take(&collection, owner).await? {
+        loop {
+            if let Some(lock) = Self::try_take(database, ID).await? {
+                return Ok(lock);
+            }
             if Instant::now() > deadline {
                 return Err(MigrationError::Locked(PATIENCE.as_secs()));
             }
             sleep(POLL).await;
         }
-        let renewal = tokio::spawn(renew(collection.clone(), owner));
-        Ok(Self { collection, owner, renewal })
+    }
+
+    /// Takes the lock of this name; `None` if another instance holds it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn try_take(database: &Database, id: &'static str) -> Result<Option<Self>, Error> {
+        let (collection, owner) = (database.collection::<Document>(COLLECTION), ObjectId::new());
+        if !try_take(&collection, id, owner).await? {
+            return Ok(None);
+        }
+        let renewal = tokio::spawn(renew(collection.clone(), id, owner));
+        Ok(Some(Self { collection, id, owner, renewal }))
     }
 
     /// Releases the lock at once. If this fails, the lock becomes free when the lease ends.
-    pub(super) async fn release(self) {
+    pub async fn release(self) {
         self.renewal.abort();
-        let mine = doc! { "_id": ID, "owner": self.owner };
+        let mine = doc! { "_id": self.id, "owner": self.owner };
         if let Err(error) = self.collection.delete_one(mine).write_concern(WriteConcern::majority()).await {
-            tracing::warn!(%error, "the migration lock was not released; it becomes free when its lease ends");
+            tracing::warn!(%error, id = self.id, "a lock was not released; it becomes free when its lease ends");
         }
     }
 }
 
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
 /// Takes the lock if it is free or its lease has ended by the server's clock.
-async fn try_take(collection: &Collection<Document>, owner: ObjectId) -> Result<bool, MigrationError> {
+async fn try_take(collection: &Collection<Document>, id: &str, owner: ObjectId) -> Result<bool, Error> {
     let fresh = collection
-        .update_one(doc! { "_id": ID, "owner": owner }, vec![claim(owner)])
+        .update_one(doc! { "_id": id, "owner": owner }, vec![claim(owner)])
         .upsert(true)
         .write_concern(WriteConcern::majority());
     match fresh.await {
@@ -73,13 +94,13 @@ async fn try_take(collection: &Collection<Document>, owner: ObjectId) -> Result<
         Err(error) => match error.kind.as_ref() {
             // Another instance holds the lock: the `_id` exists.
             ErrorKind::Write(WriteFailure::WriteError(error)) if error.code == DUPLICATE_KEY => {}
-            _ => return Err(Error::from(error).into()),
+            _ => return Err(error.into()),
         },
     }
-    let ended = doc! { "_id": ID, "$expr": { "$lt": ["$until", "$$NOW"] } };
+    let ended = doc! { "_id": id, "$expr": { "$lt": ["$until", "$$NOW"] } };
     let stolen =
         collection.update_one(ended, vec![claim(owner)]).write_concern(WriteConcern::majority()).await;
-    Ok(stolen.map_err(Error::from)?.matched_count == 1)
+    Ok(stolen?.matched_count == 1)
 }
 
 fn claim(owner: ObjectId) -> Document {
@@ -87,12 +108,12 @@ fn claim(owner: ObjectId) -> Document {
     doc! { "$set": { "owner": owner, "until": until } }
 }
 
-async fn renew(collection: Collection<Document>, owner: ObjectId) {
+async fn renew(collection: Collection<Document>, id: &str, owner: ObjectId) {
     loop {
         sleep(LEASE / 3).await;
-        let renewed = collection.update_one(doc! { "_id": ID, "owner": owner }, vec![claim(owner)]).await;
+        let renewed = collection.update_one(doc! { "_id": id, "owner": owner }, vec![claim(owner)]).await;
         if let Err(error) = renewed {
-            tracing::warn!(%error, "the lease of the migration lock was not renewed");
+            tracing::warn!(%error, id, "the lease of a lock was not renewed");
         }
     }
 }

@@ -25,7 +25,7 @@ export class HttpError extends Error {
 
 /** A problem (RFC 9457) that the service answers with. */
 export class ProblemError extends HttpError {
-  override readonly name = "ProblemError";
+  override readonly name: string = "ProblemError";
   /** The kind of problem, as the address of its description, such as `/problems#invalid-item`. */
   readonly type: string;
   /** The kind in words. */
@@ -53,12 +53,27 @@ export class ProblemError extends HttpError {
   }
 }
 
+/** 410: what the request asks for was there, and is deleted. */
+export class GoneError extends ProblemError {
+  override readonly name = "GoneError";
+
+  /** The first page that is still there. `undefined` if the owner is erased: then nothing is. */
+  get firstPage(): number | undefined {
+    return this.problem.firstPage;
+  }
+
+  /** The `seq` of the first item of that page. */
+  get firstSeq(): number | undefined {
+    return this.problem.firstSeq;
+  }
+}
+
 /** What an answer that is not a success is thrown as. */
 export async function failure(response: Response): Promise<HttpError> {
   const { status, headers } = response;
   const body = await response.text();
   if (headers.get("content-type")?.startsWith("application/problem+json")) {
-    return new ProblemError(headers, body, JSON.parse(body));
+    return new (status === 410 ? GoneError : ProblemError)(headers, body, JSON.parse(body));
   }
   return new HttpError(status, headers, body);
 }

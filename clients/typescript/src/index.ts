@@ -1,7 +1,7 @@
 // Functions instead of methods: a bundler drops each function that a page does not use.
 export { all, type ExportOptions } from "./all.js";
 export { append, newKey, NotAcknowledgedError, type AppendOptions } from "./append.js";
-export { HttpError, ProblemError } from "./errors.js";
+export { GoneError, HttpError, ProblemError } from "./errors.js";
 export { history, trades, type History, type Service } from "./history.js";
 export { historyKey, infiniteQuery, listQuery, pageQuery } from "./query.js";
 export { item, list, page, pages, windows, type ReadOptions } from "./read.js";

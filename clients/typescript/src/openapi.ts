@@ -16,7 +16,8 @@ export interface paths {
          * @description Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the trades nearest a cursor,
          *     or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
          *     `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
-         *     as it was when the walk began; such windows never change. With `from` or `to`, the answer has only trades of that
+         *     as it was when the walk began; such windows never change. What begins before the first trade that is there is 410, which
+         *     names the first page; 0 and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that
          *     span of time, and no totals. An unknown customer has an empty first page.
          *
          *     Needs the scope `read`, for this customer.
@@ -263,14 +264,23 @@ export interface paths {
         };
         /**
          * Summarise histories
-         * @description Returns the totals of each history of a customer, and its first and last item. An unknown customer has totals of 0.
+         * @description Returns the totals of each history of a customer, where it begins, and its first and last item. An unknown customer has
+         *     totals of 0. The totals count all items since the history began, also those that are retired.
          *
          *     Needs the scope `read`, for this customer.
          */
         get: operations["getCustomer"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase a customer
+         * @description Deletes all histories of a customer, for good. From the first answer on, every read and append of the customer is 410
+         *     `erased`, and lists leave the customer out. The request may be repeated. 202 means that pages are still being deleted:
+         *     the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which
+         *     keeps the customer's id from beginning anew. An customer that never existed gets the same answers, and a tombstone. Copies that clients
+         *     have kept stay with them.
+         */
+        delete: operations["eraseCustomer"];
         options?: never;
         head?: never;
         patch?: never;
@@ -524,6 +534,8 @@ export interface components {
          *       "trades": {
          *         "totalItems": 1,
          *         "totalPages": 1,
+         *         "firstPage": 1,
+         *         "firstSeq": 1,
          *         "first": {
          *           "seq": 1,
          *           "type": "buy",
@@ -550,6 +562,33 @@ export interface components {
              */
             customerId: number;
             trades: components["schemas"]["TradeSummary"];
+        };
+        /**
+         * @description How far the erasure of a customer is.
+         * @example {
+         *       "customerId": 7,
+         *       "status": "erased",
+         *       "swept": false,
+         *       "sweepAfter": "2026-11-20T12:02:00.000Z"
+         *     }
+         */
+        CustomerErasure: {
+            /**
+             * Format: int64
+             * @example 7
+             */
+            customerId: number;
+            status: components["schemas"]["ErasureStatus"];
+            /**
+             * @description Whether the last sweep is done, after which nothing of the customer can appear again. Absent while `status` is
+             *     `erasing`.
+             */
+            swept?: boolean;
+            /**
+             * Format: date-time
+             * @description RFC 3339 in UTC, with exactly three fraction digits.
+             */
+            sweepAfter?: string;
         };
         /**
          * @description Customers in ascending order of their ids.
@@ -592,6 +631,12 @@ export interface components {
             customerId: number;
             trades?: components["schemas"]["HistoryTotals"];
         };
+        /**
+         * @description `erasing`: pages are left, which are no longer answered. `erased`: nothing is left but a tombstone.
+         * @example erased
+         * @enum {string}
+         */
+        ErasureStatus: "erasing" | "erased";
         /**
          * @description A row of NDJSON: a trade and its customer.
          * @example {
@@ -1149,6 +1194,16 @@ export interface components {
             errorsOmitted?: number;
             /** @description Sequence numbers of the stored items. */
             ranges?: components["schemas"]["SeqRange"][];
+            /**
+             * Format: int64
+             * @description The first page that the history still has.
+             */
+            firstPage?: number;
+            /**
+             * Format: int64
+             * @description The first item on that page.
+             */
+            firstSeq?: number;
             /** @description Items of the request's array that may or may not be stored. */
             unknownItems?: components["schemas"]["IndexRange"];
             /** @description Items of the request's array that are not stored. */
@@ -1240,6 +1295,16 @@ export interface components {
             errorsOmitted?: number;
             /** @description Sequence numbers of the stored items. */
             ranges?: components["schemas"]["SeqRange"][];
+            /**
+             * Format: int64
+             * @description The first page that the history still has.
+             */
+            firstPage?: number;
+            /**
+             * Format: int64
+             * @description The first item on that page.
+             */
+            firstSeq?: number;
             /** @description Items of the request's array that may or may not be stored. */
             unknownItems?: components["schemas"]["IndexRange"];
             /** @description Items of the request's array that are not stored. */
@@ -1457,6 +1522,11 @@ export interface components {
              * @description Number of pages of the history. Absent if `totalItems` is absent.
              */
             totalPages?: number;
+            /**
+             * Format: int64
+             * @description Only if earlier trades are retired: the first sequence number that is there.
+             */
+            firstSeq?: number;
             /** @description In `order`: up to 10 trades of a page, up to `limit` of a window. */
             items: components["schemas"]["Trade"][];
             links: components["schemas"]["Links"];
@@ -1509,6 +1579,8 @@ export interface components {
          * @example {
          *       "totalItems": 1,
          *       "totalPages": 1,
+         *       "firstPage": 1,
+         *       "firstSeq": 1,
          *       "first": {
          *         "seq": 1,
          *         "type": "buy",
@@ -1538,7 +1610,17 @@ export interface components {
              * @description Number of pages of the history.
              */
             totalPages: number;
-            /** @description The trade with the lowest sequence number. Absent if the history is empty. */
+            /**
+             * Format: int64
+             * @description The first page that is there, or that the next append opens. Earlier ones are retired.
+             */
+            firstPage: number;
+            /**
+             * Format: int64
+             * @description Sequence number of the first trade of that page.
+             */
+            firstSeq: number;
+            /** @description The first trade that is there. Absent if the history is empty. */
             first?: components["schemas"]["Trade"];
             /** @description The trade with the highest sequence number. Absent if the history is empty. */
             last?: components["schemas"]["Trade"];
@@ -1642,6 +1724,17 @@ export interface components {
         };
         /** @description `body-too-large`: The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored. */
         BodyTooLarge: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them. */
+        Erased: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1762,6 +1855,21 @@ export interface components {
             };
         };
         /**
+         * @description `retired`: The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there.
+         *
+         *     `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.
+         */
+        RetiredOrErased: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
          * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
          *
          *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
@@ -1856,9 +1964,9 @@ export interface operations {
     listTrades: {
         parameters: {
             query?: {
-                /** @description Permanent number of the page, the same in either order. Default: page 1, or with `order=desc` the last page. Of the other parameters, only `order` may be given with it. */
+                /** @description Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last page. Of the other parameters, only `order` may be given with it. */
                 page?: number;
-                /** @description The nearest trades after this sequence number; 0 is the beginning of the history. After the last trade the answer has no items, which is not an error. */
+                /** @description The nearest trades after this sequence number; 0 is the beginning: the first trade that is there. After the last trade the answer has no items, which is not an error. */
                 after?: number;
                 /** @description The nearest trades before this sequence number. Not together with `after`. */
                 before?: number;
@@ -2002,6 +2110,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["PageNotFound"];
             406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["RetiredOrErased"];
             /** @description `range-not-satisfiable`: The header `Range` asks for items beyond the end of the history. `Content-Range` says how many items there are. The same window as `offset` and `limit` is empty, and not an error. */
             416: {
                 headers: {
@@ -2079,6 +2188,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["HistoryExhausted"];
+            410: components["responses"]["Erased"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             421: components["responses"]["MisdirectedRequest"];
@@ -2164,6 +2274,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["HistoryExhausted"];
+            410: components["responses"]["Erased"];
             415: components["responses"]["UnsupportedMediaType"];
             421: components["responses"]["MisdirectedRequest"];
             /** @description `idempotency-key-reused`: An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key. */
@@ -2358,7 +2469,7 @@ export interface operations {
     exportTradesAsNdjson: {
         parameters: {
             query?: {
-                /** @description Only trades after this sequence number; 0 is the beginning. To continue an export that failed, give the `seq` of its last complete row. */
+                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. */
                 after?: number;
                 /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
                 from?: string;
@@ -2403,6 +2514,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["RetiredOrErased"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
@@ -2413,7 +2525,7 @@ export interface operations {
     exportTradesAsCsv: {
         parameters: {
             query?: {
-                /** @description Only trades after this sequence number; 0 is the beginning. To continue an export that failed, give the `seq` of its last complete row. */
+                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. */
                 after?: number;
                 /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
                 from?: string;
@@ -2451,6 +2563,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["RetiredOrErased"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
@@ -2528,6 +2641,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["PageNotFound"];
             406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["RetiredOrErased"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
@@ -2606,6 +2720,7 @@ export interface operations {
                 };
             };
             406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["RetiredOrErased"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
@@ -2699,6 +2814,8 @@ export interface operations {
                      *       "trades": {
                      *         "totalItems": 1,
                      *         "totalPages": 1,
+                     *         "firstPage": 1,
+                     *         "firstSeq": 1,
                      *         "first": {
                      *           "seq": 1,
                      *           "type": "buy",
@@ -2734,8 +2851,67 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["Erased"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+        };
+    };
+    eraseCustomer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
+                customerId: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Only a tombstone is left. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "customerId": 7,
+                     *       "status": "erased",
+                     *       "swept": false,
+                     *       "sweepAfter": "2026-11-20T12:02:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CustomerErasure"];
+                };
+            };
+            /** @description Pages are still being deleted. They are no longer answered. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "customerId": 7,
+                     *       "status": "erasing"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CustomerErasure"];
+                };
+            };
+            400: components["responses"]["InvalidParameter"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
             500: components["responses"]["Internal"];
             503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { history, HttpError, item, list, page, pages, ProblemError, trades, windows, type Stored } from "@pagebucket/client";
+import { all, GoneError, history, HttpError, item, list, page, pages, ProblemError, trades, windows, type Stored } from "@pagebucket/client";
 
 import { cut, json, problem, scripted } from "./scripted.js";
 
@@ -64,6 +64,28 @@ test("every history has its routes", async (t) => {
     "/v1/rooms/a%2Fb/messages/pages/3",
     "/v1/rooms/a%2Fb/messages/21",
   ]);
+});
+
+test("what is deleted is an error that tells where the history begins", async (t) => {
+  const retired = { firstPage: 3, firstSeq: 21 };
+  const { baseUrl } = await scripted(
+    t,
+    listing(2, { next: "/v1/customers/7/trades?page=1&order=desc" }),
+    problem(410, "retired", {}, retired),
+    problem(410, "retired", {}, retired),
+    problem(410, "erased"),
+  );
+  const history = trades({ baseUrl }, 7);
+  const gone = (firstPage?: number, firstSeq?: number) => (error: unknown) => {
+    assert(error instanceof GoneError && error instanceof ProblemError && error instanceof HttpError);
+    const { name, status, type } = error;
+    assert.deepEqual([name, status, error.firstPage, error.firstSeq], ["GoneError", 410, firstPage, firstSeq]);
+    assert.equal(type, firstPage ? "/problems#retired" : "/problems#erased");
+    return true;
+  };
+  await assert.rejects(collect(pages(history, { order: "desc" })), gone(3, 21));
+  await assert.rejects(collect(all(history, { after: 5 })), gone(3, 21));
+  await assert.rejects(item(history, 1), gone());
 });
 
 test("a problem is an error with all its members, and other failures keep their own", async (t) => {

@@ -23,12 +23,14 @@ pub enum For {
     Owner,
     AllOwners,
     Scoped,
+    /// The same as `Owner`, for an owner that no other row has.
+    Erased,
 }
 
 /// An operation: its method and its address in the document, its scope, for whom it is.
 pub type Row = (&'static str, &'static str, &'static str, For);
 
-use For::{AllOwners, Everyone, Owner, Scoped};
+use For::{AllOwners, Erased, Everyone, Owner, Scoped};
 
 const VIEWS: &str = "path=%2Findex.htm";
 
@@ -45,6 +47,8 @@ pub const ROWS: &[Row] = &[
     ("get", "/v1/customers/{customerId}/trades/{seq}", "read", Owner),
     ("get", "/v1/customers", "list", AllOwners),
     ("get", "/v1/customers/{customerId}", "read", Owner),
+    // An owner of its own: the other rows need theirs.
+    ("delete", "/v1/customers/{customerId}", "admin", Erased),
     ("post", "/v1/page-views", "views", Scoped),
     ("get", "/v1/page-views", "views", Scoped),
     ("post", "/v1/page-views/upload", "views", Scoped),
@@ -74,10 +78,9 @@ fn difference(rows: &[Row], operations: &BTreeSet<(String, String)>) -> Vec<Stri
 
 /// Sends a request that succeeds if its client may send it.
 pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 {
-    let (method, path, ..) = *row;
-    let address = ["{customerId}", "{page}", "{seq}"]
-        .iter()
-        .fold(path.to_owned(), |path, name| path.replace(name, "1"));
+    let (method, path, _, reach) = *row;
+    let path = if reach == Erased { path.replace("{customerId}", "2") } else { path.to_owned() };
+    let address = ["{customerId}", "{page}", "{seq}"].iter().fold(path, |path, name| path.replace(name, "1"));
     let address = address.as_str();
     let client = match token {
         Some(token) => service.client.with_token(token),
@@ -106,6 +109,7 @@ pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 
     let address = format!("{address}{query}");
     let answer = match method {
         "get" => client.get(&address).await,
+        "delete" => client.send(Method::DELETE, &address, |request| request).await,
         _ => {
             let with =
                 |request: reqwest::RequestBuilder| request.header("content-type", media_type).body(body);
@@ -139,7 +143,11 @@ async fn each_route_is_for_those_of_its_row() {
     for row in ROWS {
         let (method, path, scope, reach) = *row;
         let all_but: Vec<_> = EVERYTHING.split(' ').filter(|other| *other != scope).collect();
-        let right = if reach == AllOwners { json!("*") } else { json!([1]) };
+        let right = match reach {
+            AllOwners => json!("*"),
+            Erased => json!([2]),
+            Everyone | Owner | Scoped => json!([1]),
+        };
         let given = [
             status(&service, row, None).await,
             status(&service, row, token(EVERYTHING, json!(["8"]))).await,
@@ -149,7 +157,7 @@ async fn each_route_is_for_those_of_its_row() {
         let expected = match reach {
             Everyone => [200, 200, 200, 200],
             Scoped => [401, 200, 403, 200],
-            Owner | AllOwners => [401, 403, 403, 200],
+            Owner | AllOwners | Erased => [401, 403, 403, 200],
         };
         let class = |status: u16| if (200..300).contains(&status) { 200 } else { status };
         let [none, other, missing, right] = given;

@@ -55,6 +55,8 @@ const SERVER: &[Flag] = &[
     ("--rate-limit", "PAGEBUCKET_RATE_LIMIT", ""),
     ("--rate-burst", "PAGEBUCKET_RATE_BURST", ""),
     ("--trusted-proxies", "PAGEBUCKET_TRUSTED_PROXIES", ""),
+    ("--retain-pages", "PAGEBUCKET_RETAIN_PAGES", ""),
+    ("--retain-days", "PAGEBUCKET_RETAIN_DAYS", ""),
     ("--drain-delay", "PAGEBUCKET_DRAIN_DELAY", "0"),
     ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
     ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
@@ -69,7 +71,8 @@ const AUTH: &[Flag] = &[
     ("--owners-claim", "PAGEBUCKET_OWNERS_CLAIM", ""),
     ("--open", "PAGEBUCKET_OPEN", ""),
 ];
-const MIGRATE: &[Flag] = &[("--check", "", ""), ("--initiate", "", ""), ("--shard", "", "")];
+const MIGRATE: &[Flag] =
+    &[("--check", "", ""), ("--renew-epoch", "", ""), ("--initiate", "", ""), ("--shard", "", "")];
 /// Their defaults depend on the file, and are in words.
 const IMPORT: &[Flag] = &[
     ("--format", "", ""),
@@ -113,6 +116,7 @@ const EXPORT: &[Flag] = &[
 ];
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const VIEWS: &[Flag] = &[("--view-retention", "PAGEBUCKET_VIEW_RETENTION", "0")];
+const ERASE: &[Flag] = &[("--owner", "", ""), ("--reopen", "", "")];
 const PREALLOCATE: &[Flag] = &[("--path", "", ""), ("--hour", "", ""), ("--hours", "", "1")];
 const CREATE_KEY: &[Flag] = &[
     ("--name", "", ""),
@@ -135,6 +139,7 @@ async fn help_shows_every_flag() {
         ("adopt", vec![LOG, DATABASE, ADOPT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
         ("verify", vec![LOG, DATABASE, VERIFY]),
+        ("erase", vec![LOG, DATABASE, ERASE]),
         ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
         ("openapi", vec![LOG, HISTORIES, OPENAPI]),
         ("histories", vec![LOG, DATABASE]),
@@ -176,6 +181,7 @@ async fn help_shows_every_flag() {
         "import",
         "export",
         "verify",
+        "erase",
         "preallocate",
         "openapi",
         "histories",
@@ -254,6 +260,13 @@ async fn wrong_flags_are_usage() {
         &["healthcheck", "--listen", "nowhere"],
         &["import"],
         &["serve", "--view-retention", "24856"],
+        &["serve", "--retain-pages", "trades"],
+        &["serve", "--retain-pages", "trades=0"],
+        &["serve", "--retain-days", "trades=1", "--retain-days", "trades=2"],
+        &["serve", "--retain-pages", "trade=100"],
+        &["erase"],
+        &["erase", "--owner", "0"],
+        &["erase", "--owner", "rooms=7"],
         &["preallocate", "--path", "/"],
         &["preallocate", "--path", "index.htm", "--hour", "2014-01-01T10:00:00Z"],
         &["keys"],

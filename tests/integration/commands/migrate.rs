@@ -7,6 +7,7 @@ use crate::harness::{Mongod, TRADES, tests, trade};
 
 tests!["commands":
     migrate_lists_and_applies,
+    migrate_renews_the_epoch,
     initiate_makes_a_fresh_member_a_set,
     initiate_refuses_a_standalone_server,
 ];
@@ -28,6 +29,25 @@ async fn migrate_lists_and_applies() {
         let ended = run(&mut place.pagebucket("migrate", arguments)).await;
         assert_eq!((ended.status, ended.out.as_str()), (Some(0), out), "{ended:?}");
     }
+}
+
+async fn migrate_renews_the_epoch() {
+    let place = Place::new().await;
+    run(&mut place.pagebucket("migrate", &[])).await;
+    let tag = async || {
+        let serving = place.serve(&[]).await;
+        let tag = serving.client.get("/v1/customers/7").await.header("etag").to_owned();
+        serving.stop().await;
+        tag
+    };
+    let before = tag().await;
+    let renewed = run(&mut place.pagebucket("migrate", &["--renew-epoch"])).await;
+    assert_eq!(renewed.status, Some(0), "{renewed:?}");
+    assert!(renewed.out.starts_with("the epoch is renewed"), "{renewed:?}");
+    let after = tag().await;
+    assert_ne!(before, after);
+    assert_eq!(before.split('.').nth(1), after.split('.').nth(1), "only the epoch differs");
+    assert_eq!(tag().await, after, "a restart keeps it");
 }
 
 async fn initiate_makes_a_fresh_member_a_set() {

@@ -9,6 +9,8 @@ use super::History;
 /// What an owner's buckets hold, in order.
 pub struct Stored {
     pub ids: Vec<String>,
+    /// The number of the first page that is there; of an empty history, the one that is opened next.
+    pub first_page: u64,
     /// Number of each item, which tests use to tell items apart, in order of `seq`.
     pub numbers: Vec<i64>,
     /// Date of each item, in milliseconds, in order of `seq`.
@@ -16,7 +18,8 @@ pub struct Stored {
 }
 
 /// Reads an owner's buckets in order of `_id`, and checks invariants 1 to 3 and 5: pages without
-/// gaps, none ragged, `_id` order, an item for every sequence number.
+/// gaps, none ragged, `_id` order, an item for every sequence number. If page 1 is a marker, pages before its `firstPage`
+/// may be missing, the first ones first.
 #[track_caller]
 pub fn stored(database: &Database, history: &History, owner: u64) -> impl Future<Output = Stored> {
     let read = try_stored(database, history, owner);
@@ -35,14 +38,39 @@ pub fn try_stored(
         let buckets = collection.find(doc! { history.owner_field: history.owner_bson(owner) });
         let buckets = buckets.sort(doc! { "_id": 1 }).await.expect("buckets");
         let buckets: Vec<Document> = buckets.try_collect().await.expect("buckets");
-        let mut stored = Stored { ids: Vec::new(), numbers: Vec::new(), dates: Vec::new() };
+        let is_marker = |bucket: &&Document| bucket.get_i64("firstPage").is_ok();
+        let (marker, buckets) = match buckets.split_first().filter(|(first, _)| is_marker(first)) {
+            Some((marker, buckets)) => (Some(marker), buckets),
+            None => (None, &buckets[..]),
+        };
+        let mut first_page = 1;
+        if let Some(marker) = marker {
+            first_page = marker.get_i64("firstPage").expect("it is a marker");
+            let (page, count) = (marker.get_i64("page").ok(), marker.get_i32("count").ok());
+            let is_empty = marker.get_array("history").is_ok_and(|items| items.is_empty());
+            if (page, count, is_empty) != (Some(1), Some(0), true) {
+                return Err(format!(
+                    "a marker of the beginning has the place of page 1, and no items: {marker}"
+                ));
+            }
+            if let Some(first) = buckets.first() {
+                let first = first.get_i64("page").expect("page");
+                if !(2..=first_page).contains(&first) {
+                    return Err(format!("invariant 1: {first} is the first page, not {first_page}"));
+                }
+                first_page = first;
+            }
+        }
+        let first_page = u64::try_from(first_page).expect("a page");
+        let mut stored = Stored { ids: Vec::new(), first_page, numbers: Vec::new(), dates: Vec::new() };
         for (index, bucket) in buckets.iter().enumerate() {
             let (page, count) =
                 (bucket.get_i64("page").expect("page"), bucket.get_i32("count").expect("count"));
             let items = bucket.get_array("history").expect("history");
             let id = bucket.get_str("_id").expect("_id");
-            if page != index as i64 + 1 {
-                return Err(format!("invariants 1 and 3: {id} is page {page} at place {}", index + 1));
+            let expected = first_page + index as u64;
+            if page != expected as i64 {
+                return Err(format!("invariants 1 and 3: {id} is page {page}, not {expected}"));
             }
             assert_eq!(count as usize, items.len(), "{id}");
             let last = index + 1 == buckets.len();

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use pagebucket::config::{RateArgs, ServerArgs, TlsArgs};
+use pagebucket::config::{RateArgs, RetainArgs, ServerArgs, TlsArgs};
 use pagebucket::definition::Definitions;
 use pagebucket::domain::Clock;
 use pagebucket::http::Gate;
 use pagebucket::server::Server;
-use pagebucket::store::Capacity;
+use pagebucket::store::{Ages, Capacity};
 use pagebucket::store::{CommandObserver, Connection, ReadPreference, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -46,6 +47,14 @@ pub struct Setup {
     pub clock: Clock,
     pub gate: Gate,
     pub read_preference: ReadPreference,
+    /// Pause before each round of housekeeping.
+    pub house_every: Duration,
+}
+
+/// Tests count commands, and break the first of a kind: only those about deleted pages ask for markers again and again.
+fn quiet() -> Ages {
+    let hour = Duration::from_secs(3600);
+    Ages { poll: hour, tail: hour, ..Ages::default() }
 }
 
 impl Setup {
@@ -76,6 +85,7 @@ impl Setup {
             max_exports: 64,
             max_scans: 8,
             rate: RateArgs::default(),
+            retain: RetainArgs::default(),
             drain_delay: 0,
             page_cache: 64 * 1024 * 1024,
             cache_public: false,
@@ -85,10 +95,11 @@ impl Setup {
             definitions: None,
             connection,
             args,
-            capacity: Capacity::default(),
+            capacity: Capacity { ages: quiet(), ..Capacity::default() },
             clock: Clock::system(),
             gate: Gate::unguarded(),
             read_preference: ReadPreference::Primary,
+            house_every: Duration::from_secs(60),
         }
     }
 
@@ -104,6 +115,13 @@ impl Setup {
     #[must_use]
     pub fn in_database(mut self, database: &mongodb::Database) -> Self {
         self.connection.database = database.name().to_owned();
+        self
+    }
+
+    /// The same with other ages of what it knows of deleted pages.
+    #[must_use]
+    pub fn aging(mut self, ages: Ages) -> Self {
+        self.capacity.ages = ages;
         self
     }
 
@@ -131,6 +149,7 @@ impl Setup {
         pagebucket::telemetry::measure();
         let store = self.store().await;
         let server = Server::bind(&self.args, store, self.clock, self.gate).await.expect("a free port");
+        let server = server.keeping_house_every(self.house_every);
         let (scheme, address) = (server.scheme(), server.address());
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {

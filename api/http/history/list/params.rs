@@ -23,6 +23,10 @@ pub struct ListParams {
     pub values: Vec<(String, String)>,
 }
 
+/// What is asked for begins with an item that the history no longer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retired;
+
 /// The items that a listing shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
@@ -108,14 +112,14 @@ impl Params for ListParams {
         vec![
             in_query(
                 "page",
-                "Permanent number of the page, the same in either order. Default: page 1, or with `order=desc` the last \
+                "Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last \
                  page. Of the other parameters, only `order` may be given with it.",
                 ordinal(),
             ),
             in_query(
                 "after",
-                "The nearest {manyItems} after this sequence number; 0 is the beginning of the history. After the last {item} \
-                 the answer has no items, which is not an error.",
+                "The nearest {manyItems} after this sequence number; 0 is the beginning: the first {item} that is there. After the \
+                 last {item} the answer has no items, which is not an error.",
                 whole(0, MAX_SAFE_INTEGER),
             ),
             in_query(
@@ -193,6 +197,66 @@ impl Selection {
         match self {
             Self::Rows(rows, _) => Some(rows).filter(|rows| rows.part),
             _ => None,
+        }
+    }
+
+    /// The same of a history that begins with `first`: what begins at the beginning begins there.
+    #[must_use]
+    pub fn beginning_at(self, first: Seq, order: Order, totals: Totals) -> Self {
+        if first == Seq::FIRST {
+            return self;
+        }
+        let beginning = |window: Window| match window.cursor {
+            Cursor::After(Position::BEGINNING) => {
+                Window { cursor: Cursor::After(Position::before(first)), ..window }
+            }
+            _ => window,
+        };
+        match self {
+            Self::Window(window, as_of) => Self::Window(beginning(window), as_of),
+            Self::Dates(dates, window) => Self::Dates(dates, beginning(window)),
+            Self::Values(window) => Self::Values(beginning(window)),
+            Self::Page(None) => {
+                let first = totals.page_size().page_of(first);
+                let last = totals.last_page().filter(|_| order == Order::Descending);
+                Self::Page(last.max(Some(first)))
+            }
+            Self::Page(Some(_)) | Self::Rows(..) => self,
+        }
+    }
+
+    /// Those of [`Selection::seqs`] that a history has that begins with `first`. What is shown begins with an item that is
+    /// there, and ends early where the history begins.
+    ///
+    /// # Errors
+    /// It begins with an item that the history no longer has.
+    pub fn kept(self, order: Order, totals: Totals, first: Seq) -> Result<Option<SeqRange>, Retired> {
+        let range = self.seqs(order, totals);
+        let is_retired = match (range, self.as_of()) {
+            _ if first == Seq::FIRST => return Ok(range),
+            (_, Some(last)) if last < first && totals.last_seq() == Some(last) => true,
+            (None, _) => false,
+            // The end of a history that is empty since it was reopened.
+            (Some(range), _) if self.is_backwards(order) => {
+                range.last < first && totals.last_seq() != Some(range.last)
+            }
+            (Some(range), _) => range.first < first,
+        };
+        if is_retired {
+            return Err(Retired);
+        }
+        let clipped = range.map(|range| SeqRange { first: range.first.max(first), ..range });
+        Ok(clipped.filter(|range| range.first <= range.last))
+    }
+
+    /// Whether what is shown begins with its newest item.
+    fn is_backwards(self, order: Order) -> bool {
+        match self {
+            Self::Page(_) => false,
+            Self::Rows(..) => order == Order::Descending,
+            Self::Window(window, _) | Self::Dates(_, window) | Self::Values(window) => {
+                matches!(window.cursor, Cursor::Before(_) | Cursor::End)
+            }
         }
     }
 

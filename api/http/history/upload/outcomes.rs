@@ -16,6 +16,7 @@ use crate::domain::{OwnerId, Seq};
 use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{Kind, Problem};
 use crate::ingest::{Event, Refusal, Sent, Watch};
+use crate::store::Gone;
 use crate::store::history::LineRefusal;
 
 /// Sent after the last outcome. Without it the answer is cut off, so that no client takes it for complete.
@@ -207,6 +208,8 @@ fn kind(refusal: Refusal) -> Kind {
     match refusal {
         Refusal::HistoryExhausted => Kind::HistoryExhausted,
         Refusal::KeyReused => Kind::IdempotencyKeyReused,
+        Refusal::Gone(Gone::Retired { .. }) => Kind::Retired,
+        Refusal::Gone(Gone::Erased) => Kind::Erased,
         Refusal::Line(LineRefusal::Differs) => Kind::LineDiffers,
         Refusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => Kind::LineOutOfOrder,
     }

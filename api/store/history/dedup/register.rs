@@ -18,9 +18,10 @@ use super::server_time::was_outdated;
 use crate::domain::OwnerId;
 use crate::store::group_commit::{Answer, Command, Verdict, durable, judge};
 use crate::store::history::bucket_id::Tail;
-use crate::store::history::catalog::Catalog;
+use crate::store::history::catalog::{Catalog, KnownTail};
 use crate::store::history::source::Source;
 use crate::store::history::tails::Tails;
+use crate::store::moment::Moment;
 use crate::store::{Deadline, Error};
 
 /// The most keys in one command.
@@ -45,6 +46,8 @@ pub struct Registration {
     pub keeps: bool,
     pub deadline: Deadline,
     pub attempts: u32,
+    /// When the registration began.
+    pub read: Moment,
     pub answer: oneshot::Sender<Result<Registered, Error>>,
 }
 
@@ -57,12 +60,14 @@ pub struct Registered {
     /// The record's `touched`, in milliseconds since 1970, if this registration created it by an insert and not by an
     /// upsert.
     pub inserted: Option<i64>,
+    /// When the history was no longer than `from` of the record, if this registration created it.
+    pub read: Moment,
 }
 
 impl Registration {
     // Sending fails if the client has disconnected.
     fn succeed(self, is_new: bool, inserted: Option<i64>) {
-        let _ = self.answer.send(Ok(Registered { record: self.proposed, is_new, inserted }));
+        let _ = self.answer.send(Ok(Registered { record: self.proposed, is_new, inserted, read: self.read }));
     }
 
     fn fail(self, error: Error) {
@@ -97,11 +102,28 @@ async fn register(
         registrations.into_iter().partition(|registration| registration.keeps);
     let ready = with_tails(&source, &catalog, first).await;
     let mut existing = insert(&source, ready).await;
-    existing.extend(kept);
+    existing.extend(unless_erased(&source, kept).await);
     for registration in touch(&source, existing).await {
         // The registrar still exists, because this is a sender to it.
         let _ = registrar.send(registration);
     }
+}
+
+/// Those whose owners are not erased: nothing of an erased owner may come back.
+async fn unless_erased(source: &Source, kept: Vec<Registration>) -> Vec<Registration> {
+    if kept.is_empty() || !source.markers.any() {
+        return kept;
+    }
+    let owners: BTreeSet<_> = kept.iter().map(|registration| registration.owner.clone()).collect();
+    let tails = Tails::read(source, owners.into_iter().collect(), None, latest(&kept)).await;
+    let mut left = Vec::with_capacity(kept.len());
+    for registration in kept {
+        match tails.of(&registration.owner) {
+            Ok(_) => left.push(registration),
+            Err(error) => registration.fail(error),
+        }
+    }
+    left
 }
 
 /// Sets `from`, where each search begins: the total of a known tail. Tails that are not in the catalog are read, and put
@@ -114,20 +136,21 @@ async fn with_tails(
     let (mut ready, mut cold) = (Vec::with_capacity(registrations.len()), Vec::new());
     for mut registration in registrations {
         match catalog.lock().get(&registration.owner) {
-            Some(tail) => {
-                registration.proposed.from = tail.last_seq().get();
+            Some(known) => {
+                registration.proposed.from = known.tail.last_seq().get();
                 ready.push(registration);
             }
             None => cold.push(registration),
         }
     }
     let owners: BTreeSet<_> = cold.iter().map(|registration| registration.owner.clone()).collect();
+    let read = Moment::now(&source.clock);
     let tails = Tails::read(source, owners.into_iter().collect(), None, latest(&cold)).await;
     for (owner, tail) in tails.all() {
         let mut catalog = catalog.lock();
         // A tail that a commit has put there meanwhile is newer.
         if catalog.get(&owner).is_none() {
-            catalog.insert(owner, tail);
+            catalog.insert(owner, KnownTail { tail, read });
         }
     }
     for mut registration in cold {

@@ -8,9 +8,10 @@ use mongodb::bson::raw::RawDocument;
 
 use super::identity::ItemKey;
 use super::search::Search;
-use crate::domain::OwnerId;
+use crate::domain::{OwnerId, PageNumber};
 use crate::item::Item;
 use crate::store::history::document::Marked;
+use crate::store::history::marker::{self, Marker};
 use crate::store::history::source::{Source, page_of};
 use crate::store::majority::Patient;
 use crate::store::{Corruption, Deadline, Error};
@@ -80,6 +81,7 @@ pub async fn scan(
         let before = scan.looked;
         if scan.read(pages, deadline).await? {
             if scan.looked == before {
+                scan.check(deadline).await?;
                 let (id, page) = (format!("{owner}_"), format!("page {}", scan.first_page()));
                 return Err(Corruption::new(id, page, "is not full, though it is not the last").into());
             }
@@ -88,6 +90,9 @@ pub async fn scan(
         } else if scan.looked >= last {
             break true;
         } else {
+            if source.markers.any() {
+                scan.check(deadline).await?;
+            }
             // A new primary may not know yet that a majority has what the old primary has shown.
             let shown = format!("owner {owner} is visible up to {}, not {last}", scan.looked);
             patient.after(Error::Unavailable(shown)).await?;
@@ -117,6 +122,13 @@ impl Scan<'_> {
         self.source.page_size().full_pages(self.looked) + 1
     }
 
+    /// Checks that the next page is not deleted: its items can no longer be compared.
+    async fn check(&self, deadline: Deadline) -> Result<(), Error> {
+        let page = PageNumber::new(self.first_page());
+        let page = page.map_err(|_| Error::Internal("a search has come to no page".to_owned()))?;
+        marker::check(self.source, self.owner, page, deadline).await
+    }
+
     /// Reads and examines at most `most` pages. Returns whether there may be more.
     async fn read(&mut self, most: u64, deadline: Deadline) -> Result<bool, Error> {
         let source = self.source;
@@ -131,7 +143,7 @@ impl Scan<'_> {
             "find": source.collection(),
             "filter": filter,
             "sort": source.by_page(),
-            "projection": { "page": 1, items: 1 },
+            "projection": { "page": 1, "count": 1, "firstPage": 1, "second": 1, items: 1 },
             "hint": source.by_page(),
             "limit": most as i64,
             // All in one batch: by default the server's first batch has 101 documents.
@@ -141,8 +153,16 @@ impl Scan<'_> {
         let found = source.reads.find(None, query, None, deadline, |bucket| Ok(bucket.to_owned()));
         let found = found.await?;
         for bucket in &found {
-            if !self.look_at(bucket)? {
-                return Ok(true);
+            if let Some(marker) = Marker::read(bucket)? {
+                return Err(marker.gone(source.page_size()).into());
+            }
+            match self.look_at(bucket) {
+                Ok(true) => {}
+                Ok(false) => return Ok(true),
+                Err(error) => {
+                    self.check(deadline).await?;
+                    return Err(error);
+                }
             }
         }
         Ok(found.len() as u64 == most)

@@ -1,0 +1,112 @@
+//! What a service does beside its requests, once a minute: it retires pages, and sweeps the tombstones of erased owners. A
+//! lock in the database lets one instance at a time do it.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use crate::config::{OfHistory, RetainArgs};
+use crate::definition::Definitions;
+use crate::metric::{HOUSEKEEPING, RETIRED_PAGES};
+use crate::store::history::Retention;
+use crate::store::{Error, Housekeeping, Store};
+
+/// Pause before each round.
+pub const EVERY: Duration = Duration::from_secs(60);
+
+/// What is kept, by the names of the histories.
+pub type Retentions = BTreeMap<Box<str>, Retention>;
+
+/// Why the flags of retention cannot be used: a sentence for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadRetention(String);
+
+/// What these flags say of these histories.
+///
+/// # Errors
+/// A flag names a history that does not exist, or one that it has named before.
+pub fn retentions(args: &RetainArgs, definitions: &Definitions) -> Result<Retentions, BadRetention> {
+    let mut retentions = Retentions::new();
+    for OfHistory { history, most } in &args.retain_pages {
+        let retention = of(&mut retentions, history, definitions, "--retain-pages")?;
+        once(retention.pages.replace(*most).is_none(), history, "--retain-pages")?;
+    }
+    for OfHistory { history, most } in &args.retain_days {
+        let retention = of(&mut retentions, history, definitions, "--retain-days")?;
+        once(retention.days.replace(*most).is_none(), history, "--retain-days")?;
+    }
+    Ok(retentions)
+}
+
+fn of<'a>(
+    retentions: &'a mut Retentions,
+    history: &str,
+    definitions: &Definitions,
+    flag: &str,
+) -> Result<&'a mut Retention, BadRetention> {
+    if definitions.get(history).is_none() {
+        let names: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
+        let names = names.join(", ");
+        return Err(BadRetention(format!("{flag} {history}: there is no such history (there are {names})")));
+    }
+    Ok(retentions.entry(history.into()).or_default())
+}
+
+fn once(first: bool, history: &str, flag: &str) -> Result<(), BadRetention> {
+    if first { Ok(()) } else { Err(BadRetention(format!("{flag} {history}: is given more than once"))) }
+}
+
+/// Keeps house until it is dropped.
+pub(super) async fn keep(store: &Store, retentions: &Retentions, every: Duration) -> Infallible {
+    loop {
+        tokio::time::sleep(every).await;
+        // In a task of its own, because a round must not be dropped: it ends with the release of its lock.
+        let (store, retentions) = (store.clone(), retentions.clone());
+        let round = tokio::spawn(async move { store.keep_house(&retentions).await }).await;
+        let round = round.unwrap_or_else(|panic| Err(Error::Internal(panic.to_string())));
+        let result = match round {
+            Ok(Some(Housekeeping { retired_pages, swept })) => {
+                metrics::counter!(RETIRED_PAGES).increment(retired_pages);
+                if retired_pages > 0 || swept > 0 {
+                    tracing::info!(retired_pages, swept, "kept house");
+                }
+                "done"
+            }
+            Ok(None) => "elsewhere",
+            Err(error) => {
+                tracing::warn!(%error, "housekeeping failed; the next round does what is left");
+                "failed"
+            }
+        };
+        metrics::counter!(HOUSEKEEPING, "result" => result).increment(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::{NonZeroU32, NonZeroU64};
+
+    use super::*;
+
+    #[test]
+    fn flags_name_histories_that_exist_once() {
+        let definitions = Definitions::built_in();
+        let pages = |history: &str| OfHistory { history: history.into(), most: NonZeroU64::MIN };
+        let days = |history: &str| OfHistory { history: history.into(), most: NonZeroU32::MIN };
+        let told =
+            |retain_pages, retain_days| retentions(&RetainArgs { retain_pages, retain_days }, &definitions);
+        assert_eq!(told(vec![], vec![]), Ok(Retentions::new()));
+        let both = Retention { pages: Some(NonZeroU64::MIN), days: Some(NonZeroU32::MIN) };
+        assert_eq!(told(vec![pages("trades")], vec![days("trades")]), Ok([("trades".into(), both)].into()));
+        let sentence = |told: Result<Retentions, BadRetention>| told.unwrap_err().to_string();
+        assert_eq!(
+            sentence(told(vec![], vec![days("trade")])),
+            "--retain-days trade: there is no such history (there are trades)"
+        );
+        assert_eq!(
+            sentence(told(vec![pages("trades"), pages("trades")], vec![])),
+            "--retain-pages trades: is given more than once"
+        );
+    }
+}

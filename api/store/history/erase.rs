@@ -1,0 +1,260 @@
+//! Erasure of one owner: a tombstone first, then all pages and keys, then a sweep.
+//!
+//! From the tombstone on every read of the tail says that the owner is erased. An instance that read the tail before may still
+//! open pages, until that is older than [`Ages::tail`](crate::store::Ages::tail) and its last command has ended. So pages and
+//! keys are deleted at once, and again when the tombstone is older than [`Ages::marker`](crate::store::Ages::marker): the
+//! *sweep*. Before a page is deleted, the tombstone says that later pages follow it: a page that was opened after the tombstone
+//! was written has used its number.
+//!
+//! Every step may be repeated, and any instance may go on where another has stopped. An erasure that is late, because its
+//! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
+//! not yet swept, has just covered.
+
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{DateTime, Document, doc};
+
+use super::bucket_id::BucketId;
+use super::engine::Engine;
+use super::marker::{self, Marker, TOMBSTONE, tombstone_id};
+use super::source::{Source, owner_of, page_of};
+use crate::domain::{OwnerId, PageNumber};
+use crate::store::{COMMAND, Corruption, Deadline, Error, whole_number};
+
+/// The most pages that a step deletes.
+pub(super) const MOST_DELETED: usize = 1_000;
+
+/// How far the erasure of an owner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Erasure {
+    /// Nothing of the owner was stored. The tombstone is written all the same.
+    Nothing,
+    /// Pages or keys are left: another step is needed.
+    Erasing,
+    /// Nothing is left but the tombstone. It is not swept yet.
+    Erased,
+    /// Nothing is left but the tombstone, and nothing can come any more.
+    Swept,
+}
+
+/// What became of the wish to lift a tombstone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reopening {
+    /// The history takes appends again. Its numbers go on after those of the erased pages.
+    Reopened,
+    /// The owner has no tombstone.
+    NotErased,
+    /// The tombstone is not swept yet.
+    NotSwept,
+}
+
+impl Engine {
+    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
+    /// May be repeated at any time, by any instance.
+    ///
+    /// A record of a key does not say of which history it is. Those of all histories whose owners have the same field and id
+    /// are deleted.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then the step may be repeated.
+    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure, Error> {
+        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let found = marker::find(source, owner, deadline).await?;
+        let Some(tombstone) = found.filter(|marker| marker.erased) else {
+            return bury(source, owner, deadline).await;
+        };
+        if tombstone.swept {
+            return Ok(Erasure::Swept);
+        }
+        let done = delete_pages(source, owner, deadline).await?
+            && self.0.key_scans.go_on(source, owner, tombstone.aged, deadline).await?;
+        match (done, tombstone.aged) {
+            (false, _) => Ok(Erasure::Erasing),
+            (true, false) => Ok(Erasure::Erased),
+            (true, true) => {
+                cover(source, owner, doc! { "$set": { "swept": true } }, deadline).await?;
+                self.0.key_scans.forget(owner);
+                Ok(Erasure::Swept)
+            }
+        }
+    }
+
+    /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then it may be repeated.
+    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening, Error> {
+        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let found = marker::find(source, owner, deadline).await?;
+        let Some(tombstone) = found.filter(|marker| marker.erased) else { return Ok(Reopening::NotErased) };
+        if !tombstone.swept {
+            return Ok(Reopening::NotSwept);
+        }
+        source.raise_markers(deadline).await?;
+        // Without a page before it the history is as if it had never been.
+        if tombstone.first_page > PageNumber::FIRST {
+            let id = BucketId { owner: owner.clone(), second: tombstone.second };
+            write(source, owner, &id.to_string(), 1, tombstone, doc! { "swept": true }, deadline).await?;
+        }
+        let tombstone = doc! { "q": the_tombstone(source, owner, true), "limit": 1 };
+        source.write(doc! { "delete": source.collection(), "deletes": [tombstone] }, deadline).await?;
+        source.raise_markers(deadline).await?;
+        Ok(Reopening::Reopened)
+    }
+
+    /// Owners whose tombstones are not swept yet, a bounded number of them.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub(in crate::store) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>, Error> {
+        const MOST: i64 = 100;
+        let (source, kind) = (&self.0.source, self.definition().owner.kind);
+        let field = source.owner_field().to_owned();
+        let command = doc! {
+            "find": source.collection(),
+            "filter": { "swept": false },
+            "limit": MOST,
+            "singleBatch": true,
+            "hint": { "swept": 1 },
+        };
+        let owner = move |tombstone: &RawDocument| {
+            let owner = tombstone.get(&field).ok().flatten().and_then(|id| owner_of(id, kind));
+            Ok(owner.ok_or_else(|| Corruption::of(tombstone, &field, "is not an id of the right type"))?)
+        };
+        source.reads.find(None, command, None, deadline.or_within(COMMAND), owner).await
+    }
+}
+
+/// Writes the tombstone.
+async fn bury(source: &Source, owner: &OwnerId, deadline: Deadline) -> Result<Erasure, Error> {
+    source.raise_markers(deadline).await?;
+    let last = last_opened(source, owner, deadline).await?;
+    let (first_page, second) = last.unwrap_or((PageNumber::FIRST, 0));
+    let tombstone = Marker { erased: true, first_page, second, swept: false, aged: false };
+    let more =
+        doc! { "erased": { "$ifNull": ["$erased", "$$NOW"] }, "swept": { "$ifNull": ["$swept", false] } };
+    write(source, owner, &tombstone_id(owner), TOMBSTONE, tombstone, more, deadline).await?;
+    // Again: an instance may have asked, and read a tail, before the tombstone was there.
+    source.raise_markers(deadline).await?;
+    Ok(if last.is_some() { Erasure::Erasing } else { Erasure::Nothing })
+}
+
+/// The page after all that an owner has, and the second of the last one; `None` if there is nothing. Damage inside of a bucket
+/// does not keep an owner from being erased.
+async fn last_opened(
+    source: &Source,
+    owner: &OwnerId,
+    deadline: Deadline,
+) -> Result<Option<(PageNumber, u64)>, Error> {
+    let mut projection = marker::fields(source);
+    projection.insert("_id", 1);
+    let command = doc! {
+        "find": source.collection(),
+        "filter": source.owned_by(owner),
+        "sort": { source.owner_field(): -1, "page": -1 },
+        "projection": projection,
+        "limit": 1,
+        "singleBatch": true,
+        "hint": source.by_page(),
+    };
+    let of = owner.clone();
+    let read = move |bucket: &RawDocument| match Marker::read(bucket)? {
+        Some(marker) => Ok((marker.first_page, marker.second)),
+        None => numbers(bucket, &of).map(|(page, second)| (page.next(), second)),
+    };
+    Ok(source.reads.find(None, command, None, deadline, read).await?.pop())
+}
+
+/// The page number of a bucket, and its second if its `_id` is readable.
+fn numbers(bucket: &RawDocument, owner: &OwnerId) -> Result<(PageNumber, u64), Error> {
+    let page = page_of(bucket).map_err(|why| Corruption::of(bucket, "page", why))?;
+    let id = BucketId::parse(bucket.get_str("_id").unwrap_or_default(), owner);
+    Ok((page, id.map_or(0, |id| id.second)))
+}
+
+/// Writes a marker where there is no bucket, or raises its numbers.
+async fn write(
+    source: &Source,
+    owner: &OwnerId,
+    id: &str,
+    page: i64,
+    marker: Marker,
+    more: Document,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let mut query = doc! { "_id": id };
+    query.extend(source.owned_by(owner));
+    query.insert("page", page);
+    let mut set = doc! {
+        "count": 0,
+        // Dates of nothing.
+        "first": DateTime::from_millis(0),
+        "last": DateTime::from_millis(0),
+        "history": [],
+        "firstPage": { "$max": ["$firstPage", marker.first_page.get() as i64] },
+        "second": { "$max": ["$second", marker.second as i64] },
+        "since": { "$ifNull": ["$since", "$$NOW"] },
+    };
+    set.extend(more);
+    let update = doc! { "q": query, "u": [{ "$set": set }], "upsert": true, "hint": { "_id": 1 } };
+    source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await.map(drop)
+}
+
+fn the_tombstone(source: &Source, owner: &OwnerId, swept: bool) -> Document {
+    let mut query = doc! { "_id": tombstone_id(owner) };
+    query.extend(source.owned_by(owner));
+    query.insert("swept", swept);
+    query
+}
+
+/// Changes the tombstone.
+///
+/// # Errors
+/// It was swept meanwhile, or lifted.
+async fn cover(source: &Source, owner: &OwnerId, change: Document, deadline: Deadline) -> Result<(), Error> {
+    let update = doc! { "q": the_tombstone(source, owner, false), "u": change, "hint": { "_id": 1 } };
+    let reply = source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await?;
+    match reply.get("n").and_then(whole_number::read) {
+        Some(1) => Ok(()),
+        _ => {
+            Err(Error::Unavailable(format!("another instance has come to the end of the erasure of {owner}")))
+        }
+    }
+}
+
+/// Deletes pages, and a marker of the beginning. Returns whether none is left.
+async fn delete_pages(source: &Source, owner: &OwnerId, deadline: Deadline) -> Result<bool, Error> {
+    let mut filter = source.owned_by(owner);
+    filter.insert("page", doc! { "$lt": TOMBSTONE });
+    let command = doc! {
+        "find": source.collection(),
+        "filter": filter,
+        "sort": source.by_page(),
+        "projection": { "page": 1, "count": 1, "since": 1 },
+        "limit": MOST_DELETED as i64,
+        "batchSize": MOST_DELETED as i64,
+        "singleBatch": true,
+        "hint": source.by_page(),
+    };
+    let of = owner.clone();
+    let read = move |bucket: &RawDocument| {
+        let (page, second) = numbers(bucket, &of)?;
+        Ok((page, second, bucket.get_datetime("since").ok()))
+    };
+    let found = source.reads.find(None, command, None, deadline, read).await?;
+    let (Some((first, _, since)), Some((last, second, _))) = (found.first(), found.last()) else {
+        return Ok(true);
+    };
+    let used = doc! { "$max": { "firstPage": last.next().get() as i64, "second": *second as i64 } };
+    cover(source, owner, used, deadline).await?;
+    let delete = |condition: Document| {
+        let mut query = source.owned_by(owner);
+        query.extend(condition);
+        doc! { "q": query, "limit": 0, "hint": source.by_page() }
+    };
+    let range = doc! { "$gte": first.get() as i64, "$lte": last.get() as i64 };
+    let mut deletes = vec![delete(doc! { "page": range, "since": { "$exists": false } })];
+    // This marker alone: a later one begins the history that was reopened.
+    deletes.extend(since.map(|since| delete(doc! { "page": 1_i64, "since": since })));
+    source.write(doc! { "delete": source.collection(), "deletes": deletes }, deadline).await?;
+    Ok(found.len() < MOST_DELETED)
+}

@@ -1,0 +1,116 @@
+//! The keys of erased owners: their records are found by a scan.
+//!
+//! No index has the owners of records. It would cost every append with a key, and the scan costs only erasures. It examines a
+//! bounded number of records in each command, in the order of their ids.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, doc};
+
+use super::dedup::RECORDS;
+use super::source::Source;
+use crate::domain::OwnerId;
+use crate::store::{Deadline, Error};
+
+/// How many records are examined in one command.
+const RECORDS_EXAMINED: i64 = 20_000;
+
+/// The most commands of one step that examine records.
+const MOST_SCANS: usize = 50;
+
+/// The most owners whose scans are remembered. A scan that is forgotten begins again.
+const MOST_REMEMBERED: usize = 1_000;
+
+/// How far the scans have come, by owner, and by whether the scan is that of the sweep.
+#[derive(Debug, Default)]
+pub(super) struct KeyScans(Mutex<HashMap<(OwnerId, bool), KeyScan>>);
+
+/// How far one scan has come.
+#[derive(Debug, Clone)]
+enum KeyScan {
+    /// The record from which it goes on.
+    From(Binary),
+    Done,
+}
+
+impl KeyScans {
+    /// Deletes records of the owner's keys. Returns whether none is left of those that there were when the scan began.
+    ///
+    /// # Errors
+    /// The database did not answer in time. The scan goes on where it was.
+    pub(super) async fn go_on(
+        &self,
+        source: &Source,
+        owner: &OwnerId,
+        sweeps: bool,
+        deadline: Deadline,
+    ) -> Result<bool, Error> {
+        for _ in 0..MOST_SCANS {
+            let from = match self.get(owner, sweeps) {
+                Some(KeyScan::Done) => return Ok(true),
+                Some(KeyScan::From(id)) => Some(id),
+                None => None,
+            };
+            let next = delete_records(source, owner, from, deadline).await?;
+            self.set(owner, sweeps, next.map_or(KeyScan::Done, KeyScan::From));
+        }
+        Ok(false)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(OwnerId, bool), KeyScan>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, owner: &OwnerId, sweeps: bool) -> Option<KeyScan> {
+        self.lock().get(&(owner.clone(), sweeps)).cloned()
+    }
+
+    fn set(&self, owner: &OwnerId, sweeps: bool, scan: KeyScan) {
+        let mut scans = self.lock();
+        if scans.len() >= MOST_REMEMBERED {
+            scans.clear();
+        }
+        scans.insert((owner.clone(), sweeps), scan);
+    }
+
+    /// Forgets the scans of an owner.
+    pub(super) fn forget(&self, owner: &OwnerId) {
+        self.lock().retain(|(of, _), _| of != owner);
+    }
+}
+
+/// Examines the next records, and deletes those of the owner. Returns the record from which to go on.
+async fn delete_records(
+    source: &Source,
+    owner: &OwnerId,
+    from: Option<Binary>,
+    deadline: Deadline,
+) -> Result<Option<Binary>, Error> {
+    let from = from.unwrap_or_else(|| id_of(0));
+    let command = doc! {
+        "find": RECORDS,
+        "filter": { "_id": { "$gte": &from } },
+        "sort": { "_id": 1 },
+        "projection": { "_id": 1 },
+        "skip": RECORDS_EXAMINED,
+        "limit": 1,
+        "singleBatch": true,
+        "hint": { "_id": 1 },
+    };
+    let id = |record: &RawDocument| Ok(record.get_binary("_id").ok().map(|id| id.to_binary()));
+    let next = source.reads.find(None, command, None, deadline, id).await?.pop().flatten();
+    let mut query = source.owned_by(owner);
+    let to = next.clone().unwrap_or_else(|| id_of(u8::MAX));
+    query.insert("_id", doc! { "$gte": from, "$lte": to });
+    let delete = doc! { "q": query, "limit": 0, "hint": { "_id": 1 } };
+    source.write(doc! { "delete": RECORDS, "deletes": [delete] }, deadline).await?;
+    Ok(next)
+}
+
+/// The first id of a record, or the last, by its bytes. A clustered collection is scanned within bounds of the type of its ids.
+fn id_of(byte: u8) -> Binary {
+    Binary { subtype: BinarySubtype::Generic, bytes: vec![byte; 32] }
+}

@@ -1,0 +1,237 @@
+//! Retirement: the oldest full pages of each history go.
+//!
+//! First the marker of the beginning takes the place of page 1. Its `firstPage` is the first page that stays. When it is older
+//! than [`Ages::marker`](crate::store::Ages::marker) by the server's clock, the pages before are deleted, a bounded number at a
+//! time. Until then an instance may still know one of them as the full tail: it would open its successor, which exists and
+//! refuses. Later none does. `firstPage` is raised again only when all pages before it are deleted. The last page always stays.
+
+use std::collections::HashMap;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::PoisonError;
+
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, DateTime, Document, doc};
+
+use super::bucket_id::Tail;
+use super::engine::Engine;
+use super::marker::{self, Marker};
+use super::source::{Source, owner_bson, owner_of, page_of};
+use super::tails::Tails;
+use crate::domain::{Limit, OwnerId, PageNumber};
+use crate::store::{COMMAND, Corruption, Deadline, Error};
+
+/// The most pages of one owner that a batch deletes, or examines for their dates.
+const MOST_PAGES: u64 = 1_000;
+
+/// How much of each history is kept. With both, a page is kept if either keeps it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// The number of full pages that are kept before the last page.
+    pub pages: Option<NonZeroU64>,
+    /// The age in days up to which the last date of a page keeps it, and all pages after it.
+    pub days: Option<NonZeroU32>,
+}
+
+/// What a batch of retirement has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retired {
+    /// Number of owners that were looked at.
+    pub owners: u64,
+    /// Number of pages that were deleted.
+    pub pages: u64,
+    /// Whether owners are left in this walk over all of them.
+    pub more: bool,
+}
+
+impl Engine {
+    /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired before, also if nothing
+    /// is to be retired now. The walk over all owners goes on with the next call, and then begins again.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt. The next call goes on after these owners.
+    pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired, Error> {
+        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let walk = || self.0.walk.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = walk().clone();
+        let (ids, more) = self.owner_ids(after, Limit::MOST, deadline).await?;
+        // An owner that cannot be retired must not keep the others.
+        *walk() = ids.last().filter(|_| more).cloned();
+        let mut retired = Retired { owners: ids.len() as u64, pages: 0, more };
+        let tails = Tails::read(source, ids.clone(), None, deadline).await;
+        let markers = beginnings(source, &ids, deadline).await?;
+        let oldest = match retention.days {
+            Some(days) => Some(server_time(source, deadline).await? - i64::from(days.get()) * 86_400_000),
+            None => None,
+        };
+        let mut raised = false;
+        for owner in &ids {
+            let tail = match tails.of(owner) {
+                // A corrupt tail, or an owner that is being erased.
+                Err(error @ (Error::Corrupt(_) | Error::Gone(_))) => {
+                    tracing::debug!(%owner, %error, "no page of an owner is retired");
+                    continue;
+                }
+                tail => tail?,
+            };
+            let Some(tail) = tail else { continue };
+            let marker = markers.get(owner).copied();
+            if let Some(deleted) = delete(source, owner, marker, deadline).await? {
+                retired.pages += deleted;
+                continue;
+            }
+            let first = marker.map_or(PageNumber::FIRST, |marker| marker.first_page);
+            let Some(keep) = first_kept(source, owner, (first, tail), (retention, oldest), deadline).await?
+            else {
+                continue;
+            };
+            if !std::mem::replace(&mut raised, true) {
+                source.raise_markers(deadline).await?;
+            }
+            mark(source, owner, keep, tail, deadline).await?;
+        }
+        if raised {
+            // Again: an instance may have asked before the last marker was written.
+            source.raise_markers(deadline).await?;
+        }
+        Ok(retired)
+    }
+}
+
+/// The markers of the beginning of these owners, those that have one.
+async fn beginnings(
+    source: &Source,
+    owners: &[OwnerId],
+    deadline: Deadline,
+) -> Result<HashMap<OwnerId, Marker>, Error> {
+    if owners.is_empty() || !source.markers.any() {
+        return Ok(HashMap::new());
+    }
+    let (field, kind) = (source.owner_field(), source.definition.owner.kind);
+    let ids: Vec<Bson> = owners.iter().map(owner_bson).collect();
+    let mut projection = marker::fields(source);
+    projection.insert(field, 1);
+    let command = doc! {
+        "find": source.collection(),
+        "filter": { field: { "$in": ids }, "page": 1_i64, "count": 0 },
+        "projection": projection,
+        "batchSize": owners.len() as i64 + 1,
+        "hint": source.by_page(),
+    };
+    let field = field.to_owned();
+    let marker = move |bucket: &RawDocument| {
+        let owner = bucket.get(&field).ok().flatten().and_then(|id| owner_of(id, kind));
+        Ok(owner.zip(Marker::read(bucket)?))
+    };
+    let found = source.reads.find(None, command, None, deadline, marker).await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Deletes the next pages before the first that stays. `None` if there are none; 0 if it is too early.
+async fn delete(
+    source: &Source,
+    owner: &OwnerId,
+    marker: Option<Marker>,
+    deadline: Deadline,
+) -> Result<Option<u64>, Error> {
+    let Some(marker) = marker.filter(|marker| !marker.swept) else { return Ok(None) };
+    let before = doc! { "$gt": 1_i64, "$lt": marker.first_page.get() as i64 };
+    let found = pages(source, owner, doc! { "page": before }, MOST_PAGES, deadline).await?;
+    let mut query = source.owned_by(owner);
+    let (Some(first), Some(last)) = (found.first(), found.last()) else {
+        // So that later walks need not look.
+        query.extend(doc! { "page": 1_i64, "firstPage": marker.first_page.get() as i64 });
+        let update = doc! { "q": query, "u": { "$set": { "swept": true } }, "hint": source.by_page() };
+        source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await?;
+        return Ok(None);
+    };
+    if !marker.aged {
+        return Ok(Some(0));
+    }
+    query.insert("page", doc! { "$gte": first.get() as i64, "$lte": last.get() as i64 });
+    let delete = doc! { "q": query, "limit": 0, "hint": source.by_page() };
+    source.write(doc! { "delete": source.collection(), "deletes": [delete] }, deadline).await?;
+    Ok(Some(found.len() as u64))
+}
+
+/// The first page that is kept, if it is later than `first`, the first that is there.
+async fn first_kept(
+    source: &Source,
+    owner: &OwnerId,
+    (first, tail): (PageNumber, Tail),
+    (retention, oldest): (Retention, Option<i64>),
+    deadline: Deadline,
+) -> Result<Option<PageNumber>, Error> {
+    let by_pages = match retention {
+        Retention { pages: None, days: None } => return Ok(None),
+        Retention { pages: Some(pages), .. } => tail.page.get().saturating_sub(pages.get()),
+        Retention { pages: None, .. } => tail.page.get(),
+    };
+    let Some(by_pages) = PageNumber::new(by_pages).ok().filter(|page| *page > first) else { return Ok(None) };
+    let Some(oldest) = oldest else { return Ok(Some(by_pages)) };
+    let end = by_pages.get().min(first.get() + MOST_PAGES);
+    let young = doc! {
+        "page": { "$gte": first.get() as i64, "$lt": end as i64 },
+        "last": { "$gte": DateTime::from_millis(oldest) },
+        "count": { "$gt": 0 },
+    };
+    let young = pages(source, owner, young, 1, deadline).await?.pop();
+    Ok(young.or(PageNumber::new(end).ok()).filter(|page| *page > first))
+}
+
+/// Puts the marker of the beginning in the place of page 1, or raises its numbers.
+async fn mark(
+    source: &Source,
+    owner: &OwnerId,
+    first: PageNumber,
+    tail: Tail,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let mut query = source.owned_by(owner);
+    query.insert("page", 1_i64);
+    let set = doc! {
+        "count": 0,
+        "history": [],
+        "firstPage": { "$max": ["$firstPage", first.get() as i64] },
+        "second": { "$max": ["$second", tail.second as i64] },
+        "since": "$$NOW",
+    };
+    let change = [doc! { "$set": set }, doc! { "$unset": "swept" }];
+    let update = doc! { "q": query, "u": change.to_vec(), "hint": source.by_page() };
+    source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await.map(drop)
+}
+
+/// The numbers of the first pages of an owner for which `condition` holds.
+async fn pages(
+    source: &Source,
+    owner: &OwnerId,
+    condition: Document,
+    most: u64,
+    deadline: Deadline,
+) -> Result<Vec<PageNumber>, Error> {
+    let mut filter = source.owned_by(owner);
+    filter.extend(condition);
+    let command = doc! {
+        "find": source.collection(),
+        "filter": filter,
+        "sort": source.by_page(),
+        "projection": { "_id": 0, "page": 1 },
+        "limit": most as i64,
+        "batchSize": most as i64,
+        "singleBatch": true,
+        "hint": source.by_page(),
+    };
+    let of = owner.to_string();
+    let page = move |bucket: &RawDocument| {
+        Ok(page_of(bucket).map_err(|why| Corruption::new(format!("{of}_"), "page", why))?)
+    };
+    source.reads.find(None, command, None, deadline, page).await
+}
+
+/// The server's clock, in milliseconds since 1970.
+async fn server_time(source: &Source, deadline: Deadline) -> Result<i64, Error> {
+    let database = source.database.clone();
+    let hello = async move { Ok(database.run_command(doc! { "hello": 1 }).await?) };
+    let hello: Document = deadline.read(hello).await?;
+    let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
+    time.map_err(|error| Error::Internal(error.to_string()))
+}

@@ -1,0 +1,75 @@
+//! Keeping house: what one instance at a time does beside its requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mongodb::Database;
+
+use super::history::{Engine, Erasure, Retention};
+use super::migrations::Lock;
+use super::{COMMAND, Deadline, Error};
+
+/// How long a round works on one history, at most. The next round goes on.
+const ROUND: Duration = Duration::from_secs(20);
+
+/// The name of the lock.
+const LOCK: &str = "house";
+
+/// What a round has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Housekeeping {
+    /// Number of pages that were retired and deleted.
+    pub retired_pages: u64,
+    /// Number of tombstones that were swept: erasures that have come to their end.
+    pub swept: u64,
+}
+
+/// One round. `None` if another instance is at it.
+///
+/// # Errors
+/// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
+pub(super) async fn keep(
+    database: &Database,
+    engines: &[Engine],
+    retention: &BTreeMap<Box<str>, Retention>,
+) -> Result<Option<Housekeeping>, Error> {
+    let Some(lock) = Lock::try_take(database, LOCK).await? else { return Ok(None) };
+    let mut done = Housekeeping::default();
+    let mut failed = None;
+    for engine in engines {
+        let history = &engine.definition().name;
+        // A failure in one history must not keep the others.
+        if let Err(error) = keep_one(engine, retention.get(&**history).copied(), &mut done).await {
+            tracing::warn!(%history, %error, "a history was not kept in order");
+            failed = Some(error);
+        }
+    }
+    lock.release().await;
+    failed.map_or(Ok(Some(done)), Err)
+}
+
+async fn keep_one(
+    engine: &Engine,
+    retention: Option<Retention>,
+    done: &mut Housekeeping,
+) -> Result<(), Error> {
+    if retention.is_none() && !engine.may_have_lost_pages() {
+        return Ok(());
+    }
+    let round = Deadline::within(ROUND);
+    for owner in engine.unswept(Deadline::within(COMMAND)).await? {
+        let mut erasure = Erasure::Erasing;
+        while erasure == Erasure::Erasing && !round.passed() {
+            erasure = engine.erase(&owner, Deadline::within(COMMAND)).await?;
+        }
+        done.swept += u64::from(erasure == Erasure::Swept);
+    }
+    while !round.passed() {
+        let retired = engine.retire(retention.unwrap_or_default(), Deadline::within(COMMAND)).await?;
+        done.retired_pages += retired.pages;
+        if !retired.more {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Deleted pages: retirement and erasure by the store itself, on two instances of one database.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, doc};
+use pagebucket::domain::{Clock, Instant, OwnerId, PageNumber};
+use pagebucket::store::history::{AppendError, Bucket, Cause, Engine, Erasure, Progress, Retention};
+use pagebucket::store::{Ages, Deadline, Error, Gone, Store};
+
+use crate::harness::{History, Setup, engine, eventually, shared};
+
+mod beside;
+mod caches;
+mod erasure;
+mod killed;
+mod retirement;
+mod stale;
+
+/// Longer than anything here takes on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Short enough to wait for, and long enough for what must happen within them.
+const SHORT: Ages = Ages {
+    poll: Duration::from_millis(50),
+    tail: Duration::from_millis(300),
+    marker: Duration::from_millis(1_500),
+};
+
+/// The date of every item, in milliseconds.
+const DATE: i64 = 1_698_349_623_000;
+
+/// Some instances on one database, by the store alone.
+struct Place {
+    history: &'static History,
+    database: Database,
+}
+
+impl Place {
+    async fn new(history: &'static History) -> Self {
+        let mongod = shared().await;
+        let setup = Setup::on(mongod).of(history);
+        let database = mongod.client().await.database(&setup.connection.database);
+        setup.store().await;
+        Self { history, database }
+    }
+
+    async fn setup(&self) -> Setup {
+        Setup::on(shared().await).of(self.history).in_database(&self.database)
+    }
+
+    async fn store(&self) -> Store {
+        self.store_with(SHORT).await
+    }
+
+    async fn store_with(&self, ages: Ages) -> Store {
+        self.setup().await.aging(ages).store().await
+    }
+
+    fn owner(&self, owner: u64) -> OwnerId {
+        engine::owner(self.history, owner)
+    }
+
+    /// All documents of the database with the owner's id in the owner's field, each with its collection.
+    async fn left(&self, owner: u64) -> Vec<(String, Document)> {
+        let mut left = Vec::new();
+        for name in self.database.list_collection_names().await.expect("collections") {
+            let of = doc! { self.history.owner_field: self.history.owner_bson(owner) };
+            let collection = self.database.collection::<Document>(&name);
+            let mut found = collection.find(of).await.expect("an answer");
+            while found.advance().await.expect("an answer") {
+                left.push((name.clone(), found.deserialize_current().expect("a document")));
+            }
+        }
+        left
+    }
+
+    /// Checks that nothing is left of an owner but the swept tombstone, which holds no item and no date of one.
+    async fn is_erased(&self, owner: u64) {
+        let left = self.left(owner).await;
+        let [(collection, tombstone)] = &left[..] else { panic!("{left:?}") };
+        assert_eq!(collection, self.history.name);
+        assert_eq!(tombstone.get_str("_id").ok(), Some(&*format!("{}_:", self.history.id(owner))));
+        assert_eq!(tombstone.get_bool("swept").ok(), Some(true), "{tombstone}");
+        assert_eq!(tombstone.get_array("history").map(Vec::len).ok(), Some(0));
+        for date in ["first", "last"] {
+            assert_eq!(tombstone.get_datetime(date).map(|date| date.timestamp_millis()).ok(), Some(0));
+        }
+    }
+}
+
+/// The engine of the history that the test is about.
+fn engine_of<'a>(store: &'a Store, place: &Place) -> &'a Engine {
+    engine::histories(store, place.history)
+}
+
+fn soon() -> Deadline {
+    Deadline::within(Duration::from_secs(25))
+}
+
+fn page(number: u64) -> PageNumber {
+    PageNumber::new(number).expect("a page")
+}
+
+/// Appends items with the numbers from `first` on.
+async fn append(
+    place: &Place,
+    store: &Store,
+    owner: u64,
+    first: u64,
+    count: u64,
+) -> Result<Progress, AppendError> {
+    let items = (first..first + count).map(|number| engine::dated(place.history, number, DATE)).collect();
+    engine_of(store, place).append(place.owner(owner), items, soon()).await
+}
+
+/// The sequence numbers that an append was told.
+fn seqs(progress: &Progress) -> Vec<u64> {
+    progress.ranges().iter().flat_map(|range| range.seqs()).map(|seq| seq.get()).collect()
+}
+
+/// A clock that can be put forward, by milliseconds.
+fn clock() -> (Clock, impl Fn(i64)) {
+    let ahead = Arc::new(AtomicI64::new(0));
+    let read = Arc::clone(&ahead);
+    let now = move || {
+        let millis = Clock::system().now().millis() + read.load(Ordering::Relaxed);
+        Instant::from_millis(millis).expect("this century")
+    };
+    (Clock::from_fn(now), move |millis| {
+        ahead.fetch_add(millis, Ordering::Relaxed);
+    })
+}
+
+/// The numbers of the items of a page.
+fn numbers(place: &Place, bucket: &Bucket) -> Vec<i64> {
+    let number = |document: Document| place.history.stored_number(&document);
+    bucket.items().map(|item| number(Document::try_from(item.document()).expect("BSON"))).collect()
+}
+
+fn keep(pages: u64) -> Retention {
+    Retention { pages: NonZero::new(pages), days: None }
+}
+
+/// Retires until the whole walk has found nothing to delete or to mark any more.
+async fn retire_to(place: &Place, store: &Store, owner: u64, retention: Retention, first: u64) {
+    eventually("the pages are deleted", PATIENCE, async || {
+        engine_of(store, place).retire(retention, soon()).await.expect("it may be repeated");
+        let pages = pages_left(place, owner).await;
+        pages.iter().all(|&left| left == 1 || left >= first as i64)
+    })
+    .await;
+}
+
+async fn pages_left(place: &Place, owner: u64) -> Vec<i64> {
+    let left = place.left(owner).await.into_iter();
+    let mut pages: Vec<i64> = left
+        .filter(|(name, _)| name == place.history.name)
+        .filter_map(|(_, left)| left.get_i64("page").ok())
+        .collect();
+    pages.sort_unstable();
+    pages
+}
+
+/// Erases until the tombstone is swept.
+async fn erase(place: &Place, store: &Store, owner: u64) {
+    eventually("the sweep", PATIENCE, async || {
+        matches!(engine_of(store, place).erase(&place.owner(owner), soon()).await, Ok(Erasure::Swept))
+    })
+    .await;
+}
+
+#[track_caller]
+fn is_retired<T: std::fmt::Debug>(result: Result<T, Error>, first: u64) {
+    let first_page = page(first);
+    assert!(
+        matches!(result, Err(Error::Gone(Gone::Retired { first_page: told, .. })) if told == first_page),
+        "{result:?}"
+    );
+}
+
+#[track_caller]
+fn is_erased<T: std::fmt::Debug>(result: Result<T, Error>) {
+    assert!(matches!(result, Err(Error::Gone(Gone::Erased))), "{result:?}");
+}
+
+#[track_caller]
+fn refused_as_erased(result: Result<Progress, AppendError>) {
+    let Err(AppendError { progress, unknown, cause: Cause::Database(Error::Gone(Gone::Erased)) }) = &result
+    else {
+        panic!("{result:?}")
+    };
+    assert_eq!((progress.ranges().len(), *unknown), (0, 0), "nothing was stored");
+}
+
+fn int(document: &Document, field: &str) -> i64 {
+    document.get(field).and_then(Bson::as_i64).expect("an int64")
+}

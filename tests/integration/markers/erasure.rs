@@ -1,0 +1,159 @@
+//! An erased owner: refused, gone from every collection, and reopened with numbers that go on.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pagebucket::domain::{Instant, Limit, Seq};
+use pagebucket::item::Draft;
+use pagebucket::store::Store;
+use pagebucket::store::history::{Erasure, Reopening};
+
+use super::{
+    PATIENCE, Place, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased, seqs, soon,
+};
+use crate::harness::{ALL, History, engine, eventually, fill, stored, tests_over};
+
+tests_over![ALL, "markers::erasure":
+    nothing_is_left_but_the_tombstone,
+    an_owner_that_never_was_is_erased_too,
+    numbers_go_on_after_a_reopening,
+    keys_of_the_owner_are_erased,
+    housekeeping_comes_to_the_end_of_an_erasure,
+];
+
+async fn nothing_is_left_but_the_tombstone(history: &'static History) {
+    let place = Place::new(history).await;
+    let (store, other) = (place.store().await, place.store().await);
+    // More than a step deletes.
+    fill(&place.database, history, 1, 2_100, 1).await;
+    fill(&place.database, history, 2, 2, 1).await;
+    append(&place, &other, 1, 1_000_000, 1).await.expect("stored");
+    let (items, owner) = (engine_of(&store, &place), place.owner(1));
+    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
+    // From the tombstone on, while all pages are there.
+    for store in [&store, &other] {
+        let items = engine_of(store, &place);
+        is_erased(items.history(owner.clone(), soon()).await);
+        assert_eq!(items.owners(None, Limit::MOST, soon()).await.expect("owners").found.len(), 1);
+    }
+    refused_as_erased(append(&place, &store, 1, 2_000_000, 1).await);
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotSwept);
+    let mut steps = 0;
+    while items.erase(&owner, soon()).await.expect("an answer") == Erasure::Erasing {
+        steps += 1;
+    }
+    assert_eq!(steps, 2);
+    erase(&place, &store, 1).await;
+    place.is_erased(1).await;
+    for store in [&store, &other] {
+        eventually("the other instance refuses", PATIENCE, async || {
+            append(&place, store, 1, 3_000_000, 1).await.is_err()
+        })
+        .await;
+        refused_as_erased(append(&place, store, 1, 4_000_000, 2 * history.page_size).await);
+        let items = engine_of(store, &place);
+        eventually("the other instance knows", PATIENCE, async || items.may_have_lost_pages()).await;
+        for gone in [1, 2, 17, 1_000, 2_100, 9_000, (1 << 53) - 1] {
+            is_erased(items.page(&owner, page(gone), soon()).await);
+        }
+        is_erased(items.export(owner.clone(), pagebucket::domain::Position::BEGINNING, None, soon()).await);
+    }
+    place.is_erased(1).await;
+    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Swept, "again");
+    assert_eq!(stored(&place.database, history, 2).await.ids.len(), 2);
+}
+
+async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    let (items, owner) = (engine_of(&store, &place), place.owner(1));
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotErased);
+    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Nothing);
+    refused_as_erased(append(&place, &store, 1, 1, 1).await);
+    erase(&place, &store, 1).await;
+    place.is_erased(1).await;
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(place.left(1).await, []);
+    assert_eq!(seqs(&append(&place, &store, 1, 1, 2).await.expect("stored")), [1, 2]);
+}
+
+async fn numbers_go_on_after_a_reopening(history: &'static History) {
+    let place = Place::new(history).await;
+    let (store, other) = (place.store().await, place.store().await);
+    let (owner, size) = (place.owner(1), history.page_size);
+    append(&place, &store, 1, 1, 3 * size + 1).await.expect("stored");
+    for (round, first) in [(1, 5), (2, 5), (3, 7)] {
+        erase(&place, &store, 1).await;
+        place.is_erased(1).await;
+        let items = engine_of(&store, &place);
+        assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+        assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotErased);
+        for store in [&store, &other] {
+            let items = engine_of(store, &place);
+            let empty = items.history(owner.clone(), soon()).await.expect("a history");
+            assert_eq!((empty.first_page(), empty.last().is_none()), (page(first), true));
+            assert_eq!(empty.totals().items(), (first - 1) * size, "round {round}");
+            for gone in [1, first - 1] {
+                eventually("the other instance knows", PATIENCE, async || {
+                    items.page(&owner, page(gone), soon()).await.is_err()
+                })
+                .await;
+                is_retired(items.page(&owner, page(gone), soon()).await, first);
+            }
+            assert!(items.page(&owner, page(first), soon()).await.expect("an answer").is_none());
+        }
+        if round > 1 {
+            let told = append(&place, &other, 1, 100, size + 1).await.expect("stored");
+            assert_eq!(seqs(&told)[0], (first - 1) * size + 1);
+            assert_eq!(stored(&place.database, history, 1).await.first_page, first);
+            let last = items.history(owner.clone(), soon()).await.expect("a history");
+            assert_eq!(last.totals().last_seq(), Seq::new(first * size + 1).ok());
+        }
+    }
+}
+
+async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Result<Vec<u64>, String> {
+    let drafts: Vec<Draft> = vec![engine::draft(place.history, 1)];
+    let key = pagebucket::domain::IdempotencyKey::parse(key.as_bytes()).expect("a key");
+    let now = Instant::from_millis(super::DATE).unwrap();
+    let owner = place.owner(owner);
+    let stored = engine_of(store, place).append_once(owner, key, drafts, &[vec![1]], now, soon()).await;
+    stored.map(|(progress, _)| seqs(&progress)).map_err(|error| error.to_string())
+}
+
+async fn keys_of_the_owner_are_erased(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    append(&place, &store, 3, 1, 1).await.expect("an answer tells the server's time");
+    for key in 0..20 {
+        append_once(&place, &store, 1, &format!("k{key}")).await.expect("stored");
+        append_once(&place, &store, 2, &format!("k{key}")).await.expect("stored");
+    }
+    assert_eq!(place.left(1).await.iter().filter(|(name, _)| name == "idempotency_keys").count(), 20);
+    erase(&place, &store, 1).await;
+    place.is_erased(1).await;
+    append_once(&place, &store, 1, "k3").await.expect_err("the owner is erased");
+    append_once(&place, &store, 1, "new").await.expect_err("the owner is erased");
+    place.is_erased(1).await;
+    assert_eq!(append_once(&place, &store, 2, "k3").await, Ok(vec![4]), "the keys of others are there");
+    assert_eq!(stored(&place.database, history, 2).await.numbers.len(), 20);
+}
+
+async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) {
+    let place = Place::new(history).await;
+    fill(&place.database, history, 1, 50, 1).await;
+    fill(&place.database, history, 2, 50, 1).await;
+    let store = place.store().await;
+    for owner in [1, 2] {
+        engine_of(&store, &place).erase(&place.owner(owner), soon()).await.expect("an answer");
+    }
+    drop(store);
+    let other = place.store().await;
+    let swept = AtomicU64::new(0);
+    eventually("both are swept", PATIENCE, async || {
+        let done = other.keep_house(&Default::default()).await.expect("an answer").unwrap_or_default();
+        swept.fetch_add(done.swept, Ordering::Relaxed) + done.swept == 2
+    })
+    .await;
+    place.is_erased(1).await;
+    place.is_erased(2).await;
+}

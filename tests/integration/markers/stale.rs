@@ -1,0 +1,87 @@
+//! The trap: an instance that still knows a full tail would open the page after it, of nothing. What it knows has an age, and
+//! pages are deleted only when nobody can rely on less. The controls show what happens without the age.
+
+use std::time::Duration;
+
+use pagebucket::store::{Ages, Store};
+
+use super::{Place, SHORT, append, clock, engine_of, erase, keep, refused_as_erased, retire_to, seqs};
+use crate::harness::{ALL, History, stored, tests_over, try_stored};
+
+tests_over![ALL, "markers::stale":
+    a_stale_tail_of_an_erased_owner_opens_no_page,
+    without_an_age_it_opens_a_page_of_nothing,
+    a_stale_tail_before_retired_pages_opens_no_page,
+    without_an_age_it_opens_a_retired_page_again,
+    a_machine_that_slept_reads_the_tail,
+];
+
+/// Never asks for markers again after it began.
+const DEAF: Ages = Ages { poll: Duration::from_secs(3600), ..SHORT };
+
+/// Relies on what it knows for ever.
+const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..DEAF };
+
+/// An instance with these ages that knows the full tail of owner 1, whose clock was put forward since; and one that erases.
+async fn stale(place: &Place, ages: Ages) -> (Store, Store) {
+    let (clock, later) = clock();
+    let mut setup = place.setup().await.aging(ages);
+    setup.clock = clock;
+    let stale = setup.store().await;
+    append(place, &stale, 1, 1, 3 * place.history.page_size).await.expect("stored");
+    later(60_000);
+    (stale, place.store().await)
+}
+
+async fn a_stale_tail_of_an_erased_owner_opens_no_page(history: &'static History) {
+    let place = Place::new(history).await;
+    let (stale, other) = stale(&place, DEAF).await;
+    erase(&place, &other, 1).await;
+    refused_as_erased(append(&place, &stale, 1, 1_000, 1).await);
+    place.is_erased(1).await;
+}
+
+async fn without_an_age_it_opens_a_page_of_nothing(history: &'static History) {
+    let place = Place::new(history).await;
+    let (stale, other) = stale(&place, CONTROL).await;
+    erase(&place, &other, 1).await;
+    let told = append(&place, &stale, 1, 1_000, 1).await.expect("this is the trap");
+    assert_eq!(seqs(&told), [3 * history.page_size + 1]);
+    assert_eq!(place.left(1).await.len(), 2, "a page of an erased owner");
+}
+
+async fn a_stale_tail_before_retired_pages_opens_no_page(history: &'static History) {
+    let place = Place::new(history).await;
+    let (stale, other) = stale(&place, DEAF).await;
+    append(&place, &other, 1, 1_000, 5 * history.page_size).await.expect("stored");
+    retire_to(&place, &other, 1, keep(2), 6).await;
+    let told = append(&place, &stale, 1, 2_000, 1).await.expect("stored");
+    assert_eq!(seqs(&told), [8 * history.page_size + 1], "at the end");
+    assert_eq!(stored(&place.database, history, 1).await.first_page, 6);
+}
+
+async fn without_an_age_it_opens_a_retired_page_again(history: &'static History) {
+    let place = Place::new(history).await;
+    let (stale, other) = stale(&place, CONTROL).await;
+    append(&place, &other, 1, 1_000, 5 * history.page_size).await.expect("stored");
+    retire_to(&place, &other, 1, keep(2), 6).await;
+    let told = append(&place, &stale, 1, 2_000, 1).await.expect("this is the trap");
+    assert_eq!(seqs(&told), [3 * history.page_size + 1], "the number of a page that is deleted");
+    assert!(try_stored(&place.database, history, 1).await.is_err(), "the invariants are broken");
+}
+
+/// The monotonic clock stands still meanwhile; the other one does not.
+async fn a_machine_that_slept_reads_the_tail(history: &'static History) {
+    let place = Place::new(history).await;
+    let (clock, later) = clock();
+    let mut setup = place.setup().await.aging(Ages { tail: Duration::from_secs(60), ..DEAF });
+    setup.clock = clock;
+    let asleep = setup.store().await;
+    append(&place, &asleep, 1, 1, history.page_size).await.expect("stored");
+    let other = place.store().await;
+    erase(&place, &other, 1).await;
+    later(3_600_000);
+    assert!(!engine_of(&asleep, &place).may_have_lost_pages(), "it has heard nothing");
+    refused_as_erased(append(&place, &asleep, 1, 1_000, 1).await);
+    place.is_erased(1).await;
+}
