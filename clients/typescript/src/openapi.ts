@@ -277,8 +277,10 @@ export interface paths {
          * @description Deletes all histories of a customer, for good. From the first answer on, every read and append of the customer is 410
          *     `erased`, and lists leave the customer out. The request may be repeated. 202 means that pages are still being deleted:
          *     the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which
-         *     keeps the customer's id from beginning anew. An customer that never existed gets the same answers, and a tombstone. Copies that clients
-         *     have kept stay with them.
+         *     keeps the customer's id from beginning anew. A customer that never existed gets the same answers, and a tombstone. Copies
+         *     that clients have kept stay with them.
+         *
+         *     Needs the scope `admin`, for this customer.
          */
         delete: operations["eraseCustomer"];
         options?: never;
@@ -2910,8 +2912,11 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
