@@ -148,10 +148,12 @@ def acceptable_page_views(case):
 def erased_alone(case):
     """Erases owners that no other request is about: an erased one would answer them all with 410."""
     for name, value in (case.path_parameters or {}).items():
-        if isinstance(value, int) and 0 < value < 2**51:
-            case.path_parameters[name] = 2**51 + value
-        elif isinstance(value, str) and re.fullmatch("[A-Za-z0-9-]{1,57}", value) and not value.startswith("erased-"):
-            case.path_parameters[name] = "erased-" + value
+        text = str(value)
+        if name == "customerId":
+            if re.fullmatch("[1-9][0-9]{0,15}", text) and int(text) < 2**53:
+                case.path_parameters[name] = 2**51 + int(text) % 2**50
+        elif re.fullmatch("[A-Za-z0-9-]{1,64}", text) and not text.startswith("erased-"):
+            case.path_parameters[name] = "erased-" + text[:57]
     return case
 
 

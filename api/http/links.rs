@@ -281,7 +281,7 @@ mod tests {
         let page = |number| PageNumber::new(number).unwrap();
         let limit = Limit::new(10).unwrap();
         let of = |items: u64, order, work: &dyn Fn(Addresses<'_>) -> Links| {
-            shown(with_beginning(20, order, |to| work(to))).map(|query| {
+            shown(with_beginning(20, order, work)).map(|query| {
                 query.map(|query| query.replace("&order=desc", "").replace(&format!("&asOf={items}"), ""))
             })
         };
