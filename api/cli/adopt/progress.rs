@@ -20,9 +20,6 @@ const SHOWN: u64 = 100;
 /// Pause between two lines about the lag.
 const BETWEEN_LAGS: Duration = Duration::from_secs(2);
 
-/// How many times longer a copy takes than reading alone, at least: measured (docs/adopting.md).
-const COPY: u32 = 3;
-
 /// Shows what an adoption tells.
 pub(super) struct Progress {
     shown: terminal::Progress,
@@ -209,11 +206,12 @@ pub(super) fn planned(plan: &Plan, definition: &Definition, took: Duration) -> S
         line(format_args!("  {owner} {id}: {}", count(*items, item)));
     }
     line(format_args!("read in {}", speed(plan.items + plan.refused, took)));
-    let copy = took * COPY;
+    // Reading and storing go on at once: the slower of both decides.
+    let seconds = took.as_secs_f64();
     line(format_args!(
-        "a copy may take {:.1} s or more: reading all of it took {:.1} s, and a copy takes at least {COPY} times as long",
-        copy.as_secs_f64(),
-        took.as_secs_f64()
+        "a copy may take {seconds:.1} to {:.1} s: reading and converting all of it took {seconds:.1} s, and storing may take \
+         twice as long",
+        2.0 * seconds
     ));
     text
 }
