@@ -10,6 +10,7 @@ use pagebucket::store::Ages;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::commands::program::{Place, run};
 use crate::harness::{
     Answer, History, NOTES, Service, Setup, TOTAL, TRADES, engine, eventually, shared, tests, tests_over,
 };
@@ -20,6 +21,7 @@ tests_over![&[TRADES, NOTES], "deleted":
     a_history_keeps_as_many_pages_as_its_flag_says,
     an_erased_owner_is_410_on_every_instance,
     a_reopened_history_goes_on,
+    what_is_deleted_is_no_damage,
 ];
 
 tests!["deleted":
@@ -381,4 +383,45 @@ async fn uploads_for_many_leave_out_an_erased_owner() {
     let kinds: Vec<_> =
         outcomes.iter().map(|outcome| outcome["problem"]["type"].as_str().unwrap_or("stored")).collect();
     assert_eq!(kinds, ["/problems#erased", "stored", "/problems#erased"]);
+}
+
+/// `verify` knows what retirement and erasure leave, and finds a page that is left behind.
+async fn what_is_deleted_is_no_damage(history: &'static History) {
+    let service = retired(history).await;
+    let place = Place::of_service(&service).await;
+    let verify = async || run(&mut place.pagebucket("verify", &[])).await;
+    service.client.append_all(2, 1..=history.pages(2.5)).await;
+    delete(&service, 2).await;
+    let found = verify().await;
+    assert_eq!((found.status, found.out.as_str()), (Some(0), ""), "{found:?}");
+
+    let buckets = service.database.collection::<Document>(history.name);
+    let tombstone = doc! { history.owner_field: history.owner_bson(2), "swept": true };
+    eventually("the tombstone is swept", PATIENCE, async || {
+        delete(&service, 2).await;
+        buckets.find_one(tombstone.clone()).await.expect("an answer").is_some()
+    })
+    .await;
+    let found = verify().await;
+    assert_eq!((found.status, found.out.as_str()), (Some(0), ""), "{found:?}");
+
+    let left = history.bucket(2, 1_700_000_000, 4, &[(1, mongodb::bson::DateTime::from_millis(0))]);
+    buckets.insert_one(left).await.expect("a valid bucket");
+    let found = verify().await;
+    let line = format!(
+        "{} {}_1700000000: data model: is left, though its owner is erased; a reader gets",
+        history.name,
+        history.id(2)
+    );
+    assert_eq!((found.status, found.out.lines().count()), (Some(1), 1), "{found:?}");
+    assert!(found.out.starts_with(&line), "{found:?}");
+    let unused = doc! { history.owner_field: history.owner_bson(2), "page": 4_i64 };
+    buckets.delete_one(unused).await.expect("an answer");
+
+    // A page that is gone after those that were retired is no retired one.
+    let gone = doc! { history.owner_field: history.owner_bson(1), "page": 4_i64 };
+    buckets.delete_one(gone).await.expect("an answer");
+    let found = verify().await;
+    assert_eq!((found.status, found.out.lines().count()), (Some(1), 1), "{found:?}");
+    assert!(found.out.contains("invariant 1: page 4 is missing before it"), "{found:?}");
 }

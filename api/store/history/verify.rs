@@ -6,6 +6,9 @@
 //! so it finds what is wrong and nothing else. What it finds is reported only if a second reading finds it too, because a
 //! history may be erased, or lose its beginning, between two commands.
 //!
+//! Of a history that has lost its beginning, the pages before the one that its marker names are there until they are deleted. Of
+//! an erased owner nothing is a finding until the tombstone is swept; afterwards everything is.
+//!
 //! Invariant 4 (a stored item never changes) is about time, and one reading cannot see it. What can be seen is its
 //! trace: an item that an answer named and that is not there ([`lost`]).
 
@@ -129,7 +132,8 @@ impl Engine {
         let Some(tail) = tail.await?.pop() else { return Ok((Vec::new(), 0)) };
         let limit = source.most_buckets().min(MOST_BUCKETS);
         // The keys of a long history are compared in several readings, so that they fit into memory.
-        let mut share = KeyShare::of_items(tail.last_seq(source.page_size()));
+        let items = if tail.marker.is_some() { 0 } else { tail.last_seq(source.page_size()) };
+        let mut share = KeyShare::of_items(items);
         let mut findings: Vec<Finding> = Vec::new();
         loop {
             let (mut checker, mut from) = (Checker::new(&source.definition, share), format!("{owner}_"));
@@ -175,6 +179,7 @@ impl Engine {
             Err(Error::Corrupt(corruption)) => {
                 Ok(format!("500 for page {page} ({} {})", corruption.field, corruption.detail))
             }
+            Err(Error::Gone(_)) => Ok(format!("410 for page {page}")),
             Err(error) => Err(error),
         }
     }

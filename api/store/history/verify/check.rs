@@ -48,6 +48,10 @@ pub(super) struct Checker {
     size: PageSize,
     /// The number that the next bucket should have.
     next: u64,
+    /// The first page that stays, directly after a marker of the beginning: the pages before it are there until they are deleted.
+    stays: Option<u64>,
+    /// Whether the owner is erased, and then whether its tombstone is swept.
+    erased: Option<bool>,
     /// Missing pages, from and to, with the `_id` of the bucket after them.
     gaps: Vec<(u64, u64, Seen)>,
     /// The last bucket, with the number that it has or should have.
@@ -67,6 +71,8 @@ impl Checker {
         Self {
             size: definition.page_size,
             next: 1,
+            stays: None,
+            erased: None,
             gaps: Vec::new(),
             previous: None,
             unnumbered: Vec::new(),
@@ -79,6 +85,19 @@ impl Checker {
 
     /// The next bucket.
     pub(super) fn bucket(&mut self, mut seen: Seen) {
+        match seen.marker {
+            Some(marker) if marker.erased => return self.erased = Some(marker.swept),
+            Some(marker) if self.next == 1 => {
+                self.next = marker.first_page.get();
+                self.stays = Some(self.next);
+                return;
+            }
+            Some(_) => {
+                let what = "is a marker of the beginning, and not at the beginning".to_owned();
+                return self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::No(Mend::ORDER)));
+            }
+            None => {}
+        }
         if let Some((previous, _)) = self.previous.take()
             && previous.items < self.size.get()
         {
@@ -95,6 +114,9 @@ impl Checker {
 
     /// Checks the bucket's number, and returns the number that it has or should have.
     fn number(&mut self, seen: &Seen) -> u64 {
+        if let (Some(stays), Some(page)) = (self.stays.take(), seen.page) {
+            self.next = page.get().clamp(2, stays.max(2));
+        }
         let expected = self.next;
         let Some(page) = seen.page.map(PageNumber::get) else {
             let what = "page is missing, or no positive int64".to_owned();
@@ -167,11 +189,20 @@ impl Checker {
 
     /// Whether the history must be read again, alone.
     pub(super) fn is_suspect(&self) -> bool {
+        if let Some(swept) = self.erased {
+            return swept && self.previous.is_some();
+        }
         self.too_many_keys || !self.findings.is_empty() || !self.gaps.is_empty()
     }
 
     /// All findings, in the order of `_id`.
     pub(super) fn end(mut self) -> Vec<Finding> {
+        if let Some(swept) = self.erased {
+            let what = || "is left, though its owner is erased".to_owned();
+            let left = self.previous.filter(|_| swept);
+            let left = left.map(|(left, _)| left.finding(Rule::Model, what(), Mend::No(Mend::ERASED)));
+            return left.into_iter().collect();
+        }
         for (from, to, after) in std::mem::take(&mut self.gaps) {
             let what = match from == to {
                 true => format!("page {from} is missing before it"),

@@ -61,6 +61,7 @@ impl Mend {
     pub(super) const WHOSE: &'static str = "nothing else says whose bucket it is";
     pub(super) const ITEMS: &'static str = "no item is changed, moved or removed";
     pub(super) const ORDER: &'static str = "the order of its pages is not certain";
+    pub(super) const ERASED: &'static str = "lift the tombstone and erase the owner again";
     pub(super) const LOST: &'static str = "what is missing is not in this database";
     pub(super) const TWICE: &'static str = "readers may have kept both places for a year";
 }

@@ -83,7 +83,11 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
         let tails = Tails::read(&engine.0.source, owners, None, deadline.or_within(COMMAND)).await;
         let mut still = Vec::new();
         for record in missing {
-            let has = |owner| Ok::<_, Error>(Tail::items(tails.of(owner)?) >= record.last);
+            let has = |owner| match tails.of(owner) {
+                // The records of an erased owner go with its pages.
+                Err(Error::Gone(_)) => Ok(true),
+                tail => tail.map(|tail| Tail::items(tail) >= record.last),
+            };
             if !record.owners[at].as_ref().map(has).transpose()?.unwrap_or(false) {
                 still.push(record);
             }

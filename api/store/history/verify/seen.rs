@@ -7,6 +7,7 @@ use crate::domain::{Instant, OwnerId, PageNumber, PageSize};
 use crate::item;
 use crate::store::history::bucket_id::{BucketId, NO_ID};
 use crate::store::history::dedup::ItemKey;
+use crate::store::history::marker::{Marker, tombstone_id};
 use crate::store::history::source::{owner_bson, owner_of, page_of};
 
 /// Fields that a repair may set.
@@ -18,6 +19,8 @@ pub(super) struct Seen {
     pub(super) id: String,
     /// Whose bucket it is by its `_id`.
     pub(super) owner: Option<OwnerId>,
+    /// What it says if it is a marker, and no bucket of items.
+    pub(super) marker: Option<Marker>,
     /// `None` if the field is missing or no page number.
     pub(super) page: Option<PageNumber>,
     /// How many elements `history` has.
@@ -35,9 +38,12 @@ impl Seen {
         let id = document.get_str("_id").map_or_else(|_| format!("{:?}", document.get("_id")), str::to_owned);
         let kind = definition.owner.kind;
         let owner = id.rsplit_once('_').and_then(|(owner, _)| kind.parse(owner).ok());
-        let owner = owner.filter(|owner| BucketId::parse(&id, owner).is_some());
+        let is_place = |owner: &OwnerId| BucketId::parse(&id, owner).is_some() || id == tombstone_id(owner);
+        let owner = owner.filter(is_place);
         let mut seen = Self {
             filter: filter(document, &id),
+            // A damaged marker is a bucket without items.
+            marker: Marker::read(document).ok().flatten(),
             page: page_of(document).ok(),
             items: 0,
             keys: Vec::new(),
@@ -53,6 +59,9 @@ impl Seen {
         if let Some(owner) = &seen.owner {
             // Names the shard of a cluster.
             seen.filter.insert(field, owner_bson(owner));
+        }
+        if seen.marker.is_some() {
+            return seen;
         }
         match document.get("history") {
             Ok(Some(RawBsonRef::Array(history))) => seen.history(document, history, definition),
