@@ -106,7 +106,7 @@ async fn preflight() {
         let answer = ask(origin).await;
         assert!(answer.status.is_success(), "{origin}: {answer:?}");
         assert_eq!(answer.header("access-control-allow-origin"), origin);
-        assert_eq!(listed(&answer, "access-control-allow-methods"), ["GET", "HEAD", "POST"]);
+        assert_eq!(listed(&answer, "access-control-allow-methods"), ["DELETE", "GET", "HEAD", "POST"]);
         for name in
             ["authorization", "content-type", "if-none-match", "last-event-id", "range", "x-request-id"]
         {
@@ -134,7 +134,7 @@ async fn origins() {
         (Method::GET, "/v1/customers/1/trades", 200),
         (Method::GET, "/v1/customers/0/trades", 400),
         (Method::GET, "/nothing", 404),
-        (Method::DELETE, "/v1/customers/1", 405),
+        (Method::PATCH, "/v1/customers/1", 405),
     ] {
         for origin in LOCAL {
             let answer = from(method.clone(), path, origin).await;

@@ -265,7 +265,7 @@ async fn method_not_allowed() {
         ("/v1/customers/1/trades", vec!["GET", "HEAD", "POST"]),
         ("/v1/customers/1/trades/pages/1", vec!["GET", "HEAD"]),
         ("/v1/customers/1/trades/1", vec!["GET", "HEAD"]),
-        ("/v1/customers/1", vec!["GET", "HEAD"]),
+        ("/v1/customers/1", vec!["DELETE", "GET", "HEAD"]),
         ("/livez", vec!["GET", "HEAD"]),
         ("/readyz", vec!["GET", "HEAD"]),
         ("/openapi.json", vec!["GET", "HEAD"]),
