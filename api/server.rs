@@ -31,7 +31,6 @@ use self::housekeeping::Retentions;
 use self::tls::Certificate;
 pub use self::tls::TlsError;
 use crate::config::{Rate, RateArgs, ServerArgs};
-use crate::definition::Definitions;
 use crate::domain::Clock;
 use crate::http::{
     self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, RateLimits, RateSettings, Uploads,
@@ -98,12 +97,13 @@ impl Generation {
     }
 }
 
-/// Reads the certificate and its key once, and the flags of retention, to find mistakes before the database is opened.
+/// Reads the certificate and its key once, and the flags of retention, of which each names one of these histories, to find
+/// mistakes before the database is opened.
 ///
 /// # Errors
 /// They cannot be used.
-pub async fn check(args: &ServerArgs, definitions: &Definitions) -> Result<(), BindError> {
-    housekeeping::retentions(&args.retain, definitions)?;
+pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), BindError> {
+    housekeeping::retentions(&args.retain, histories)?;
     Ok(Certificate::read(&args.tls).await.map(drop)?)
 }
 
@@ -115,7 +115,8 @@ impl Server {
     pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, BindError> {
         let failed = |error| BindError::Listen(args.listen, error);
         let certificate = Certificate::read(&args.tls).await?;
-        let retentions = housekeeping::retentions(&args.retain, store.definitions())?;
+        let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
+        let retentions = housekeeping::retentions(&args.retain, &histories)?;
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stop = CancellationToken::new();

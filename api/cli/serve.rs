@@ -35,7 +35,8 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let definitions = database::definitions(&args.database.histories)?;
-    let checked = server::check(&args.server, &definitions).await;
+    let histories: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
+    let checked = server::check(&args.server, &histories).await;
     checked.map_err(|error| Failure::Usage(error.to_string()))?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Server, false) => opened?,

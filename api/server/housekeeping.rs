@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::config::{OfHistory, RetainArgs};
-use crate::definition::Definitions;
 use crate::metric::{HOUSEKEEPING, RETIRED_PAGES};
 use crate::store::history::Retention;
 use crate::store::{Error, Housekeeping, Store};
@@ -22,18 +21,18 @@ pub type Retentions = BTreeMap<Box<str>, Retention>;
 #[error("{0}")]
 pub struct BadRetention(String);
 
-/// What these flags say of these histories.
+/// What these flags say of the histories with these names.
 ///
 /// # Errors
 /// A flag names a history that does not exist, or one that it has named before.
-pub fn retentions(args: &RetainArgs, definitions: &Definitions) -> Result<Retentions, BadRetention> {
+pub fn retentions(args: &RetainArgs, histories: &[&str]) -> Result<Retentions, BadRetention> {
     let mut retentions = Retentions::new();
     for OfHistory { history, most } in &args.retain_pages {
-        let retention = of(&mut retentions, history, definitions, "--retain-pages")?;
+        let retention = of(&mut retentions, history, histories, "--retain-pages")?;
         once(retention.pages.replace(*most).is_none(), history, "--retain-pages")?;
     }
     for OfHistory { history, most } in &args.retain_days {
-        let retention = of(&mut retentions, history, definitions, "--retain-days")?;
+        let retention = of(&mut retentions, history, histories, "--retain-days")?;
         once(retention.days.replace(*most).is_none(), history, "--retain-days")?;
     }
     Ok(retentions)
@@ -42,12 +41,11 @@ pub fn retentions(args: &RetainArgs, definitions: &Definitions) -> Result<Retent
 fn of<'a>(
     retentions: &'a mut Retentions,
     history: &str,
-    definitions: &Definitions,
+    histories: &[&str],
     flag: &str,
 ) -> Result<&'a mut Retention, BadRetention> {
-    if definitions.get(history).is_none() {
-        let names: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
-        let names = names.join(", ");
+    if !histories.contains(&history) {
+        let names = histories.join(", ");
         return Err(BadRetention(format!("{flag} {history}: there is no such history (there are {names})")));
     }
     Ok(retentions.entry(history.into()).or_default())
@@ -91,11 +89,10 @@ mod tests {
 
     #[test]
     fn flags_name_histories_that_exist_once() {
-        let definitions = Definitions::built_in();
         let pages = |history: &str| OfHistory { history: history.into(), most: NonZeroU64::MIN };
         let days = |history: &str| OfHistory { history: history.into(), most: NonZeroU32::MIN };
         let told =
-            |retain_pages, retain_days| retentions(&RetainArgs { retain_pages, retain_days }, &definitions);
+            |retain_pages, retain_days| retentions(&RetainArgs { retain_pages, retain_days }, &["trades"]);
         assert_eq!(told(vec![], vec![]), Ok(Retentions::new()));
         let both = Retention { pages: Some(NonZeroU64::MIN), days: Some(NonZeroU32::MIN) };
         assert_eq!(told(vec![pages("trades")], vec![days("trades")]), Ok([("trades".into(), both)].into()));
