@@ -65,11 +65,7 @@ const RULES: [(&str, &[&str], &[&str]); 17] = [
     ),
     ("config", &[], &["mongodb", "axum", "utoipa"]),
     ("telemetry", &["config", "metric"], &["mongodb", "axum", "utoipa"]),
-    (
-        "server",
-        &["config", "definition", "domain", "http", "metric", "store", "telemetry"],
-        &["mongodb", "clap", "utoipa"],
-    ),
+    ("server", &["config", "domain", "http", "metric", "store", "telemetry"], &["mongodb", "clap", "utoipa"]),
 ];
 
 /// May name everything.
