@@ -154,6 +154,14 @@ async fn sweep(engines: &[&Engine], wanted: &Wanted) -> Result<(), Failure> {
 }
 
 async fn reopen(engines: &[&Engine], wanted: &Wanted) -> Result<ExitCode, Failure> {
+    // All of them, or none: a sweep of one history deletes the keys of the others, whose records do not name their history.
+    for engine in engines {
+        let name = &engine.definition().name;
+        let is_swept = engine.is_swept(&wanted.id, Deadline::within(COMMAND)).await;
+        if is_swept.map_err(|error| failed(name, &error))? == Some(false) {
+            return Err(not_swept(name));
+        }
+    }
     let mut reopened = false;
     for engine in engines {
         let name = &engine.definition().name;
@@ -164,14 +172,14 @@ async fn reopen(engines: &[&Engine], wanted: &Wanted) -> Result<ExitCode, Failur
                 print(format_args!("{name}: reopened; page and sequence numbers go on"));
             }
             Reopening::NotErased => print(format_args!("{name}: is not erased")),
-            Reopening::NotSwept => {
-                let sentence =
-                    format!("{name}: the last sweep is not done yet; erase again, and then reopen");
-                return Err(Failure::Partly(sentence));
-            }
+            Reopening::NotSwept => return Err(not_swept(name)),
         }
     }
     if reopened { Ok(ExitCode::SUCCESS) } else { Err(Failure::Partly(format!("{wanted} is not erased"))) }
+}
+
+fn not_swept(history: &str) -> Failure {
+    Failure::Partly(format!("{history}: the last sweep is not done yet; erase again, and then reopen"))
 }
 
 fn failed(history: &str, error: &Error) -> Failure {

@@ -17,7 +17,7 @@ use crate::store::history::Engine;
 use crate::store::history::verify::{Finding, Records, Scan, lost};
 use crate::store::{Deadline, Error};
 
-/// How long a reading may take, from one command of the database to the next.
+/// How long a command of the database may take.
 const STEP: Duration = Duration::from_secs(60);
 
 /// Flags of `verify`.
@@ -119,7 +119,13 @@ impl<'a> Verification<'a> {
                 }
             }
         }
-        if is_everything {
+        let known = opened.store.known_histories().await.map_err(failed)?;
+        let is_served = |name: &str| opened.store.history(name).is_some();
+        if !known.iter().all(|history| is_served(&history.name)) {
+            print_error(format_args!(
+                "the records of idempotency keys are not verified: some are of histories that have no definition here"
+            ));
+        } else if is_everything {
             self.records(opened.store.histories()).await.map_err(failed)?;
         }
         let (pages, found, repaired) = (self.pages, self.found, self.repaired);
@@ -152,8 +158,11 @@ impl<'a> Verification<'a> {
 
     /// One owner, and the repairs of what is found.
     async fn owner(&mut self, engine: &Engine, owner: &OwnerId) -> Result<(), Error> {
-        let (findings, pages) = engine.verify(owner, Deadline::within(STEP)).await?;
-        self.pages += pages;
+        let mut read = async |pages: u64| {
+            self.pages += pages;
+            self.pace().await;
+        };
+        let findings = engine.verify(owner, STEP, &mut read).await?;
         for of_one in findings.chunk_by(|one, other| one.id == other.id) {
             for finding in of_one {
                 self.tell(engine, finding).await?;
@@ -168,7 +177,6 @@ impl<'a> Verification<'a> {
                 }
             }
         }
-        self.pace().await;
         Ok(())
     }
 

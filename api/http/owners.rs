@@ -199,7 +199,8 @@ pub async fn list(
     // The last page of each.
     reading.quota.owe(lists.iter().map(|list| list.found.len()).sum());
     // Each list has the first owners of one history: together they have the first owners of all, with all their totals.
-    let mut more = lists.iter().any(|list| list.more);
+    // What is after the least of these may be missing in one of the lists.
+    let end = lists.iter().filter_map(|list| list.more.clone()).min();
     let mut owners: BTreeMap<OwnerId, BTreeMap<_, _>> = BTreeMap::new();
     for (engine, list) in engines.iter().zip(lists) {
         let name = &engine.definition().name;
@@ -207,9 +208,12 @@ pub async fn list(
             owners.entry(id).or_default().insert(Arc::clone(name), TotalsView::new(totals));
         }
     }
-    more |= owners.len() > limit.get();
-    let last = owners.keys().take(limit.get()).next_back().filter(|_| more);
-    let links = Links::to_owners(&uri, last, limit);
+    owners.retain(|id, _| end.as_ref().is_none_or(|end| id <= end));
+    let last = match owners.len() > limit.get() {
+        true => owners.keys().nth(limit.get() - 1).cloned(),
+        false => end,
+    };
+    let links = Links::to_owners(&uri, last.as_ref(), limit);
     let view = |(id, histories)| OwnerView { owner: OwnerMember::new(first.definition(), &id), histories };
     let items = owners.into_iter().take(limit.get()).map(view).collect();
     Ok(reading.untagged((links.header(), Json(OwnersView { items, links }))))

@@ -8,6 +8,7 @@ use mongodb::Database;
 use super::history::{Engine, Erasure, Retention};
 use super::migrations::Lock;
 use super::{COMMAND, Deadline, Error};
+use crate::domain::OwnerId;
 
 /// How long a round works on one history, at most. The next round goes on.
 const ROUND: Duration = Duration::from_secs(20);
@@ -57,12 +58,16 @@ async fn keep_one(
         return Ok(());
     }
     let round = Deadline::within(ROUND);
+    let mut failed = Ok(());
     for owner in engine.unswept(Deadline::within(COMMAND)).await? {
-        let mut erasure = Erasure::Erasing;
-        while erasure == Erasure::Erasing && !round.passed() {
-            erasure = engine.erase(&owner, Deadline::within(COMMAND)).await?;
+        // A failure with one owner must not keep the others.
+        match erase(engine, &owner, round).await {
+            Ok(erasure) => done.swept += u64::from(erasure == Erasure::Swept),
+            Err(error) => {
+                tracing::warn!(%owner, %error, "an owner was not erased to the end");
+                failed = Err(error);
+            }
         }
-        done.swept += u64::from(erasure == Erasure::Swept);
     }
     while !round.passed() {
         let retired = engine.retire(retention.unwrap_or_default(), Deadline::within(COMMAND)).await?;
@@ -71,5 +76,14 @@ async fn keep_one(
             break;
         }
     }
-    Ok(())
+    failed
+}
+
+/// Goes on with an erasure.
+async fn erase(engine: &Engine, owner: &OwnerId, round: Deadline) -> Result<Erasure, Error> {
+    let mut erasure = Erasure::Erasing;
+    while erasure == Erasure::Erasing && !round.passed() {
+        erasure = engine.erase(owner, Deadline::within(COMMAND)).await?;
+    }
+    Ok(erasure)
 }

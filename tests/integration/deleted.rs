@@ -26,6 +26,7 @@ tests_over![&[TRADES, NOTES], "deleted":
 
 tests!["deleted":
     an_owner_that_never_existed_is_erased_all_the_same,
+    a_list_goes_on_after_an_owner_that_is_being_erased,
     uploads_for_many_leave_out_an_erased_owner,
 ];
 
@@ -424,4 +425,31 @@ async fn what_is_deleted_is_no_damage(history: &'static History) {
     let found = verify().await;
     assert_eq!((found.status, found.out.lines().count()), (Some(1), 1), "{found:?}");
     assert!(found.out.contains("invariant 1: page 4 is missing before it"), "{found:?}");
+}
+
+/// Its page 1 is still there, and its tombstone already: the cursor must get past it.
+async fn a_list_goes_on_after_an_owner_that_is_being_erased() {
+    let service = Service::start().await;
+    for owner in 1..=4 {
+        service.client.append_all(owner, 1..=1).await;
+    }
+    let (nothing, now) = (mongodb::bson::DateTime::from_millis(0), mongodb::bson::DateTime::now());
+    for owner in [1_i64, 3] {
+        let tombstone = doc! {
+            "_id": format!("{owner}_:"), "customerId": owner, "page": 9_007_199_254_740_991_i64, "count": 0,
+            "first": nothing, "last": nothing, "history": [], "firstPage": 2_i64, "second": 0_i64, "since": now,
+            "erased": now, "swept": false,
+        };
+        service.database.collection::<Document>("trades").insert_one(tombstone).await.expect("a tombstone");
+    }
+    for limit in 1..=5 {
+        let (mut found, mut next) = (Vec::new(), Some(format!("/v1/customers?limit={limit}")));
+        while let Some(path) = next {
+            let list = service.client.get(&path).await.expect(200);
+            let items = list["items"].as_array().expect("owners");
+            found.extend(items.iter().map(|owner| owner["customerId"].as_u64().expect("an id")));
+            next = list["links"]["next"].as_str().map(str::to_owned);
+        }
+        assert_eq!(found, [2, 4], "limit {limit}");
+    }
 }

@@ -63,10 +63,10 @@ where
     })
 }
 
-/// How long each of the judged runs lasts: `FAULT_SECONDS`, 10 unless set.
+/// How long each of the judged runs lasts: `FAULT_SECONDS`, 6 unless set.
 pub fn fault_seconds() -> Duration {
     let seconds = std::env::var("FAULT_SECONDS").map(|seconds| seconds.parse().expect("seconds"));
-    Duration::from_secs(seconds.unwrap_or(10))
+    Duration::from_secs(seconds.unwrap_or(6))
 }
 
 /// A test that [`tests`] has registered: its name, and what makes it.

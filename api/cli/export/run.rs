@@ -91,8 +91,9 @@ impl Running<'_> {
                         after = Some(owner);
                         self.report.complete.clone_from(&after);
                     }
-                    if !some.more {
-                        break;
+                    match some.more {
+                        None => break,
+                        more => after = more,
                     }
                 }
             }

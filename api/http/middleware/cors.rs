@@ -71,7 +71,8 @@ pub fn layer(origins: Vec<String>) -> CorsLayer {
     let allow = move |origin: &HeaderValue, _: &Parts| allow(&origins, origin);
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(allow))
-        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::DELETE])
+        // Not DELETE: a page of another origin does not erase.
+        .allow_methods([Method::GET, Method::HEAD, Method::POST])
         .allow_headers(ALLOWED)
         .expose_headers(EXPOSED)
         .max_age(Duration::from_secs(3600))

@@ -15,7 +15,7 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::bucket_id::BucketId;
 use super::engine::Engine;
-use super::marker::{self, Marker, TOMBSTONE, tombstone_id};
+use super::marker::{self, Marker, TOMBSTONE, server_time, tombstone_id};
 use super::source::{Source, owner_of, page_of};
 use crate::domain::{OwnerId, PageNumber};
 use crate::store::{COMMAND, Corruption, Deadline, Error, whole_number};
@@ -58,15 +58,20 @@ impl Engine {
     /// The database does not answer in time. Then the step may be repeated.
     pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure, Error> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        // Before the tombstone is read: a record that is touched later may be of a history that was reopened meanwhile.
+        let began = server_time(source, deadline).await?;
         let found = marker::find(source, owner, deadline).await?;
         let Some(tombstone) = found.filter(|marker| marker.erased) else {
+            // Scans of an earlier erasure say nothing about this one.
+            self.0.key_scans.forget(owner);
             return bury(source, owner, deadline).await;
         };
         if tombstone.swept {
+            self.0.key_scans.forget(owner);
             return Ok(Erasure::Swept);
         }
         let done = delete_pages(source, owner, deadline).await?
-            && self.0.key_scans.go_on(source, owner, tombstone.aged, deadline).await?;
+            && self.0.key_scans.go_on(source, owner, (tombstone.aged, began), deadline).await?;
         match (done, tombstone.aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
@@ -76,6 +81,15 @@ impl Engine {
                 Ok(Erasure::Swept)
             }
         }
+    }
+
+    /// Whether the tombstone of an owner is swept; `None` without one.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>, Error> {
+        let found = marker::find(&self.0.source, owner, deadline.or_within(COMMAND)).await?;
+        Ok(found.filter(|marker| marker.erased).map(|tombstone| tombstone.swept))
     }
 
     /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, doc};
+use mongodb::bson::{Binary, DateTime, doc};
 
 use super::dedup::RECORDS;
 use super::source::Source;
@@ -37,7 +37,8 @@ enum KeyScan {
 }
 
 impl KeyScans {
-    /// Deletes records of the owner's keys. Returns whether none is left of those that there were when the scan began.
+    /// Deletes records of the owner's keys that were touched until `began`, in milliseconds since 1970 by the server's clock. Returns
+    /// whether none is left of those that there were when the scan began.
     ///
     /// # Errors
     /// The database did not answer in time. The scan goes on where it was.
@@ -45,7 +46,7 @@ impl KeyScans {
         &self,
         source: &Source,
         owner: &OwnerId,
-        sweeps: bool,
+        (sweeps, began): (bool, i64),
         deadline: Deadline,
     ) -> Result<bool, Error> {
         for _ in 0..MOST_SCANS {
@@ -54,7 +55,7 @@ impl KeyScans {
                 Some(KeyScan::From(id)) => Some(id),
                 None => None,
             };
-            let next = delete_records(source, owner, from, deadline).await?;
+            let next = delete_records(source, owner, (from, began), deadline).await?;
             self.set(owner, sweeps, next.map_or(KeyScan::Done, KeyScan::From));
         }
         Ok(false)
@@ -82,11 +83,11 @@ impl KeyScans {
     }
 }
 
-/// Examines the next records, and deletes those of the owner. Returns the record from which to go on.
+/// Examines the next records, and deletes those of the owner that were touched until `began`. Returns the record from which to go on.
 async fn delete_records(
     source: &Source,
     owner: &OwnerId,
-    from: Option<Binary>,
+    (from, began): (Option<Binary>, i64),
     deadline: Deadline,
 ) -> Result<Option<Binary>, Error> {
     let from = from.unwrap_or_else(|| id_of(0));
@@ -105,6 +106,7 @@ async fn delete_records(
     let mut query = source.owned_by(owner);
     let to = next.clone().unwrap_or_else(|| id_of(u8::MAX));
     query.insert("_id", doc! { "$gte": from, "$lte": to });
+    query.insert("touched", doc! { "$lte": DateTime::from_millis(began) });
     let delete = doc! { "q": query, "limit": 0, "hint": { "_id": 1 } };
     source.write(doc! { "delete": RECORDS, "deletes": [delete] }, deadline).await?;
     Ok(next)

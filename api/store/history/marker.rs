@@ -130,3 +130,12 @@ pub(super) async fn check(
         _ => Ok(()),
     }
 }
+
+/// The server's clock, in milliseconds since 1970.
+pub(super) async fn server_time(source: &Source, deadline: Deadline) -> Result<i64, Error> {
+    let database = source.database.clone();
+    let hello = async move { Ok(database.run_command(doc! { "hello": 1 }).await?) };
+    let hello: Document = deadline.read(hello).await?;
+    let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
+    time.map_err(|error| Error::Internal(error.to_string()))
+}

@@ -1,12 +1,12 @@
 //! All owners, in order of their ids.
 //!
-//! Each history has a page 1 (invariant 1), so each owner has one key with `page: 1` in the unique index on
+//! Each history has a page 1, or a marker in its place, so each owner has one key with `page: 1` in the unique index on
 //! owner and page. With `customerId` bounded below and `page` equal to 1, the server skips from one such key
 //! to the next and stops when it has enough. It examines two keys an owner and no document, however many
 //! pages there are. One more query reads the tails ([`super::tails`]).
 //!
 //! `$group` over the same index is a DISTINCT_SCAN too, but it visits all owners: the server does not stop
-//! it at a later `$limit`. This is the only read that does not name an owner by equality.
+//! it at a later `$limit`. This read does not name an owner by equality.
 
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
@@ -23,8 +23,9 @@ pub struct Owners {
     /// Each owner with its totals. The totals are not a snapshot: each comes from its own history's last
     /// page.
     pub found: Vec<(OwnerId, Totals)>,
-    /// Whether there are owners after the last one here.
-    pub more: bool,
+    /// The last id that was looked at, if there are owners after it. An owner whose pages are being deleted is not among
+    /// those that were found.
+    pub more: Option<OwnerId>,
 }
 
 impl Engine {
@@ -40,6 +41,7 @@ impl Engine {
     ) -> Result<Owners, Error> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
         let (ids, more) = self.owner_ids(after, limit, deadline).await?;
+        let more = ids.last().filter(|_| more).cloned();
         let tails = Tails::read(source, ids.clone(), None, deadline).await;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {

@@ -14,7 +14,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::bucket_id::Tail;
 use super::engine::Engine;
-use super::marker::{self, Marker};
+use super::marker::{self, Marker, server_time};
 use super::source::{Source, owner_bson, owner_of, page_of};
 use super::tails::Tails;
 use crate::domain::{Limit, OwnerId, PageNumber};
@@ -65,29 +65,21 @@ impl Engine {
         };
         let mut raised = false;
         for owner in &ids {
-            let tail = match tails.of(owner) {
-                // A corrupt tail, or an owner that is being erased.
+            let work = retire_one(
+                source,
+                owner,
+                (&tails, markers.get(owner).copied()),
+                (retention, oldest),
+                &mut raised,
+                deadline,
+            );
+            match work.await {
+                // A damaged bucket, or an owner that is being erased.
                 Err(error @ (Error::Corrupt(_) | Error::Gone(_))) => {
                     tracing::debug!(%owner, %error, "no page of an owner is retired");
-                    continue;
                 }
-                tail => tail?,
-            };
-            let Some(tail) = tail else { continue };
-            let marker = markers.get(owner).copied();
-            if let Some(deleted) = delete(source, owner, marker, deadline).await? {
-                retired.pages += deleted;
-                continue;
+                deleted => retired.pages += deleted?,
             }
-            let first = marker.map_or(PageNumber::FIRST, |marker| marker.first_page);
-            let Some(keep) = first_kept(source, owner, (first, tail), (retention, oldest), deadline).await?
-            else {
-                continue;
-            };
-            if !std::mem::replace(&mut raised, true) {
-                source.raise_markers(deadline).await?;
-            }
-            mark(source, owner, keep, tail, deadline).await?;
         }
         if raised {
             // Again: an instance may have asked before the last marker was written.
@@ -95,6 +87,30 @@ impl Engine {
         }
         Ok(retired)
     }
+}
+
+/// Deletes pages of one owner, and returns how many; or marks those that are deleted later. `raised` says whether the number of
+/// markers was raised.
+async fn retire_one(
+    source: &Source,
+    owner: &OwnerId,
+    (tails, marker): (&Tails, Option<Marker>),
+    (retention, oldest): (Retention, Option<i64>),
+    raised: &mut bool,
+    deadline: Deadline,
+) -> Result<u64, Error> {
+    let Some(tail) = tails.of(owner)? else { return Ok(0) };
+    if let Some(deleted) = delete(source, owner, marker, deadline).await? {
+        return Ok(deleted);
+    }
+    let first = marker.map_or(PageNumber::FIRST, |marker| marker.first_page);
+    let kept = first_kept(source, owner, (first, tail), (retention, oldest), deadline).await?;
+    let Some(keep) = kept else { return Ok(0) };
+    if !std::mem::replace(raised, true) {
+        source.raise_markers(deadline).await?;
+    }
+    mark(source, owner, keep, tail, deadline).await?;
+    Ok(0)
 }
 
 /// The markers of the beginning of these owners, those that have one.
@@ -225,13 +241,4 @@ async fn pages(
         Ok(page_of(bucket).map_err(|why| Corruption::new(format!("{of}_"), "page", why))?)
     };
     source.reads.find(None, command, None, deadline, page).await
-}
-
-/// The server's clock, in milliseconds since 1970.
-async fn server_time(source: &Source, deadline: Deadline) -> Result<i64, Error> {
-    let database = source.database.clone();
-    let hello = async move { Ok(database.run_command(doc! { "hello": 1 }).await?) };
-    let hello: Document = deadline.read(hello).await?;
-    let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
-    time.map_err(|error| Error::Internal(error.to_string()))
 }

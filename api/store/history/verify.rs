@@ -2,8 +2,8 @@
 //!
 //! A [`Scan`] reads a whole collection in the order of `_id`, a bounded number of buckets at a time. The buckets of an owner
 //! stand one after the other in this order. While it reads, others append, so what looks wrong is only a suspicion.
-//! [`Engine::verify`] decides it: it reads the tail first, then everything up to there. All that came before the tail is full and final,
-//! so it finds what is wrong and nothing else. What it finds is reported only if a second reading finds it too, because a
+//! [`Engine::verify`] decides it: it reads the tail first, then everything up to there. All that came before the tail is full and final.
+//! What it finds is reported only if a second reading finds it too, because a
 //! history may be erased, or lose its beginning, between two commands.
 //!
 //! Of a history that has lost its beginning, the pages before the one that its marker names are there until they are deleted. Of
@@ -19,9 +19,10 @@ mod records;
 mod seen;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Document, doc};
 
 pub use finding::{Finding, Mend, Rule};
 pub use records::{Records, lost};
@@ -30,7 +31,6 @@ use self::check::{Checker, KeyShare};
 use self::seen::Seen;
 use super::bucket_id::BucketId;
 use super::engine::Engine;
-use super::find;
 use crate::domain::{OwnerId, PageNumber};
 use crate::store::{COMMAND, Deadline, Error};
 
@@ -79,9 +79,9 @@ impl Engine {
     /// The database does not answer in time.
     pub async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned, Error> {
         let limit = self.0.source.most_buckets().min(MOST_BUCKETS);
-        // An inclusive bound: some servers get exclusive ones wrong on a clustered collection.
-        let filter = scan.after.as_ref().map_or_else(|| doc! {}, |after| doc! { "_id": { "$gte": after } });
-        let found = self.buckets(filter, limit + 1, deadline).await?;
+        // An inclusive bound: some servers get exclusive ones wrong on a clustered collection. It leaves out ids that are no texts.
+        let filter = doc! { "_id": { "$gte": scan.after.as_deref().unwrap_or_default() } };
+        let found = self.buckets(filter, 1, limit + 1, deadline).await?;
         let mut scanned = Scanned::default();
         scan.ended = found.len() <= limit;
         for seen in found {
@@ -108,28 +108,38 @@ impl Engine {
         Ok(scanned)
     }
 
-    /// What is wrong with the history of an owner, in the order of its pages; and how many pages were read.
+    /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
+    /// read, and may wait; each command may take `within`.
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn verify(&self, owner: &OwnerId, deadline: Deadline) -> Result<(Vec<Finding>, u64), Error> {
-        let (first, pages) = self.verify_once(owner, deadline).await?;
+    pub async fn verify(
+        &self,
+        owner: &OwnerId,
+        within: Duration,
+        read: &mut impl AsyncFnMut(u64),
+    ) -> Result<Vec<Finding>, Error> {
+        let first = self.verify_once(owner, within, read).await?;
         if first.is_empty() {
-            return Ok((first, pages));
+            return Ok(first);
         }
-        let (mut second, again) = self.verify_once(owner, deadline).await?;
+        let mut second = self.verify_once(owner, within, read).await?;
         second.retain(|finding| first.iter().any(|other| other.is_same(finding)));
-        Ok((second, pages + again))
+        Ok(second)
     }
 
-    async fn verify_once(&self, owner: &OwnerId, deadline: Deadline) -> Result<(Vec<Finding>, u64), Error> {
+    async fn verify_once(
+        &self,
+        owner: &OwnerId,
+        within: Duration,
+        read: &mut impl AsyncFnMut(u64),
+    ) -> Result<Vec<Finding>, Error> {
         let source = &self.0.source;
-        let mut pages = 0;
-        let definition = Arc::clone(&source.definition);
-        let read = move |document: &RawDocument| Ok(Seen::read(document, &definition));
-        let tail =
-            source.reads.find(None, find::last(source, owner), None, deadline.or_within(COMMAND), read);
-        let Some(tail) = tail.await?.pop() else { return Ok((Vec::new(), 0)) };
+        // By its `_id` alone: its owner's field may be damaged.
+        let range = doc! { "_id": BucketId::range(owner, None) };
+        let Some(tail) = self.buckets(range, -1, 1, Deadline::within(within)).await?.pop() else {
+            return Ok(Vec::new());
+        };
         let limit = source.most_buckets().min(MOST_BUCKETS);
         // The keys of a long history are compared in several readings, so that they fit into memory.
         let items = if tail.marker.is_some() { 0 } else { tail.last_seq(source.page_size()) };
@@ -141,15 +151,16 @@ impl Engine {
                 let mut range = BucketId::range(owner, None);
                 range.insert("$gte", &from);
                 range.insert("$lte", &tail.id);
-                let found = self.buckets(doc! { "_id": range }, limit + 1, deadline).await?;
-                let is_last = found.len() <= limit;
+                let range = doc! { "_id": range };
+                let found = self.buckets(range, 1, limit + 1, Deadline::within(within)).await?;
+                let (is_last, pages) = (found.len() <= limit, found.len() as u64);
                 for seen in found {
                     if seen.id != from {
                         from.clone_from(&seen.id);
-                        pages += 1;
                         checker.bucket(seen);
                     }
                 }
+                read(pages).await;
                 if is_last {
                     break;
                 }
@@ -158,9 +169,11 @@ impl Engine {
             findings.extend(found.into_iter().filter(|finding| share.is_first() || finding.is_repeat));
             match share.next() {
                 Some(next) => share = next,
-                None => return Ok((findings, pages)),
+                None => break,
             }
         }
+        findings.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(findings)
     }
 
     /// What a reader of this page gets today, as a part of a sentence.
@@ -184,10 +197,11 @@ impl Engine {
         }
     }
 
-    /// Buckets in the order of `_id`.
+    /// Buckets in the order of `_id`, ascending (1) or descending (-1).
     async fn buckets(
         &self,
-        filter: mongodb::bson::Document,
+        filter: Document,
+        order: i32,
         limit: usize,
         deadline: Deadline,
     ) -> Result<Vec<Seen>, Error> {
@@ -197,7 +211,7 @@ impl Engine {
         let command = doc! {
             "find": source.collection(),
             "filter": filter,
-            "sort": { "_id": 1 },
+            "sort": { "_id": order },
             "limit": limit as i64,
             "batchSize": limit as i64,
             "singleBatch": true,

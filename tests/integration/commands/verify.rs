@@ -41,7 +41,7 @@ const fn damage(what: &'static str, page: u64, line: &'static str, mends: bool) 
     Damage { what, page, line, mends }
 }
 
-const DAMAGES: [Damage; 18] = [
+const DAMAGES: [Damage; 19] = [
     damage("count too low", 2, "invariant 2: count is ", true),
     damage("count of the last page too high", 5, "invariant 2: count is ", true),
     damage("count of another type", 3, "invariant 2: count is ", true),
@@ -58,6 +58,7 @@ const DAMAGES: [Damage; 18] = [
     damage("two pages have changed places", 3, "invariant 3: is page 2, after page 3", false),
     damage("an item stands twice", 4, "invariant 6: its item ", false),
     damage("another owner's", 2, "data model: ", false),
+    damage("the last page is another owner's", 5, "data model: ", false),
     damage("an item without its date", 2, "data model: history.1.", false),
     damage("a value of a type that no item has", 3, "data model: history.0.", false),
 ];
@@ -105,7 +106,7 @@ async fn harm(history: &History, buckets: &Collection<Document>, owner: u64, dam
             set(of(2), doc! { "$set": { format!("history.1.{}", history.key): key() } }).await;
             set(this, doc! { "$set": { format!("history.0.{}", history.key): key() } }).await;
         }
-        "another owner's" => {
+        "another owner's" | "the last page is another owner's" => {
             set(this, doc! { "$set": { history.owner_field: history.owner_bson(9_999) } }).await;
         }
         "an item without its date" => {

@@ -28,10 +28,6 @@ impl RecordId {
         let sha = begin(definition, b"record", owner).chain_update(0_u64.to_be_bytes());
         Self(sha.chain_update(key.as_str()).finalize().into())
     }
-
-    pub fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
 }
 
 impl ItemKey {

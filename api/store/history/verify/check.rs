@@ -114,7 +114,9 @@ impl Checker {
 
     /// Checks the bucket's number, and returns the number that it has or should have.
     fn number(&mut self, seen: &Seen) -> u64 {
-        if let (Some(stays), Some(page)) = (self.stays.take(), seen.page) {
+        if let Some(page) = seen.page
+            && let Some(stays) = self.stays.take()
+        {
             self.next = page.get().clamp(2, stays.max(2));
         }
         let expected = self.next;

@@ -32,22 +32,22 @@ struct Named {
     id: Binary,
     /// The owner, once for each history whose owner's field it has.
     owners: Vec<Option<OwnerId>>,
-    /// The last item, by its `seq`; 0 if the record names none.
-    last: u64,
+    /// The last item, by its `seq`; 0 if the record names none; `None` if it is damaged.
+    last: Option<u64>,
 }
 
 /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer named them, and they are
 /// lost (invariant 6). A record does not say of which history it is, only whose: it is enough if one of `engines` has the items.
 ///
 /// # Errors
-/// The database does not answer in time, or a record is damaged.
+/// The database does not answer in time.
 pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) -> Result<Vec<Finding>, Error> {
     let Some(first) = engines.first() else {
         scan.ended = true;
         return Ok(Vec::new());
     };
-    let after = scan.after.as_ref();
-    let filter = after.map_or_else(|| doc! {}, |after| doc! { "_id": { "$gte": after } });
+    let none = || Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() };
+    let filter = doc! { "_id": { "$gte": scan.after.clone().unwrap_or_else(none) } };
     let command = doc! {
         "find": RECORDS,
         "filter": filter,
@@ -59,15 +59,17 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
     };
     let definitions: Vec<_> = engines.iter().map(|engine| engine.definition().clone()).collect();
     let read = move |document: &RawDocument| {
-        let (id, record) = read_record(document)?;
+        let record = read_record(document).ok();
         let owner = |owner: &Owner| {
             let value = document.get(&*owner.field).ok().flatten();
             value.and_then(|value| owner_of(value, owner.kind))
         };
         let owners = definitions.iter().map(|definition| owner(&definition.owner)).collect();
-        let last = record.outcome.iter().flatten().map(|range| range.last.get()).max();
-        let id = Binary { subtype: BinarySubtype::Generic, bytes: id.bytes().to_vec() };
-        Ok(Named { id, owners, last: last.unwrap_or_default() })
+        let last = record.map(|(_, record)| {
+            record.outcome.iter().flatten().map(|range| range.last.get()).max().unwrap_or_default()
+        });
+        let id = document.get_binary("_id").expect("the query finds no other ids").to_binary();
+        Ok(Named { id, owners, last })
     };
     let reads = &first.0.source.reads;
     let mut found = reads.find(None, command, None, deadline.or_within(COMMAND), read).await?;
@@ -75,8 +77,11 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
     found.retain(|record| scan.after.as_ref() != Some(&record.id));
     scan.records += found.len() as u64;
     scan.after = found.last().map(|record| record.id.clone()).or(scan.after.take());
-    found.retain(|record| record.last > 0);
-    let mut missing: Vec<&Named> = found.iter().collect();
+    // Records of histories that are not defined here cannot be judged.
+    let is_judged = |record: &&Named| record.owners.iter().any(Option::is_some);
+    let (damaged, named): (Vec<&Named>, Vec<&Named>) =
+        found.iter().filter(is_judged).partition(|record| record.last.is_none());
+    let mut missing: Vec<&Named> = named.into_iter().filter(|record| record.last != Some(0)).collect();
     for (at, engine) in engines.iter().enumerate() {
         let owners: BTreeSet<_> = missing.iter().filter_map(|record| record.owners[at].clone()).collect();
         let owners = owners.into_iter().collect();
@@ -86,7 +91,9 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
             let has = |owner| match tails.of(owner) {
                 // The records of an erased owner go with its pages.
                 Err(Error::Gone(_)) => Ok(true),
-                tail => tail.map(|tail| Tail::items(tail) >= record.last),
+                // It is a finding by itself.
+                Err(Error::Corrupt(_)) => Ok(true),
+                tail => tail.map(|tail| Some(Tail::items(tail)) >= record.last),
             };
             if !record.owners[at].as_ref().map(has).transpose()?.unwrap_or(false) {
                 still.push(record);
@@ -94,7 +101,7 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
         }
         missing = still;
     }
-    Ok(missing.into_iter().map(Named::finding).collect())
+    Ok(damaged.into_iter().chain(missing).map(Named::finding).collect())
 }
 
 impl Named {
@@ -102,15 +109,19 @@ impl Named {
         let hex: String = self.id.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let owner = self.owners.iter().flatten().next();
         let whose = owner.map_or_else(|| "an unknown owner".to_owned(), OwnerId::to_string);
+        let (rule, what) = match self.last {
+            None => (Rule::Model, format!("the record of a key of {whose} is damaged")),
+            Some(last) => (
+                Rule::Invariant(6),
+                format!("an append of {whose} was answered with items up to {last}, which no history has"),
+            ),
+        };
         Finding {
             id: hex,
             owner: None,
             page: None,
-            rule: Rule::Invariant(6),
-            what: format!(
-                "an append of {whose} was answered with items up to {}, which no history has",
-                self.last
-            ),
+            rule,
+            what,
             change: Change { filter: doc! {}, mend: Mend::No(Mend::LOST) },
             is_repeat: false,
         }
