@@ -3,7 +3,7 @@
 //! Both are read in their order, owner by owner. An item of one side waits in memory until the other side gives the item with
 //! the same identity: what is in memory is what is out of order or missing, and not the history.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::told::{NotStored, Told};
 use crate::domain::{OwnerId, Position, Seq};
 use crate::ingest::{Bad, Event, Report};
 use crate::store::history::{Engine, ItemKey};
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline, Error, Gone};
 
 /// Owners that are compared at once.
 const OWNERS: usize = 8;
@@ -123,12 +123,15 @@ pub async fn check(
                 let (engine, of) = (engine.clone(), owner.clone());
                 running.spawn(async move {
                     let _permit = permit;
-                    compare(&engine, of, receive, strict).await
+                    match compare(&engine, of.clone(), receive, strict).await {
+                        Err(Error::Gone(gone)) => Ok(Compared::gone(&engine, &of, gone)),
+                        compared => compared,
+                    }
                 });
                 present = Some((owner, send));
             }
             if let Some((_, send)) = &present {
-                // The comparison has failed: its error is told when it is joined.
+                // The comparison has ended early: why is told when it is joined.
                 let _ = send.send(expected).await;
             }
             progress.stored += 1;
@@ -143,6 +146,14 @@ pub async fn check(
         checked.add(compared, told)?;
     }
     Ok(checked)
+}
+
+impl Compared {
+    /// One difference: what is not there any more cannot be compared.
+    fn gone(engine: &Engine, owner: &OwnerId, gone: Gone) -> Self {
+        let line = format!("{} {owner}: {gone}", engine.definition().owner.noun());
+        Self { found: Checked { differences: 1, ..Checked::default() }, lines: vec![line] }
+    }
 }
 
 impl Checked {
@@ -207,6 +218,8 @@ struct Sides {
     strict: bool,
     expected: HashMap<ItemKey, (u64, Expected)>,
     found: HashMap<ItemKey, (Seq, RawDocumentBuf)>,
+    /// Keys of the items that both sides have.
+    matched: HashSet<ItemKey>,
     /// Number of items that the source has given.
     index: u64,
     /// The greatest index and the greatest `seq` of the items that both sides have.
@@ -230,6 +243,9 @@ impl Sides {
         match key.map(|key| (key, self.expected.remove(&key))) {
             None => self.compared.found.others += 1,
             Some((_, Some((index, expected)))) => self.both(index, expected, seq, document),
+            Some((key, None)) if self.matched.contains(&key) || self.found.contains_key(&key) => {
+                self.differs(&format!("item {seq} is stored twice"));
+            }
             Some((key, None)) => {
                 self.found.insert(key, (seq, document.to_owned()));
             }
@@ -237,16 +253,19 @@ impl Sides {
     }
 
     /// Both sides have an item.
-    fn both(&mut self, index: u64, Expected { what, item, .. }: Expected, seq: Seq, stored: &RawDocument) {
+    fn both(&mut self, index: u64, Expected { key, what, item }: Expected, seq: Seq, stored: &RawDocument) {
+        self.matched.insert(key);
+        let item = match item {
+            Ok(item) => item,
+            // It was appended at the end, so it says nothing about the order.
+            Err(_) => return self.compared.found.mended += 1,
+        };
         let is_late = index < self.last.0 || self.last.1.is_some_and(|last| seq < last);
         self.last = (self.last.0.max(index), self.last.1.max(Some(seq)));
-        match item {
-            Err(_) => self.compared.found.mended += 1,
-            Ok(item) if !is_same(&item, stored, &self.key_field) => {
-                return self.differs(&format!("{what}: differs from item {seq}"));
-            }
-            Ok(_) => self.compared.found.same += 1,
+        if !is_same(&item, stored, &self.key_field) {
+            return self.differs(&format!("{what}: differs from item {seq}"));
         }
+        self.compared.found.same += 1;
         if is_late && self.strict {
             self.differs(&format!("{what}: is item {seq}, after later ones"));
         } else if is_late {
@@ -279,4 +298,53 @@ impl Sides {
 fn is_same(item: &RawDocument, stored: &RawDocument, key_field: &str) -> bool {
     let stored = stored.iter().flatten().filter(|(name, _)| name.as_str() != key_field);
     item.iter().flatten().eq(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::{doc, spec::BinarySubtype};
+
+    use super::*;
+
+    fn key(byte: u8) -> ItemKey {
+        ItemKey::read(&[byte; ItemKey::LEN]).unwrap()
+    }
+
+    fn stored(byte: u8) -> RawDocumentBuf {
+        let key = mongodb::bson::Binary { subtype: BinarySubtype::Generic, bytes: vec![byte; ItemKey::LEN] };
+        RawDocumentBuf::try_from(&doc! { "n": i32::from(byte), "key": key }).unwrap()
+    }
+
+    /// What is found of these items of the source, each accepted or not, and these stored items.
+    fn compared(expected: &[(u8, bool)], found: &[u8]) -> Compared {
+        let mut sides = Sides { key_field: "key".to_owned(), strict: true, ..Sides::default() };
+        for (seq, byte) in found.iter().enumerate() {
+            sides.find(Seq::new(seq as u64 + 1).unwrap(), &stored(*byte));
+        }
+        for (byte, accepted) in expected {
+            let item = RawDocumentBuf::try_from(&doc! { "n": i32::from(*byte) }).unwrap();
+            let item = if *accepted { Ok(item) } else { Err("is wrong".to_owned()) };
+            sides.expect(Expected { key: key(*byte), what: byte.to_string(), item });
+        }
+        sides.end()
+    }
+
+    #[test]
+    fn a_mended_item_has_no_place_in_the_order() {
+        let compared = compared(&[(1, true), (2, false), (3, true)], &[1, 3, 2]);
+        let Checked { same, mended, differences, .. } = compared.found;
+        assert_eq!((same, mended, differences), (2, 1, 0), "{:?}", compared.lines);
+    }
+
+    #[test]
+    fn an_item_that_is_stored_twice_is_a_difference() {
+        let compared = compared(&[(1, true), (2, true)], &[1, 2, 1]);
+        let Checked { same, differences, others, .. } = compared.found;
+        assert_eq!((same, differences, others), (2, 1, 0), "{:?}", compared.lines);
+        let mut sides = Sides { key_field: "key".to_owned(), ..Sides::default() };
+        sides.expect(Expected { key: key(1), what: String::new(), item: Err(String::new()) });
+        sides.find(Seq::new(1).unwrap(), &stored(1));
+        sides.find(Seq::new(2).unwrap(), &stored(1));
+        assert_eq!(sides.end().found.differences, 1);
+    }
 }

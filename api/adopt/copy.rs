@@ -58,7 +58,7 @@ pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> 
 
 fn size((found, _): &Part) -> usize {
     match found {
-        Found::Item(item) => item.draft.size(),
+        Found::Item(item) => item.size(),
         Found::Refused(refused) => refused.reason.len() + 256,
         Found::Miscounted(line) => line.len(),
     }

@@ -13,7 +13,7 @@ use super::told::shown;
 pub(super) enum Change {
     /// These items are new.
     Items(Vec<Part>),
-    /// The bucket with this `_id` may have new items.
+    /// The document with this `_id` may have items that are not stored.
     Grown(Bson),
     /// Nothing, because what is stored never changes. The text says what has changed.
     Changed(String),
@@ -26,8 +26,9 @@ pub(super) fn time(event: &RawDocument) -> Option<Timestamp> {
     event.get_timestamp("clusterTime").ok()
 }
 
-/// Reads an event of a change stream. A `$push` to a bucket, as the manual's writers append, makes it grow; it may be a
-/// change of what was copied besides.
+/// Reads an event of a change stream. A `$push` to a bucket, as the manual's writers append, makes it grow. Any other update may
+/// be of a document that is not stored yet, because the copy was to read it later or it was refused: so it grows, too, besides
+/// being a change.
 pub(super) fn changes(reader: &Reader, event: &RawDocument) -> Vec<Change> {
     let id = || event.get_document("documentKey").ok().and_then(|key| key.get("_id").ok().flatten());
     let named = |what: &str| {
@@ -39,16 +40,16 @@ pub(super) fn changes(reader: &Reader, event: &RawDocument) -> Vec<Change> {
             Ok(document) => vec![Change::Items(items(reader, document))],
             Err(_) => Vec::new(),
         },
-        ("update", Shape::Buckets) => {
+        (what @ ("update" | "replace"), shape) => {
             let description = event.get_document("updateDescription").ok();
             let id = id().and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
             let mut changes = vec![Change::Grown(id)];
-            if !description.is_some_and(only_grows) {
-                changes.push(named("update"));
+            if shape == Shape::Documents || !description.is_some_and(only_grows) {
+                changes.push(named(what));
             }
             changes
         }
-        (what @ ("update" | "replace" | "delete"), _) => vec![named(what)],
+        ("delete", _) => vec![named("delete")],
         ("drop" | "rename" | "dropDatabase" | "invalidate", _) => vec![Change::Invalidated],
         _ => Vec::new(),
     }

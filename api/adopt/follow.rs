@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use mongodb::bson::{Bson, Document, RawDocumentBuf, Timestamp, doc, serialize_to_document};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, Timestamp, serialize_to_document};
 use mongodb::change_stream::ChangeStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -84,8 +84,7 @@ pub async fn adopt<T: Told>(
     told: &mut T,
 ) -> Result<Ended, Stop> {
     let history = engine.definition().name.to_string();
-    let parameters = doc! { "shape": reader.shape.name(), "owner": &reader.owner, "order": &reader.order };
-    let adoption = adoptions.start(&history, &reader.source, parameters).await?;
+    let adoption = adoptions.start(&history, &reader.source, reader.parameters()).await?;
     let marker = Marker::new(engine, adoption.runs == 1);
     let storing = Storing { engine: engine.clone(), told, rejects, counts: Counts::default() };
     let mut work = Work { source, reader, adoptions, history, adoption, storing, marker };
@@ -300,7 +299,7 @@ impl<T: Told> Work<'_, T> {
         }
     }
 
-    /// The items of these buckets as they are at `last` or later.
+    /// The items of these documents as they are at `last` or later.
     async fn grown(
         &self,
         ids: Vec<Bson>,
@@ -320,7 +319,8 @@ impl<T: Told> Work<'_, T> {
         ids: Vec<Bson>,
         last: Option<Timestamp>,
     ) -> Result<Vec<(Vec<u8>, Vec<Part>)>, SourceError> {
-        let mut batches = self.source.aggregate(of_ids(&self.reader.owner, ids), last).await?;
+        let mut batches =
+            self.source.aggregate(of_ids(self.reader.shape, &self.reader.owner, ids), last).await?;
         let mut read = Vec::new();
         while let Some(batch) = batches.try_next().await? {
             for document in batch.doc_slices()? {
@@ -344,7 +344,9 @@ async fn gather(
     while events.len() < ROUND && (events.is_empty() || began.elapsed() < LONGEST) {
         match stream.next_if_any().await? {
             Some(event) => events.push(event),
-            None if !stream.is_alive() => return Err(SourceError::Invalidated),
+            // The next call finds it again.
+            None if !stream.is_alive() && events.is_empty() => return Err(SourceError::Invalidated),
+            None if !stream.is_alive() => return Ok((events, false)),
             None => return Ok((events, true)),
         }
     }

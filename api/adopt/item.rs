@@ -42,17 +42,34 @@ pub(super) struct Adopted {
     /// The `_id` of its document, as the byte of its BSON type and the bytes of its value.
     identity: Box<[u8]>,
     place: Option<u32>,
+    /// The item with its owner, as it is in the source.
+    source: RawDocumentBuf,
 }
 
 impl Adopted {
+    /// Roughly its memory, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.draft.size() + self.source.as_bytes().len()
+    }
+
+    /// It cannot be stored, for this reason.
+    pub(super) fn refused(self, reason: String) -> Box<Refused> {
+        let (id, document) = (self.id(), Document::try_from(&*self.source).unwrap_or_default());
+        Box::new(Refused { id, place: self.place, reason, document, known: Some((self.owner, self.key)) })
+    }
+
     /// Which item of the source it is.
     pub(super) fn what(&self) -> String {
+        at(&self.id(), self.place)
+    }
+
+    fn id(&self) -> Bson {
         let (kind, value) = self.identity.split_at(1);
         let len = (self.identity.len() + 6) as u32;
         let document = [&len.to_le_bytes(), kind, &[0], value, &[0]].concat();
         let document = RawDocumentBuf::from_bytes(document).unwrap_or_default();
         let id = document.iter().flatten().next().and_then(|(_, id)| Bson::try_from(id).ok());
-        at(&id.unwrap_or(Bson::Null), self.place)
+        id.unwrap_or(Bson::Null)
     }
 }
 
@@ -92,6 +109,15 @@ impl Reader {
         Ok(Self { definition, shape, owner, order, source, columns, ignored })
     }
 
+    /// What decides which items the source has, and their order. With another one there may be others.
+    pub(super) fn parameters(&self) -> Document {
+        let names = self.columns.names().map(|(property, names)| format!("{property}={}", names.join("|")));
+        doc! {
+            "shape": self.shape.name(), "owner": &self.owner, "order": &self.order,
+            "map": names.collect::<Vec<_>>(), "ignore": &self.ignored,
+        }
+    }
+
     /// The item at a place of the source; `None` for a bucket without items.
     ///
     /// # Errors
@@ -109,7 +135,18 @@ impl Reader {
                     composed.append(name, owner);
                 }
                 for member in item.iter().flatten() {
-                    composed.append(member.0, member.1);
+                    if place.owner.is_none() || member.0.as_str() != self.owner {
+                        composed.append(member.0, member.1);
+                    }
+                }
+                if has(item, &self.owner) {
+                    // Whose it is cannot be known.
+                    let reason = format!("has {:?} itself, which only its bucket may have", self.owner);
+                    let read = self.item(place.id, place.index, &composed);
+                    let mut refused = read.map_or_else(|refused| refused, |item| item.refused(String::new()));
+                    refused.reason = reason;
+                    refused.known = refused.known.filter(|_| place.owner.is_some());
+                    return Some(Err(refused));
                 }
                 composed
             }
@@ -148,7 +185,8 @@ impl Reader {
         let read = owner.map_err(|why| format!("{:?} {why}", self.owner)).and_then(|_| self.draft(document));
         match (read, known) {
             (Ok((_, draft)), Some((owner, key))) => {
-                Ok(Adopted { owner, draft, key, identity: identity.into(), place })
+                let source = document.to_owned();
+                Ok(Adopted { owner, draft, key, identity: identity.into(), place, source })
             }
             (read, known) => {
                 let reason = read.err().unwrap_or_default();

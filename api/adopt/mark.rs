@@ -1,6 +1,7 @@
 //! Which items of a source are stored already.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -8,10 +9,10 @@ use tokio::time::{Instant, sleep};
 
 use super::rows::{Found, Part};
 use super::told::NotStored;
-use crate::domain::OwnerId;
+use crate::domain::{OwnerId, Seq};
 use crate::ingest::{Bad, Chunk, Row};
-use crate::store::Error;
 use crate::store::history::{Engine, ItemKey, Mark};
+use crate::store::{Error, Gone};
 
 /// How many histories are searched at once.
 const SEARCHES: usize = 16;
@@ -57,7 +58,7 @@ impl Marker {
             }
         }
         let patience = Patience::new();
-        let (stored, looked) = loop {
+        let searched = loop {
             match self.search(&keys).await {
                 Ok(found) => break found,
                 Err(error) => patience.after(error).await?,
@@ -71,41 +72,70 @@ impl Marker {
                 Found::Refused(refused) => not(NotStored::Refused(refused)),
                 Found::Miscounted(told) => not(NotStored::Miscounted(told)),
                 // The second of two with one key is no longer among the distinct ones.
-                Found::Item(item) if stored.contains(&item.key) || !distinct.remove(&item.key) => {
+                Found::Item(item) if searched.stored.contains(&item.key) || !distinct.remove(&item.key) => {
                     not(NotStored::Present)
                 }
-                Found::Item(item) => {
-                    let looked = looked.get(&item.owner).copied().unwrap_or(0);
-                    let mark = Some(Box::new(Mark { key: item.key, looked, group: self.group }));
-                    Ok(Row { line, size, owner: item.owner, draft: item.draft, mark })
-                }
+                Found::Item(item) => match searched.owners.get(&item.owner).copied().unwrap_or(Ok(0)) {
+                    Ok(looked) => {
+                        let mark = Some(Box::new(Mark { key: item.key, looked, group: self.group }));
+                        Ok(Row { line, size, owner: item.owner, draft: item.draft, mark })
+                    }
+                    // It may have been adopted, and deleted since.
+                    Err(gone) => not(NotStored::Refused(item.refused(gone.to_string()))),
+                },
             }
         };
         Ok(parts.into_iter().map(row).collect())
     }
 
-    /// The stored ones of these keys, and how far each history was searched.
-    async fn search(
-        &self,
-        keys: &HashMap<OwnerId, Vec<ItemKey>>,
-    ) -> Result<(HashSet<ItemKey>, HashMap<OwnerId, u64>), Error> {
+    async fn search(&self, keys: &HashMap<OwnerId, Vec<ItemKey>>) -> Result<Searched, Error> {
+        let mut searched = Searched::default();
         if keys.is_empty() {
-            return Ok(Default::default());
+            return Ok(searched);
         }
         let owners = self.engine.with_items(keys.keys().cloned().collect()).await?;
         let searches = owners.into_iter().map(|owner| {
             let keys = keys[&owner].as_slice().into();
-            async move { self.engine.find_marked(&owner, keys, 0).await.map(|found| (owner, found)) }
+            async move { self.search_of(&owner, keys).await.map(|(found, looked)| (owner, found, looked)) }
         });
         let searches: Vec<_> = searches.collect();
         let found: Vec<_> = stream::iter(searches).buffer_unordered(SEARCHES).try_collect().await?;
-        let (mut stored, mut looked) = (HashSet::new(), HashMap::new());
-        for (owner, (found, through)) in found {
-            stored.extend(found.into_keys());
-            looked.insert(owner, through);
+        for (owner, found, looked) in found {
+            searched.stored.extend(found.into_keys());
+            searched.owners.insert(owner, looked);
         }
-        Ok((stored, looked))
+        Ok(searched)
     }
+
+    /// The stored ones of an owner's keys, as far as its history is there.
+    async fn search_of(
+        &self,
+        owner: &OwnerId,
+        keys: Arc<[ItemKey]>,
+    ) -> Result<(HashMap<ItemKey, Seq>, Result<u64, Gone>), Error> {
+        let (mut after, mut retired) = (0, None);
+        loop {
+            match self.engine.find_marked(owner, Arc::clone(&keys), after).await {
+                Ok((found, looked)) => return Ok((found, retired.map_or(Ok(looked), Err))),
+                Err(Error::Gone(gone)) => match gone {
+                    Gone::Retired { first_seq, .. } if first_seq.get() > after + 1 => {
+                        (after, retired) = (first_seq.get() - 1, Some(gone));
+                    }
+                    gone => return Ok((HashMap::new(), Err(gone))),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What a search has found.
+#[derive(Debug, Default)]
+struct Searched {
+    /// Keys of items that are stored.
+    stored: HashSet<ItemKey>,
+    /// How far each history was searched, or why a part of it cannot be.
+    owners: HashMap<OwnerId, Result<u64, Gone>>,
 }
 
 /// How long a database may fail.

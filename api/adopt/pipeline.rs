@@ -71,7 +71,8 @@ pub(super) fn sorted(shape: Shape, owner: &str, order: &str, from: Option<Bson>)
     let mut pipeline = Vec::new();
     if let Some(from) = from {
         // Not `{owner: {$gte: from}}`, which compares values of one type only.
-        pipeline.push(doc! { "$match": { "$expr": { "$gte": [format!("${owner}"), from] } } });
+        pipeline
+            .push(doc! { "$match": { "$expr": { "$gte": [format!("${owner}"), { "$literal": from }] } } });
     }
     match shape {
         Shape::Documents => pipeline.push(doc! { "$sort": by(owner, order) }),
@@ -83,10 +84,12 @@ pub(super) fn sorted(shape: Shape, owner: &str, order: &str, from: Option<Bson>)
     pipeline
 }
 
-/// The pipeline that gives the items of these documents, in the order of buckets and places.
-pub(super) fn of_ids(owner: &str, ids: Vec<Bson>) -> Vec<Document> {
+/// The pipeline that gives the items of these documents; those of a bucket in their order.
+pub(super) fn of_ids(shape: Shape, owner: &str, ids: Vec<Bson>) -> Vec<Document> {
     let mut pipeline = vec![doc! { "$match": { "_id": { "$in": ids } } }];
-    pipeline.extend(items(owner));
+    if shape == Shape::Buckets {
+        pipeline.extend(items(owner));
+    }
     pipeline
 }
 

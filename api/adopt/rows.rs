@@ -72,8 +72,12 @@ async fn read_from(
             let document = document.map_err(mongodb::error::Error::from)?;
             let Some(document) = document.as_document() else { continue };
             let place = Place::of(reader.shape, &reader.owner, document);
-            owner = place.owner.map(RawBson::from);
+            let before = parts.len();
             found(reader, &place, &mut parts);
+            // Among values that name no owner, the server's order of sorting is another than that of its comparison.
+            if parts[before..].iter().any(|(found, _)| matches!(found, Found::Item(_))) {
+                owner = place.owner.map(RawBson::from);
+            }
         }
         if send.send(Ok(parts)).await.is_err() {
             return Ok(());

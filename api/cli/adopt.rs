@@ -124,6 +124,11 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
     let definition = args.definition(&definitions)?;
     // A mistake is told before a server is waited for.
     args.reader(&definition, Shape::Documents)?;
+    if args.rejects_itself() {
+        let sentence =
+            "--from-rejects and --rejects name the same file: what is refused again needs another one";
+        return Err(Failure::Usage(sentence.to_owned()));
+    }
     let rejects = args.rejects.as_deref().map(Rejects::append).transpose();
     let mut rejects = rejects.map_err(|error| Failure::Usage(format!("--rejects: {error}")))?;
     if let Some(file) = &args.from_rejects {
@@ -199,6 +204,13 @@ impl AdoptArgs {
             Some(End::Interrupted) => INTERRUPTED,
             None | Some(End::BadRow) => refused,
         }))
+    }
+
+    /// Whether the file of rejects that is read is the one that is written.
+    fn rejects_itself(&self) -> bool {
+        let (Some(from), Some(to)) = (&self.from_rejects, &self.rejects) else { return false };
+        let same = |from: PathBuf| to.canonicalize().is_ok_and(|to| to == from);
+        from == to || from.canonicalize().is_ok_and(same)
     }
 
     fn definition(&self, definitions: &Definitions) -> Result<Arc<Definition>, Failure> {

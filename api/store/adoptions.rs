@@ -39,16 +39,21 @@ impl Adoptions {
         self.database.collection(COLLECTION)
     }
 
-    /// Notes that an adoption of this source starts, with these parameters, which are for people to read.
+    /// Notes that an adoption of this source starts, with these parameters. With others than before, nothing is copied yet.
     ///
     /// # Errors
     /// The database does not answer in time.
     pub async fn start(&self, history: &str, source: &str, parameters: Document) -> Result<Adoption, Error> {
-        let update = doc! {
-            "$inc": { "runs": 1_i64 },
-            "$set": { "parameters": parameters, "latest": DateTime::now() },
-            "$setOnInsert": { "started": DateTime::now() },
-        };
+        let parameters = doc! { "$literal": parameters };
+        let are_same = doc! { "$eq": ["$parameters", &parameters] };
+        let update = vec![doc! { "$set": {
+            "runs": { "$add": [{ "$ifNull": ["$runs", 0_i64] }, 1_i64] },
+            "started": { "$ifNull": ["$started", "$$NOW"] },
+            "latest": "$$NOW",
+            // An update sees the document as it was.
+            "copied": { "$and": ["$copied", are_same] },
+            "parameters": parameters,
+        } }];
         let started = within(async || {
             self.collection()
                 .find_one_and_update(id(history, source), update.clone())

@@ -2,6 +2,7 @@
 
 mod conversion;
 mod followed;
+mod groups;
 mod killed;
 mod refused;
 mod shapes;

@@ -45,7 +45,7 @@ pub struct MarkedSoFar {
 }
 
 impl Engine {
-    /// Those of these owners that have items.
+    /// Those of these owners that have items, or had some.
     ///
     /// # Errors
     /// The database does not answer in time, or the last bucket of an owner is corrupt.
@@ -53,8 +53,10 @@ impl Engine {
         let tails = Tails::read(&self.0.source, owners.clone(), None, Deadline::within(COMMAND)).await;
         let mut found = HashSet::new();
         for owner in owners {
-            if tails.of(&owner)?.is_some() {
-                found.insert(owner);
+            match tails.of(&owner) {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(Error::Gone(_)) => drop(found.insert(owner)),
+                Err(error) => return Err(error),
             }
         }
         Ok(found)
@@ -64,7 +66,7 @@ impl Engine {
     /// more than the keys and a thousand pages are in memory.
     ///
     /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
+    /// The database does not answer in time, the owner is erased, items after `after` are deleted, or a bucket is corrupt.
     pub async fn find_marked(
         &self,
         owner: &OwnerId,
@@ -122,7 +124,8 @@ impl Engine {
                 [range] if range.first.get() == from + 1 => range.last.get(),
                 _ => from,
             };
-            so_far.own = Some((group, end));
+            // Beyond that, the search after a failure has looked for the items of this call only.
+            so_far.own = (searched <= looked.max(own)).then_some((group, end));
             progress.stored |= placed.count > 0;
             placed.ranges.into_iter().for_each(|range| progress.placed.push(range));
             if let Some((unknown, cause)) = failed {

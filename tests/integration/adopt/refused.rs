@@ -1,17 +1,25 @@
 //! Items that cannot be adopted as they are.
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, doc};
+use pagebucket::store::history::Retention;
+use pagebucket::store::{Ages, Deadline};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Moving, trade};
-use crate::commands::program::run;
-use crate::harness::{Mongod, tests};
+use crate::commands::program::{PATIENCE, run};
+use crate::harness::{Mongod, Setup, TRADES, engine, eventually, shared, tests};
 
 tests!["adopt":
     refused_items_are_mended_and_adopted,
     a_check_finds_each_difference,
+    an_erased_owner_stops_nobody_else,
+    what_was_retired_is_not_adopted_again,
+    an_item_with_an_owner_of_its_own,
     what_it_says_of_mistakes,
 ];
 
@@ -129,6 +137,72 @@ async fn a_check_finds_each_difference() {
         found.out.contains("\n3 differences\n") && found.out.contains("1 trade that others have appended"),
         "{found:?}"
     );
+}
+
+async fn an_erased_owner_stops_nobody_else() {
+    let moving = Moving::new().await;
+    moving.old().insert_many((1..=20).map(|n| trade(n % 2 + 7, n, n))).await.unwrap();
+    moving.adopted(&[], 0).await;
+    let mut erasing = moving.place.pagebucket("erase", &["--owner", "7"]).spawn().expect("to run");
+    let mut out = BufReader::new(erasing.stdout.take().unwrap()).lines();
+    while !out.next_line().await.unwrap().expect("a line").contains("all pages and keys are deleted") {}
+    erasing.kill().await.unwrap();
+    moving.old().insert_many([trade(7, 21, 21), trade(8, 22, 22)]).await.unwrap();
+    let rejects = file("erased");
+    let adopted = moving.adopted(&["--rejects", rejects.to_str().unwrap()], 1).await;
+    assert!(adopted.out.contains("in all: stored 1 trade, 10 were stored before"), "{adopted:?}");
+    let lines = std::fs::read_to_string(&rejects).unwrap();
+    assert_eq!(lines.matches(r#""reason":"the owner is erased""#).count(), 11, "{lines}");
+    assert!(lines.contains(r#""quantity":{"$numberLong":"21"}"#), "as it is in the source: {lines}");
+    let checked = moving.adopted(&["--check"], 1).await;
+    assert!(checked.err.contains("customer 7: the owner is erased"), "{checked:?}");
+    assert!(checked.out.contains("\n1 difference\n"), "{checked:?}");
+    std::fs::remove_file(rejects).unwrap();
+}
+
+async fn what_was_retired_is_not_adopted_again() {
+    let moving = Moving::new().await;
+    moving.old().insert_many((1..=60).map(|n| trade(n % 2 + 7, n, n))).await.unwrap();
+    moving.adopted(&[], 0).await;
+    let ages = Ages {
+        poll: Duration::from_millis(50),
+        tail: Duration::from_millis(300),
+        marker: Duration::from_millis(1_500),
+    };
+    let store = Setup::on(shared().await).in_database(&moving.database).aging(ages).store().await;
+    let retention = Retention { pages: NonZero::new(1), days: None };
+    eventually("both first pages are retired", PATIENCE, async || {
+        let soon = Deadline::within(PATIENCE);
+        engine::histories(&store, TRADES).retire(retention, soon).await.expect("it may be repeated");
+        moving.stored(7).await.numbers.len() == 20 && moving.stored(8).await.numbers.len() == 20
+    })
+    .await;
+    moving.old().insert_one(trade(9, 61, 61)).await.unwrap();
+    let rejects = file("retired");
+    let adopted = moving.adopted(&["--rejects", rejects.to_str().unwrap()], 1).await;
+    assert!(adopted.out.contains("in all: stored 1 trade, 40 were stored before"), "{adopted:?}");
+    let lines = std::fs::read_to_string(&rejects).unwrap();
+    assert_eq!(lines.matches(r#""reason":"the pages before page 2 are retired""#).count(), 20, "{lines}");
+    assert_eq!(moving.stored(8).await.numbers.len(), 20);
+    std::fs::remove_file(rejects).unwrap();
+}
+
+async fn an_item_with_an_owner_of_its_own() {
+    let moving = Moving::new().await;
+    let item =
+        doc! { "customerId": 8, "type": "buy", "ticker": "MDB", "qty": 1, "date": DateTime::from_millis(1) };
+    moving.old().insert_one(doc! { "customerId": 7, "count": 1, "history": [item] }).await.unwrap();
+    let rejects = file("own");
+    let path = rejects.to_str().unwrap();
+    moving.adopted(&["--rejects", path], 1).await;
+    let line = std::fs::read_to_string(&rejects).unwrap();
+    assert!(line.contains(r#""document":{"customerId":{"$numberInt":"7"},"type":"#), "{line}");
+    assert!(line.contains("has \\\"customerId\\\" itself"), "{line}");
+    let same = moving.adopted(&["--from-rejects", path, "--rejects", path], 2).await;
+    assert!(same.sentence(2).contains("the same file"), "{same:?}");
+    moving.adopted(&["--from-rejects", path], 0).await;
+    moving.stored(7).await.holds_exactly([1]);
+    std::fs::remove_file(rejects).unwrap();
 }
 
 async fn what_it_says_of_mistakes() {

@@ -1,0 +1,36 @@
+//! Groups of marked items, by the store itself.
+
+use std::time::Duration;
+
+use pagebucket::store::history::{Engine, ItemKey, Mark, MarkedSoFar, Waiting};
+use tokio_util::sync::CancellationToken;
+
+use crate::harness::{History, Setup, TRADES, engine, shared, stored, tests};
+
+tests!["adopt": what_another_process_stores_meanwhile_is_not_doubled];
+
+/// Both processes have searched the empty history. The other one then stores two of three items; this one, whose first call is
+/// refused for one of them, must find the other one, which its second call has.
+async fn what_another_process_stores_meanwhile_is_not_doubled() {
+    let history: &History = TRADES;
+    let setup = Setup::on(shared().await).of(history);
+    let (ours, theirs) = (setup.store().await, setup.store().await);
+    let (ours, theirs) = (engine::histories(&ours, history), engine::histories(&theirs, history));
+    let append = async |engine: &Engine, so_far: &mut MarkedSoFar, numbers: &[u8]| {
+        let item = |number: &u8| {
+            let key = ItemKey::read(&[*number; ItemKey::LEN]).expect("a key");
+            (engine::dated(history, u64::from(*number), 1_000), Mark { key, looked: 0, group: 1 })
+        };
+        let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
+        let items = numbers.iter().map(item).collect();
+        engine.append_marked(so_far, &engine::owner(history, 1), items, &mut waiting).await
+    };
+    append(theirs, &mut MarkedSoFar::default(), &[2, 3]).await.expect("stored");
+    let mut so_far = MarkedSoFar::default();
+    append(ours, &mut so_far, &[1, 2]).await.expect_err("one is stored");
+    append(ours, &mut so_far, &[1, 2]).await.expect("stored");
+    append(ours, &mut so_far, &[3]).await.expect_err("it is stored");
+    append(ours, &mut so_far, &[3]).await.expect("found");
+    let database = shared().await.client().await.database(&setup.connection.database);
+    assert_eq!(stored(&database, history, 1).await.numbers, [2, 3, 1]);
+}
