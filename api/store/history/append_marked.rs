@@ -6,8 +6,9 @@
 //! - Before an item is appended at `seq` s, its key has been looked for, at majority, in all of 1 to s - 1. The caller has
 //!   looked up to [`Mark::looked`]; the commit looks at the rest, and at what is added whenever an append is refused
 //!   ([`dedup`](super::dedup)). An append compares its position, so nothing comes between the search and the append.
-//! - A commit that finds any item of a request stores nothing of it ([`Cause::Contended`]). So does one that fails. The next
-//!   attempt first searches for all items of the request, in any order: another process may have stored them in another one.
+//! - A commit that finds any item of a request stores nothing of it
+//!   ([`Contended`](super::outcome::Cause::Contended)). So does one that fails. The next attempt first searches for all items
+//!   of the request, in any order: another process may have stored them in another one.
 //! - The keys of a *group* differ from each other. So what this process has stored of a group, directly after where the
 //!   search had come, need not be searched for others of the group.
 
