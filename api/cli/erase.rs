@@ -31,7 +31,7 @@ pub(super) struct EraseArgs {
 
 const AFTER_HELP: &str = "\
 Erasing is for good. Running servers answer every read and append of the owner with 410 from the first step on. A tombstone \
-stays, which keeps the owner's id from beginning anew. The command may be repeated, also after it was interrupted. At the end it \
+stays, which keeps the owner's id from being used again. The command may be repeated, also after it was interrupted. At the end it \
 waits for the last sweep; if servers are running, they do it without the command.
 
 Exit status: 0 all is erased and swept, or reopened; 1 nothing to reopen, or the last sweep is missing; 2 usage; 3 the \

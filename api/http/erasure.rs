@@ -65,7 +65,7 @@ enum Status {
 /// Deletes all histories of {anOwner}, for good. From the first answer on, reads and appends of the {owner} are 410
 /// `erased`, on other servers within seconds, and lists leave the {owner} out. The request may be repeated. 202 means that pages are still being deleted:
 /// the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which
-/// keeps the {owner}'s id from beginning anew. {AnOwner} that never existed gets the same answers, and a tombstone. Copies
+/// keeps the {owner}'s id from being used again. {AnOwner} that never existed gets the same answers, and a tombstone. Copies
 /// that clients have kept stay with them.
 #[utoipa::path(
     delete,

@@ -59,7 +59,7 @@
 //! *marker*, a bucket without items ([`marker`]), which every read of a tail meets. Page and sequence numbers go on, so no
 //! address ever means two things. A history without markers pays nothing: a number that every instance asks for says whether
 //! there are any ([`markers`]). A page is opened only after a tail that was read a short time ago, and pages are deleted only
-//! when nobody can rely on older knowledge. `docs/architecture.md` adds up the times.
+//! when no instance can still use an older tail. `docs/architecture.md` adds up the times.
 //!
 //! # Verification
 //!

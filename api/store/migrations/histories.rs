@@ -270,7 +270,7 @@ fn commands(definition: &Definition) -> [Document; 3] {
         "name": format!("{owner}_1_count_1_last_1_first_1_page_1"),
         "partialFilterExpression": { "count": size },
     };
-    // Of erasures that are not at their end: those that anyone may finish.
+    // Finds the erasures that are not at their end: any instance may finish them.
     let unswept = doc! {
         "key": { "swept": 1 }, "name": "swept_1", "partialFilterExpression": { "swept": false },
     };

@@ -277,7 +277,7 @@ export interface paths {
          * @description Deletes all histories of a customer, for good. From the first answer on, reads and appends of the customer are 410
          *     `erased`, on other servers within seconds, and lists leave the customer out. The request may be repeated. 202 means that pages are still being deleted:
          *     the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which
-         *     keeps the customer's id from beginning anew. A customer that never existed gets the same answers, and a tombstone. Copies
+         *     keeps the customer's id from being used again. A customer that never existed gets the same answers, and a tombstone. Copies
          *     that clients have kept stay with them.
          *
          *     Needs the scope `admin`, for this customer.

@@ -1,5 +1,5 @@
 //! The trap: an instance that still knows a full tail would open the page after it, of nothing. What it knows has an age, and
-//! pages are deleted only when nobody can rely on less. The controls show what happens without the age.
+//! pages are deleted only when no instance can still use an older tail. The controls show what happens without the age.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ tests_over![ALL, "markers::stale":
 /// Never asks for markers again after it began.
 const DEAF: Ages = Ages { poll: Duration::from_secs(3600), ..SHORT };
 
-/// Relies on what it knows for ever.
+/// Never drops a tail that it knows.
 const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..DEAF };
 
 /// An instance with these ages that knows the full tail of owner 1, whose clock was put forward since; and one that erases.
