@@ -12,7 +12,7 @@ use super::stream::{Options, Row};
 use crate::domain::{IdempotencyKey, OwnerId, Seq};
 use crate::item::Item;
 use crate::store::history::{
-    AppendError, Cause, Engine, LineRefusal, MarkedSoFar, UploadedSoFar, Waiting, weight,
+    AppendError, Cause, Engine, LineRefusal, MarkedSoFar, Progress, UploadedSoFar, Waiting, weight,
 };
 use crate::store::{Error, Gone};
 
@@ -123,18 +123,8 @@ pub(super) async fn send(
         let rest = &sent.rows[sent.ends.len()..];
         let part = &rest[..part(rest, most)];
         let appended = match &mut sent.so_far {
-            // In boxes, because they would be most of the memory of a batch without a key.
-            Some(SoFar::Lines(so_far)) => {
-                let lines = part.iter().map(|row| (row.line, row.draft.clone()));
-                Box::pin(to.engine.append_lines(so_far, lines, to.began, &mut room)).await
-            }
-            Some(SoFar::Marked(so_far)) => {
-                let marked = part
-                    .iter()
-                    .filter_map(|row| Some((row.draft.dated(to.began), (**row.mark.as_ref()?).clone())));
-                let items = marked.collect();
-                Box::pin(to.engine.append_marked(so_far, &sent.owner, items, &mut room)).await
-            }
+            // In a box, because it would be most of the memory of a batch without a key.
+            Some(so_far) => Box::pin(append_once(&to, so_far, &sent.owner, part, &mut room)).await,
             None => {
                 let items = part.iter().map(|row| row.draft.dated(to.began)).collect();
                 to.engine.append_part(sent.owner.clone(), items, &mut room).await
@@ -186,6 +176,28 @@ pub(super) async fn send(
     }
 }
 
+/// Appends rows that are stored once, however often they are sent.
+async fn append_once(
+    to: &Destination,
+    so_far: &mut SoFar,
+    owner: &OwnerId,
+    rows: &[Row],
+    room: &mut Waiting,
+) -> Result<Progress, AppendError> {
+    match so_far {
+        SoFar::Lines(so_far) => {
+            let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
+            to.engine.append_lines(so_far, lines, to.began, room).await
+        }
+        SoFar::Marked(so_far) => {
+            let marked = rows
+                .iter()
+                .filter_map(|row| Some((row.draft.dated(to.began), (**row.mark.as_ref()?).clone())));
+            to.engine.append_marked(so_far, owner, marked.collect(), room).await
+        }
+    }
+}
+
 /// Why another attempt is worthwhile, if it is; otherwise, if the cause concerns one owner only, what its rows are told. The
 /// cause itself, with the driver's words, is reported when all attempts have failed.
 fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<Refusal>> {
@@ -213,14 +225,11 @@ mod tests {
             size_of::<F>()
         }
         fn appending<'a, F: Future + 'a>(
-            _: impl Fn(&'a Destination, &'a mut UploadedSoFar, &'a [Row], &'a mut Waiting) -> F,
+            _: impl Fn(&'a Destination, &'a mut SoFar, &'a OwnerId, &'a [Row], &'a mut Waiting) -> F,
         ) -> usize {
             size_of::<F>()
         }
-        let keyed = appending(|to, so_far, rows, room| {
-            let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
-            to.engine.append_lines(so_far, lines, to.began, room)
-        });
+        let keyed = appending(append_once);
         let unkeyed = sending(send);
         // What is left is for the request, where it waits for its committer, and for its part of a command.
         assert!(unkeyed + 2048 <= UNKEYED && unkeyed + keyed + 2048 <= KEYED, "{unkeyed}, {keyed}");

@@ -67,8 +67,8 @@ impl Engine {
         self.enqueue(owner, items, Search::unkeyed(), None, room, Deadline::within(COMMAND)).await
     }
 
-    /// Sends the items that `search` has not placed to the owner's committer, and waits for its answer.
-    pub(super) async fn enqueue(
+    /// Sends the items that `search` has not placed to the owner's committer, at once, and waits for its answer.
+    pub(super) fn enqueue(
         &self,
         owner: OwnerId,
         items: Vec<Item>,
@@ -76,21 +76,25 @@ impl Engine {
         keyed: Option<Keyed>,
         room: Room,
         deadline: Deadline,
-    ) -> Answer {
+    ) -> impl Future<Output = Answer> + use<> {
         let (ticket, pending) = Ticket::new(deadline, room);
         let (refused_at, attempts, alone) = (None, 0, false);
         let request = Request { owner, refused_at, attempts, alone, keyed, items, search, ticket };
         let (placed, rest) = (request.search.placed.clone(), request.rest().len());
         let committer = self.0.committers.by_hash(request.owner.spread());
-        if !committer.request(request) {
-            let ended = Error::Internal("a committer has ended".to_owned());
-            return Err(AppendError::after(placed, 0, ended));
-        }
-        // Without an answer, what was placed before is still there.
-        match pending.answer().await {
-            Ok(answer) => answer,
-            Err(NoAnswer::Withdrawn) => Err(AppendError::after(placed, 0, Cause::Late)),
-            Err(NoAnswer::Lost) => Err(AppendError::after(placed, rest, Cause::OutcomeUnknown)),
+        let taken = committer.request(request);
+        // A future of its own, so that the memory of who waits holds no second copy of the request.
+        async move {
+            if !taken {
+                let ended = Error::Internal("a committer has ended".to_owned());
+                return Err(AppendError::after(placed, 0, ended));
+            }
+            // Without an answer, what was placed before is still there.
+            match pending.answer().await {
+                Ok(answer) => answer,
+                Err(NoAnswer::Withdrawn) => Err(AppendError::after(placed, 0, Cause::Late)),
+                Err(NoAnswer::Lost) => Err(AppendError::after(placed, rest, Cause::OutcomeUnknown)),
+            }
         }
     }
 
