@@ -9,28 +9,31 @@ use super::decimal::Decimal;
 pub fn is_kept(given: RawBsonRef<'_>, stored: RawBsonRef<'_>) -> bool {
     match (given, stored) {
         (RawBsonRef::String(given), RawBsonRef::String(stored)) => given == stored,
-        // The schema reads only texts that spell one value.
+        // The schema reads only texts that spell one value, but for those with more digits than a double has.
         (
             RawBsonRef::String(_),
             RawBsonRef::DateTime(_)
             | RawBsonRef::Int64(_)
-            | RawBsonRef::Double(_)
             | RawBsonRef::Decimal128(_)
             | RawBsonRef::Boolean(_),
         ) => true,
+        (RawBsonRef::String(given), RawBsonRef::Double(_)) => {
+            are_equal(Decimal::parse_number(given), number(stored))
+        }
         (RawBsonRef::DateTime(given), RawBsonRef::DateTime(stored)) => given == stored,
         (RawBsonRef::Boolean(given), RawBsonRef::Boolean(stored)) => given == stored,
         (RawBsonRef::Null, RawBsonRef::Null) => true,
         (RawBsonRef::Document(given), RawBsonRef::Document(stored)) => is_kept_document(given, stored),
         (RawBsonRef::Array(given), RawBsonRef::Array(stored)) => is_kept_array(given, stored),
-        (given, RawBsonRef::DateTime(date)) => number(given)
-            .zip(Decimal::parse(&date.timestamp_millis().to_string()).ok())
-            .is_some_and(|(given, stored)| given.compare(&stored) == Ordering::Equal),
-        (given, stored) => {
-            let numbers = number(given).zip(number(stored));
-            numbers.is_some_and(|(given, stored)| given.compare(&stored) == Ordering::Equal)
+        (given, RawBsonRef::DateTime(date)) => {
+            are_equal(number(given), Decimal::parse(&date.timestamp_millis().to_string()).ok())
         }
+        (given, stored) => are_equal(number(given), number(stored)),
     }
+}
+
+fn are_equal(one: Option<Decimal>, other: Option<Decimal>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one.compare(&other) == Ordering::Equal)
 }
 
 fn is_kept_document(given: &RawDocument, stored: &RawDocument) -> bool {
@@ -95,6 +98,7 @@ mod tests {
         let date = |millis| DateTime::from_millis(millis);
         assert!(kept(date(5), date(5)) && !kept(date(5), date(6)) && kept(5_i64, date(5)));
         assert!(!kept(date(5), "1970-01-01T00:00:00.005Z") && !kept(ObjectId::new(), "x"));
+        assert!(kept("1.50", 1.5) && kept("1e3", 1000.0) && !kept("0.10000000000000000001", 0.1));
         assert!(kept("5", 5_i64) && kept("a", "a") && !kept("a", "b"));
         assert!(kept(doc! { "a": [1, { "b": 2.0 }] }, doc! { "a": [1_i64, { "b": 2 }] }));
         assert!(!kept(doc! { "a": 1 }, doc! { "a": 1, "b": 2 }) && !kept(vec![1, 2], vec![1]));

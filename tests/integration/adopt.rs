@@ -60,10 +60,12 @@ impl Moving {
         ended
     }
 
-    /// Compares, and finds no difference.
+    /// Compares, and finds no difference; and all invariants hold.
     async fn is_clean(&self, arguments: &[&str]) -> Ended {
         let ended = self.adopted(&[&["--check"], arguments].concat(), 0).await;
         assert!(ended.out.contains("\n0 differences\n"), "{ended:?}");
+        let verified = run(&mut self.place.pagebucket("verify", &["--pages-per-second", "1000000"])).await;
+        assert_eq!((verified.status, verified.out.as_str()), (Some(0), ""), "{verified:?}");
         ended
     }
 

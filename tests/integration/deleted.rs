@@ -1,6 +1,7 @@
 //! What is answered about pages that are retired, and about owners that are erased.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
@@ -9,17 +10,21 @@ use pagebucket::config::OfHistory;
 use pagebucket::store::Ages;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::commands::program::{Place, run};
 use crate::harness::{
-    Answer, History, NOTES, Service, Setup, TOTAL, TRADES, engine, eventually, shared, tests, tests_over,
+    Answer, History, NOTES, Service, Setup, TOTAL, TRADES, engine, eventually, fill, shared, tests,
+    tests_over,
 };
 
 tests_over![&[TRADES, NOTES], "deleted":
     a_history_without_its_beginning_says_where_it_begins,
     walks_begin_with_the_first_item_that_is_there,
     a_history_keeps_as_many_pages_as_its_flag_says,
+    a_history_keeps_pages_for_as_many_days_as_its_flag_says,
     an_erased_owner_is_410_on_every_instance,
+    an_owner_is_erased_while_clients_write_and_read,
     a_reopened_history_goes_on,
     what_is_deleted_is_no_damage,
 ];
@@ -28,6 +33,7 @@ tests!["deleted":
     an_owner_that_never_existed_is_erased_all_the_same,
     a_list_goes_on_after_an_owner_that_is_being_erased,
     uploads_for_many_leave_out_an_erased_owner,
+    an_export_of_all_goes_on_past_what_is_deleted,
 ];
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -208,6 +214,34 @@ async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static Histor
     }
 }
 
+async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'static History) {
+    let mut setup = setup(shared().await, history);
+    let most = NonZeroU32::new(365).expect("days");
+    setup.args.retain.retain_days = vec![OfHistory { history: history.name.into(), most }];
+    let service = setup.start().await;
+    let now = pagebucket::domain::Clock::system().now().to_string();
+    let append = async |owner: u64, pages: f64, date: &str| {
+        let numbers = 1..=history.pages(pages);
+        let items: Vec<Value> = numbers.map(|number| history.item_at(number, date)).collect();
+        service.client.append(owner, &json!(items)).await.expect(201);
+    };
+    // The full pages of owner 1 are old, but for one; owner 2 has old ones only, and keeps the last.
+    append(1, 2.0, "2004-01-01T00:00:00Z").await;
+    append(1, 1.0, &now).await;
+    append(1, 1.5, "2004-01-01T00:00:00Z").await;
+    append(2, 3.5, "2004-01-01T00:00:00Z").await;
+    let first = async |owner: u64| {
+        let owner = service.client.get(&history.owner_path(owner)).await.expect(200);
+        history.totals(&owner)["firstPage"].clone()
+    };
+    eventually("what is old is retired", PATIENCE, async || {
+        (first(1).await, first(2).await) == (json!(3), json!(4))
+    })
+    .await;
+    assert_eq!(service.stored(1).await.numbers.len() as u64, history.pages(2.5));
+    assert_eq!(service.stored(2).await.numbers.len() as u64, history.pages(0.5));
+}
+
 /// Everything that may be asked about an owner.
 async fn all_answers(service: &Service, owner: u64) -> Vec<(String, Answer)> {
     let (history, client) = (service.history, &service.client);
@@ -293,6 +327,75 @@ async fn an_erased_owner_is_410_on_every_instance(history: &'static History) {
     assert_eq!(left.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [history.name], "{left:?}");
     assert!(!left_of(&one, 2).await.is_empty(), "the control finds nothing");
     one.stored(2).await;
+}
+
+/// On two instances. The neighbour, owner 2, notices nothing.
+async fn an_owner_is_erased_while_clients_write_and_read(history: &'static History) {
+    let mongod = shared().await;
+    let one = setup(mongod, history).start().await;
+    let other = setup(mongod, history).in_database(&one.database).start().await;
+    let (stored, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    // Appends until `done`; returns what was acknowledged. Once an instance has said 410, it says nothing else.
+    let write = async |service: &Service, owner: u64, writer: u64| {
+        let (mut numbers, mut gone, mut number) = (Vec::new(), false, writer * 1_000_000);
+        while !done.load(Ordering::Relaxed) {
+            number += 1;
+            let answer = service.client.append(owner, &history.item(number)).await;
+            gone |= answer.status == 410;
+            if gone {
+                answer.problem(410, "erased");
+            } else {
+                answer.expect(201);
+                numbers.push(number as i64);
+                stored.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        assert_eq!(gone, owner == 1, "an erased owner is met by its writers");
+        numbers
+    };
+    let read = async |service: &Service| {
+        let (mut seen, mut gone) = (Vec::new(), false);
+        while !done.load(Ordering::Relaxed) {
+            let answer = service.client.get(&history.at(1, "/pages/1")).await;
+            gone |= answer.status == 410;
+            if gone {
+                answer.problem(410, "erased");
+            } else if answer.status != 404 {
+                let now = answer.expect(200)["items"].as_array().expect("items").clone();
+                assert!(now.starts_with(&seen), "{seen:?}, then {now:?}");
+                seen = now;
+            }
+        }
+        gone
+    };
+    let erasing = async {
+        eventually("there are pages", PATIENCE, async || {
+            stored.load(Ordering::Relaxed) > history.pages(10.0)
+        })
+        .await;
+        eventually("it is erased and swept", PATIENCE, async || {
+            delete(&one, 1).await.json()["swept"] == true
+        })
+        .await;
+        let before = stored.load(Ordering::Relaxed);
+        eventually("the neighbour goes on", PATIENCE, async || stored.load(Ordering::Relaxed) > before + 10)
+            .await;
+        done.store(true, Ordering::Relaxed);
+    };
+    let (_, _, _, _, neighbours, gone, gone_too, ()) = tokio::join!(
+        write(&one, 1, 1),
+        write(&one, 1, 2),
+        write(&other, 1, 3),
+        write(&other, 1, 4),
+        write(&other, 2, 5),
+        read(&one),
+        read(&other),
+        erasing,
+    );
+    assert!(gone && gone_too, "both instances have told their readers");
+    assert_eq!(one.stored(2).await.numbers, neighbours);
+    let left = left_of(&one, 1).await;
+    assert_eq!(left.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [history.name], "{left:?}");
 }
 
 async fn a_reopened_history_goes_on(history: &'static History) {
@@ -384,6 +487,48 @@ async fn uploads_for_many_leave_out_an_erased_owner() {
     let kinds: Vec<_> =
         outcomes.iter().map(|outcome| outcome["problem"]["type"].as_str().unwrap_or("stored")).collect();
     assert_eq!(kinds, ["/problems#erased", "stored", "/problems#erased"]);
+}
+
+/// The export waits for its reader, and meanwhile the rest of one history is retired and the next owner is erased.
+async fn an_export_of_all_goes_on_past_what_is_deleted() {
+    const PAGES: u64 = 4_000;
+    let service = setup(shared().await, TRADES).start().await;
+    fill(&service.database, TRADES, 1, PAGES, 10).await;
+    service.client.append_all(2, 1..=3).await;
+    service.client.append_all(3, 1..=3).await;
+    let mut export =
+        Place::of_service(&service).await.pagebucket("export", &["--all"]).spawn().expect("to run");
+    let mut rows = BufReader::new(export.stdout.take().expect("a pipe")).lines();
+    let first = rows.next_line().await.expect("a line").expect("a row");
+    // Pages are deleted when the export, too, has asked for markers.
+    let mut keeping = keeping(shared().await, TRADES, 1).in_database(&service.database);
+    keeping.capacity.ages.marker = 3 * Ages::default().poll;
+    let keeping = keeping.start().await;
+    eventually("the pages are deleted", PATIENCE, async || {
+        let left = service
+            .database
+            .collection::<Document>("trades")
+            .count_documents(doc! { "customerId": 1_i64 })
+            .await;
+        left.expect("a number") <= 3
+    })
+    .await;
+    eventually("it is erased", PATIENCE, async || delete(&service, 2).await.json()["status"] == "erased")
+        .await;
+    let mut found = vec![first];
+    while let Some(row) = rows.next_line().await.expect("a line") {
+        found.push(row);
+    }
+    let ended = export.wait_with_output().await.expect("an end");
+    let err = String::from_utf8(ended.stderr).expect("UTF-8");
+    assert!(ended.status.success() && err.contains("1 customer erased meanwhile"), "{err}");
+    drop(keeping);
+    let rows: Vec<Value> = found.iter().map(|row| serde_json::from_str(row).expect("JSON")).collect();
+    let of = |owner: u64| rows.iter().filter(move |row| row["customerId"] == owner);
+    let seqs: Vec<u64> = of(1).map(|row| row["seq"].as_u64().expect("a seq")).collect();
+    assert!(seqs.is_sorted() && seqs.len() < PAGES as usize * 10, "{} rows", seqs.len());
+    assert_eq!((seqs[0], seqs[seqs.len() - 20]), (1, (PAGES - 2) * 10 + 1), "what is there is exported");
+    assert_eq!((of(2).count(), of(3).count()), (0, 3));
 }
 
 /// `verify` knows what retirement and erasure leave, and finds a page that is left behind.

@@ -13,7 +13,7 @@ use crate::definition::Definition;
 use crate::domain::{DateRange, Limit, OwnerId, Position};
 use crate::export::Writer;
 use crate::store::history::Engine;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline, Error, Gone};
 
 /// What to export, and as what.
 pub(super) struct Wanted {
@@ -37,6 +37,8 @@ pub(super) struct Report {
     pub(super) items: u64,
     /// Number of owners whose items were written to the end.
     owners: u64,
+    /// Number of owners that were erased meanwhile, in an export of all. Some of their items may be written.
+    erased: u64,
     /// The owner whose items were not, and how far they are written.
     at: Option<(OwnerId, Position)>,
     /// The last owner whose items are complete, in an export of all.
@@ -87,7 +89,7 @@ impl Running<'_> {
                     });
                     let some = some.await?;
                     for (owner, _) in some.found {
-                        self.one(&owner, Position::BEGINNING).await?;
+                        self.what_is_there(&owner).await?;
                         after = Some(owner);
                         self.report.complete.clone_from(&after);
                     }
@@ -99,6 +101,24 @@ impl Running<'_> {
             }
         }
         self.file.flush().await.map_err(End::Unwritable)
+    }
+
+    /// Exports a history of many, from which pages may be deleted meanwhile.
+    async fn what_is_there(&mut self, owner: &OwnerId) -> Result<(), End> {
+        let mut after = Position::BEGINNING;
+        loop {
+            match self.one(owner, after).await {
+                Err(End::Database(Error::Gone(Gone::Erased))) => {
+                    self.report.erased += 1;
+                    self.report.at = None;
+                    return Ok(());
+                }
+                Err(End::Database(Error::Gone(Gone::Retired { first_seq, .. }))) => {
+                    after = Position::before(first_seq);
+                }
+                ended => return ended,
+            }
+        }
     }
 
     async fn one(&mut self, owner: &OwnerId, after: Position) -> Result<(), End> {
@@ -159,7 +179,11 @@ impl Report {
             count(self.owners + u64::from(self.at.is_some()), &definition.owner.noun()),
             speed(self.items, took),
         )];
-        let Some(end) = &self.end else { return lines.remove(0) };
+        if self.erased > 0 {
+            let owners = count(self.erased, &definition.owner.noun());
+            lines.push(format!("{owners} erased meanwhile: some of their items may be in the file"));
+        }
+        let Some(end) = &self.end else { return lines.join("\n") };
         lines.push(match end {
             End::Database(error) => format!("stopped: {error}"),
             End::Unwritable(error) => format!("stopped: the rest of the file cannot be written: {error}"),
@@ -189,6 +213,10 @@ mod tests {
         let text = |report: &Report| report.text(&trades, Duration::from_millis(500));
         let whole = Report { items: 9_367, owners: 1, ..Report::default() };
         assert_eq!(text(&whole), "exported 9,367 trades of 1 customer in 0.500 s (18,734/s)");
+        let text_of_all = text(&Report { erased: 2, ..whole });
+        assert!(
+            text_of_all.ends_with("\n2 customers erased meanwhile: some of their items may be in the file")
+        );
         let [seven, nine] = [7, 9].map(OwnerId::Integer);
         let at = Position::parse("4000").unwrap();
         let end = Some(End::Interrupted);

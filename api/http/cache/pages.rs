@@ -1,8 +1,10 @@
 //! The page cache: full pages with their JSON, bounded in bytes; the least useful are evicted first.
 //!
 //! Only full pages are kept. They never change, and an instance need not know of the appends of others. They may be deleted:
-//! when another page of a history was, all of its pages are forgotten, and from then on they are kept for a minute. When many requests miss a page at once, one reads the database and the others wait for it. They use its
-//! result only if it is a full page: any other page may have grown since before they asked, by an append of their own.
+//! when another page of a history was, all of its pages are forgotten, and from then on they are kept for a minute.
+//!
+//! When many requests miss a page at once, one reads the database and the others wait for it. They use its result only if it
+//! is a full page: any other page may have grown since before they asked, by an append of their own.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -46,7 +46,7 @@ impl History {
     /// Up to `limit` items of `dates`, those nearest to the cursor. Reads one more, to know whether there are more.
     ///
     /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
+    /// The database does not answer in time, pages that were searched are deleted, or a bucket is corrupt.
     pub async fn dated(
         &self,
         dates: DateRange,
@@ -79,6 +79,9 @@ impl History {
         }
         if !backwards && found.len() <= limit {
             found.extend(shown(tail));
+        }
+        if let Some(first) = search.first_page(limit, &found) {
+            self.still_has(first, deadline).await?;
         }
         Ok(Found { read, ..Found::up_to(limit, found, None, backwards) })
     }

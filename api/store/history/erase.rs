@@ -51,8 +51,8 @@ impl Engine {
     /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
     /// May be repeated at any time, by any instance.
     ///
-    /// A record of a key does not say of which history it is. Those of all histories whose owners have the same field and id
-    /// are deleted.
+    /// A record of a key does not say of which history it is. Those of all histories of the owner's collection are deleted:
+    /// no other collection's owners have the same field ([`Definitions`](crate::definition::Definitions)).
     ///
     /// # Errors
     /// The database does not answer in time. Then the step may be repeated.

@@ -8,7 +8,6 @@
 use super::date_scan::{self, DateScan};
 use super::document::{Bucket, Stored};
 use super::engine::Engine;
-use super::marker;
 use super::reads::History;
 use crate::domain::{DateRange, OwnerId, PageNumber, Position, Totals};
 use crate::store::{COMMAND, Deadline, Error};
@@ -52,17 +51,6 @@ impl Engine {
     }
 }
 
-impl History {
-    /// Checks that no page from this one on is deleted: a scan by dates does not notice that a page is missing.
-    async fn still_has(&self, page: PageNumber) -> Result<(), Error> {
-        let source = self.source();
-        match source.markers.any() {
-            true => marker::check(source, &self.owner, page, Deadline::within(COMMAND)).await,
-            false => Ok(()),
-        }
-    }
-}
-
 impl Export {
     /// The totals of the history when the export began.
     pub fn totals(&self) -> Totals {
@@ -101,7 +89,7 @@ impl Export {
                 Some(scan) => {
                     // Each of its two commands may take as long.
                     let buckets = scan.read(&self.history, most, Deadline::within(2 * COMMAND)).await?;
-                    self.history.still_has(size.page_of(first)).await?;
+                    self.history.still_has(size.page_of(first), Deadline::within(COMMAND)).await?;
                     match buckets.last().map(Bucket::page) {
                         Some(last) => (buckets, Position::behind(size.last_seq(last))),
                         None => (self.history.last().cloned().into_iter().collect(), end),

@@ -24,7 +24,7 @@ impl History {
     /// Up to `limit` items with these values, those nearest to the cursor.
     ///
     /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
+    /// The database does not answer in time, pages that were searched are deleted, or a bucket is corrupt.
     pub async fn matching(
         &self,
         values: &Values,
@@ -66,6 +66,11 @@ impl History {
         }
         if !search.backwards && reached.is_none() {
             found.extend(shown(tail));
+        }
+        let reached_page =
+            reached.filter(|_| search.backwards).map(|seq| self.source().page_size().page_of(seq));
+        if let Some(first) = search.first_page(limit, &found).max(reached_page) {
+            self.still_has(first, deadline).await?;
         }
         Ok(Found { read, examined, ..Found::up_to(limit, found, reached, search.backwards) })
     }

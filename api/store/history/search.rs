@@ -1,8 +1,10 @@
 //! Searches for items nearest to a cursor. What searches by date and by value have in common.
 
 use super::document::{Bucket, Stored};
+use super::marker;
 use super::reads::History;
 use crate::domain::{Cursor, PageNumber, Position, Seq};
+use crate::store::{Deadline, Error};
 
 /// What a search found.
 #[derive(Debug, Default)]
@@ -49,6 +51,12 @@ pub(super) struct Search {
 }
 
 impl Search {
+    /// The first page that matters to the answer, of items that were found in the order of the search.
+    pub(super) fn first_page(&self, limit: usize, found: &[(Bucket, Seq)]) -> Option<PageNumber> {
+        let last = found.get(limit).filter(|_| self.backwards).map(|(bucket, _)| bucket.page());
+        self.full.map(|(first, _)| last.unwrap_or(first))
+    }
+
     /// The items of a bucket that are searched and that are `wanted`, in the order of the search.
     pub(super) fn shown(&self, bucket: &Bucket, wanted: impl Fn(&Stored<'_>) -> bool) -> Vec<(Bucket, Seq)> {
         let items = bucket.items().filter(|item| item.seq.within(self.start, self.end) && wanted(item));
@@ -78,5 +86,17 @@ impl History {
         });
         let full = full.filter(|(first, last)| first <= last);
         Search { start, end, backwards: !matches!(cursor, Cursor::After(_)), full }
+    }
+
+    /// Checks that no page from this one on is deleted: a search does not notice that a page is missing.
+    ///
+    /// # Errors
+    /// The page is deleted, or the database does not answer in time.
+    pub(super) async fn still_has(&self, page: PageNumber, deadline: Deadline) -> Result<(), Error> {
+        let source = self.source();
+        match source.markers.any() {
+            true => marker::check(source, &self.owner, page, deadline).await,
+            false => Ok(()),
+        }
     }
 }

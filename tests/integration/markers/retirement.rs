@@ -20,6 +20,7 @@ use crate::harness::{ALL, History, engine, eventually, fill, stored, tests_over}
 tests_over![ALL, "markers::retirement":
     the_oldest_pages_go_and_the_others_stay,
     pages_go_by_their_dates,
+    a_search_tells_of_pages_that_go_meanwhile,
     a_page_waits_until_no_instance_can_follow_it,
     a_key_of_retired_items_is_not_stored_again,
     a_marker_takes_no_items,
@@ -140,6 +141,31 @@ async fn pages_go_by_their_dates(history: &'static History) {
     // The last page stays, however old.
     retire_to(&place, &store, 1, old, 12).await;
     assert_eq!(pages_left(&place, 1).await, [1, 12]);
+}
+
+/// The index of a search has no entry for what is deleted, so the search alone would pass over it.
+async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    fill(&place.database, history, 1, 12, 1).await;
+    let (owner, all) =
+        (place.owner(1), DateRange::new(Some(Instant::from_millis(0).unwrap()), None).unwrap());
+    let before = engine_of(&store, &place).history(owner, soon()).await.expect("a history");
+    retire_to(&place, &store, 1, keep(4), 8).await;
+    let begin = Cursor::After(Position::BEGINNING);
+    for cursor in [begin, Cursor::End] {
+        is_retired(before.dated(all, cursor, 10_000, soon()).await, 8);
+        is_retired(before.matching(&vec![], cursor, 10_000, soon()).await, 8);
+    }
+    is_retired(before.dated(all, begin, 1, soon()).await, 8);
+    // What ends before them needs none of them.
+    let size = history.page_size as usize;
+    for found in [
+        before.dated(all, Cursor::End, size, soon()).await,
+        before.matching(&vec![], Cursor::End, size, soon()).await,
+    ] {
+        assert_eq!(found.expect("the last items").items.len(), size);
+    }
 }
 
 async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History) {
