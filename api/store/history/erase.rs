@@ -23,6 +23,9 @@ use crate::store::{COMMAND, Corruption, Deadline, Error, whole_number};
 /// The most pages that a step deletes.
 pub(super) const MOST_DELETED: usize = 1_000;
 
+/// The type of a page's number. A damaged bucket has another, or none, and must not keep its owner from being erased.
+const NUMBER: &str = "long";
+
 /// How far the erasure of an owner is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erasure {
@@ -76,7 +79,9 @@ impl Engine {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
             (true, true) => {
-                cover(source, owner, doc! { "$set": { "swept": true } }, deadline).await?;
+                let swept = doc! { "$set": { "swept": true } };
+                // If the tombstone is not found, another instance has come to this end.
+                change(source, owner, swept, deadline).await?;
                 self.0.key_scans.forget(owner);
                 Ok(Erasure::Swept)
             }
@@ -161,9 +166,11 @@ async fn last_opened(
 ) -> Result<Option<(PageNumber, u64)>, Error> {
     let mut projection = marker::fields(source);
     projection.insert("_id", 1);
+    let mut filter = source.owned_by(owner);
+    filter.insert("page", doc! { "$type": NUMBER });
     let command = doc! {
         "find": source.collection(),
-        "filter": source.owned_by(owner),
+        "filter": filter,
         "sort": { source.owner_field(): -1, "page": -1 },
         "projection": projection,
         "limit": 1,
@@ -220,25 +227,22 @@ fn the_tombstone(source: &Source, owner: &OwnerId, swept: bool) -> Document {
     query
 }
 
-/// Changes the tombstone.
-///
-/// # Errors
-/// It was swept meanwhile, or lifted.
-async fn cover(source: &Source, owner: &OwnerId, change: Document, deadline: Deadline) -> Result<(), Error> {
+/// Changes the tombstone. Returns whether it was there, and not swept.
+async fn change(
+    source: &Source,
+    owner: &OwnerId,
+    change: Document,
+    deadline: Deadline,
+) -> Result<bool, Error> {
     let update = doc! { "q": the_tombstone(source, owner, false), "u": change, "hint": { "_id": 1 } };
     let reply = source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await?;
-    match reply.get("n").and_then(whole_number::read) {
-        Some(1) => Ok(()),
-        _ => {
-            Err(Error::Unavailable(format!("another instance has come to the end of the erasure of {owner}")))
-        }
-    }
+    Ok(reply.get("n").and_then(whole_number::read) == Some(1))
 }
 
 /// Deletes pages, and a marker of the beginning. Returns whether none is left.
 async fn delete_pages(source: &Source, owner: &OwnerId, deadline: Deadline) -> Result<bool, Error> {
     let mut filter = source.owned_by(owner);
-    filter.insert("page", doc! { "$lt": TOMBSTONE });
+    filter.insert("page", doc! { "$lt": TOMBSTONE, "$type": NUMBER });
     let command = doc! {
         "find": source.collection(),
         "filter": filter,
@@ -256,10 +260,17 @@ async fn delete_pages(source: &Source, owner: &OwnerId, deadline: Deadline) -> R
     };
     let found = source.reads.find(None, command, None, deadline, read).await?;
     let (Some((first, _, since)), Some((last, second, _))) = (found.first(), found.last()) else {
+        let mut damaged = source.owned_by(owner);
+        damaged.insert("page", doc! { "$not": { "$type": NUMBER } });
+        let delete = doc! { "q": damaged, "limit": 0, "hint": source.by_page() };
+        source.write(doc! { "delete": source.collection(), "deletes": [delete] }, deadline).await?;
         return Ok(true);
     };
     let used = doc! { "$max": { "firstPage": last.next().get() as i64, "second": *second as i64 } };
-    cover(source, owner, used, deadline).await?;
+    if !change(source, owner, used, deadline).await? {
+        let ended = format!("another instance has come to the end of the erasure of {owner}");
+        return Err(Error::Unavailable(ended));
+    }
     let delete = |condition: Document| {
         let mut query = source.owned_by(owner);
         query.extend(condition);

@@ -111,14 +111,22 @@ impl Engine {
         page: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<Bucket>, Error> {
-        if let Some(mut full) = self.preferred(owner, &[page], deadline).await {
-            return Ok(full.pop());
-        }
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
-        if find::skips_to(source, page) {
-            return find_page(source, owner, page, None, deadline).await;
+        let read = async {
+            if let Some(mut full) = self.preferred(owner, &[page], deadline).await {
+                return Ok(full.pop());
+            }
+            if find::skips_to(source, page) {
+                return find_page(source, owner, page, None, deadline).await;
+            }
+            self.0.readers.page(source, owner, page, deadline).await
+        };
+        if !source.markers.any() {
+            return read.await;
         }
-        self.0.readers.page(source, owner, page, deadline).await
+        // A page that is retired, or of an erased owner, stays stored for a while.
+        let (found, is_there) = tokio::join!(read, marker::check(source, owner, page, deadline));
+        is_there.and(found)
     }
 
     /// Reads pages that must exist and be full by the invariants, in ascending or descending order.

@@ -23,6 +23,9 @@ use crate::store::{COMMAND, Corruption, Deadline, Error};
 /// The most pages of one owner that a batch deletes, or examines for their dates.
 const MOST_PAGES: u64 = 1_000;
 
+/// The most commands that look for the first page that is kept, each at [`MOST_PAGES`] pages.
+const MOST_COMMANDS: usize = 20;
+
 /// How much of each history is kept. With both, a page is kept if either keeps it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
@@ -184,14 +187,21 @@ async fn first_kept(
     };
     let Some(by_pages) = PageNumber::new(by_pages).ok().filter(|page| *page > first) else { return Ok(None) };
     let Some(oldest) = oldest else { return Ok(Some(by_pages)) };
-    let end = by_pages.get().min(first.get() + MOST_PAGES);
-    let young = doc! {
-        "page": { "$gte": first.get() as i64, "$lt": end as i64 },
-        "last": { "$gte": DateTime::from_millis(oldest) },
-        "count": { "$gt": 0 },
-    };
-    let young = pages(source, owner, young, 1, deadline).await?.pop();
-    Ok(young.or(PageNumber::new(end).ok()).filter(|page| *page > first))
+    let mut end = first;
+    for _ in 0..MOST_COMMANDS {
+        let next = by_pages.min(PageNumber::new(end.get() + MOST_PAGES).unwrap_or(by_pages));
+        let young = doc! {
+            "page": { "$gte": end.get() as i64, "$lt": next.get() as i64 },
+            "last": { "$gte": DateTime::from_millis(oldest) },
+            "count": { "$gt": 0 },
+        };
+        let young = pages(source, owner, young, 1, deadline).await?.pop();
+        end = young.unwrap_or(next);
+        if young.is_some() || end == by_pages {
+            break;
+        }
+    }
+    Ok(Some(end).filter(|page| *page > first))
 }
 
 /// Puts the marker of the beginning in the place of page 1, or raises its numbers.

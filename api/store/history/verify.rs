@@ -18,6 +18,7 @@ mod mend;
 mod records;
 mod seen;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,8 +124,9 @@ impl Engine {
         if first.is_empty() {
             return Ok(first);
         }
+        let first: HashSet<_> = first.iter().map(Finding::identity).collect();
         let mut second = self.verify_once(owner, within, read).await?;
-        second.retain(|finding| first.iter().any(|other| other.is_same(finding)));
+        second.retain(|finding| first.contains(&finding.identity()));
         Ok(second)
     }
 
@@ -213,8 +215,8 @@ impl Engine {
             "filter": filter,
             "sort": { "_id": order },
             "limit": limit as i64,
+            // Damaged buckets may not fit into one reply: the next has the rest.
             "batchSize": limit as i64,
-            "singleBatch": true,
             "hint": { "_id": 1 },
         };
         source.reads.find(None, command, None, deadline.or_within(COMMAND), read).await

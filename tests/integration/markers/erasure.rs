@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use mongodb::bson::{Document, doc};
 use pagebucket::domain::{Instant, Limit, Seq};
 use pagebucket::item::Draft;
 use pagebucket::store::Store;
@@ -14,6 +15,7 @@ use crate::harness::{ALL, History, engine, eventually, fill, stored, tests_over}
 
 tests_over![ALL, "markers::erasure":
     nothing_is_left_but_the_tombstone,
+    damaged_buckets_are_erased_too,
     an_owner_that_never_was_is_erased_too,
     numbers_go_on_after_a_reopening,
     keys_of_the_owner_are_erased,
@@ -33,6 +35,10 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     for store in [&store, &other] {
         let items = engine_of(store, &place);
         is_erased(items.history(owner.clone(), soon()).await);
+        eventually("the other instance knows", PATIENCE, async || items.may_have_lost_pages()).await;
+        for stored in [1, 17, 2_100] {
+            is_erased(items.page(&owner, page(stored), soon()).await);
+        }
         assert_eq!(items.owners(None, Limit::MOST, soon()).await.expect("owners").found.len(), 1);
     }
     refused_as_erased(append(&place, &store, 1, 2_000_000, 1).await);
@@ -60,6 +66,21 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     place.is_erased(1).await;
     assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Swept, "again");
     assert_eq!(stored(&place.database, history, 2).await.ids.len(), 2);
+}
+
+async fn damaged_buckets_are_erased_too(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    fill(&place.database, history, 1, 3, 1).await;
+    fill(&place.database, history, 2, 1, 1).await;
+    let buckets = place.database.collection::<Document>(history.name);
+    for (owner, change) in [(1, doc! { "$unset": { "page": 1 } }), (2, doc! { "$set": { "page": "one" } })] {
+        let first = doc! { history.owner_field: history.owner_bson(owner), "page": 1_i64 };
+        let damaged = buckets.update_one(first, change).bypass_document_validation(true).await;
+        assert_eq!(damaged.expect("an answer").modified_count, 1);
+        erase(&place, &store, owner).await;
+        place.is_erased(owner).await;
+    }
 }
 
 async fn an_owner_that_never_was_is_erased_too(history: &'static History) {

@@ -15,7 +15,7 @@ use super::{
     PATIENCE, Place, SHORT, append, clock, engine_of, int, is_retired, keep, numbers, page, pages_left,
     retire_to, seqs, soon,
 };
-use crate::harness::{ALL, History, engine, eventually, fill, stored, tests_over};
+use crate::harness::{ALL, History, TRADES, engine, eventually, fill, stored, tests, tests_over};
 
 tests_over![ALL, "markers::retirement":
     the_oldest_pages_go_and_the_others_stay,
@@ -27,6 +27,8 @@ tests_over![ALL, "markers::retirement":
     one_instance_keeps_house,
     a_history_without_markers_pays_nothing,
 ];
+
+tests!["markers::retirement": a_round_deletes_more_than_one_batch];
 
 const PAGES: u64 = 40;
 
@@ -155,9 +157,9 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     let begin = Cursor::After(Position::BEGINNING);
     for cursor in [begin, Cursor::End] {
         is_retired(before.dated(all, cursor, 10_000, soon()).await, 8);
-        is_retired(before.matching(&vec![], cursor, 10_000, soon()).await, 8);
     }
     is_retired(before.dated(all, begin, 1, soon()).await, 8);
+    is_retired(before.matching(&vec![], begin, 1, soon()).await, 8);
     // What ends before them needs none of them.
     let size = history.page_size as usize;
     for found in [
@@ -180,7 +182,7 @@ async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History)
     }
     assert_eq!(pages_left(&place, 1).await.len(), 10, "it is too early");
     assert_eq!(items.history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
-    assert!(items.page(&place.owner(1), page(2), soon()).await.expect("an answer").is_some());
+    is_retired(items.page(&place.owner(1), page(2), soon()).await, 8);
     // Those that wait are deleted first, and the beginning stays where it is meanwhile.
     let told = append(&place, &store, 1, 100, 5 * history.page_size).await;
     told.expect("stored");
@@ -277,6 +279,26 @@ async fn one_instance_keeps_house(history: &'static History) {
     })
     .await;
     assert_eq!(pages_left(&place, 1).await, [1, 8, 9, 10]);
+}
+
+async fn a_round_deletes_more_than_one_batch() {
+    const PAGES: u64 = 2_500;
+    let place = Place::new(TRADES).await;
+    let store = place.store().await;
+    fill(&place.database, TRADES, 1, PAGES, 1).await;
+    let old = [("trades".into(), Retention { pages: None, days: NonZero::new(365) })].into();
+    assert_eq!(store.keep_house(&old).await.expect("an answer").unwrap_or_default().retired_pages, 0);
+    let history = engine_of(&store, &place).history(place.owner(1), soon()).await.expect("a history");
+    assert_eq!(history.first_page(), page(PAGES), "all are too old");
+    let deleted = AtomicU64::new(0);
+    eventually("it is old enough", PATIENCE, async || {
+        let round = store.keep_house(&old).await.expect("an answer").unwrap_or_default();
+        deleted.store(round.retired_pages, Ordering::Relaxed);
+        round.retired_pages > 0
+    })
+    .await;
+    // The marker has the place of page 1.
+    assert_eq!(deleted.into_inner(), PAGES - 2);
 }
 
 /// No command more than before for what is there, and for what never was.

@@ -117,7 +117,16 @@ impl Checker {
         if let Some(page) = seen.page
             && let Some(stays) = self.stays.take()
         {
-            self.next = page.get().clamp(2, stays.max(2));
+            // Buckets without a number before it have the numbers before its own.
+            let before = self.unnumbered.len() as u64;
+            self.next = page.get().clamp(2, stays.max(2) + before);
+            if self.next < 2 + before {
+                self.unnumbered.clear();
+            }
+            for ((finding, number), counted) in self.unnumbered.iter_mut().rev().zip(1..) {
+                *number = self.next - counted;
+                self.findings[*finding].page = PageNumber::new(*number).ok();
+            }
         }
         let expected = self.next;
         let Some(page) = seen.page.map(PageNumber::get) else {

@@ -5,7 +5,7 @@ use mongodb::bson::Document;
 use crate::domain::{OwnerId, PageNumber};
 
 /// What a finding is against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// An invariant, by its number in `docs/architecture.md`.
     Invariant(u8),
@@ -42,9 +42,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether another reading found the same.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        (&self.id, self.rule, &self.what) == (&other.id, other.rule, &other.what)
+    /// What is the same if another reading finds it too.
+    pub(super) fn identity(&self) -> (&str, Rule, &str) {
+        (&self.id, self.rule, &self.what)
     }
 }
 
