@@ -56,7 +56,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // reqwest has TLS since `import --url` needs it, and asks for a provider also where no test needs TLS.
     rustls::crypto::ring::default_provider().install_default().expect("no provider is installed yet");
-    let arguments = libtest_mimic::Arguments::from_args();
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    // One more than there are processors: many tests wait for an election, a deadline or another process.
+    let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    arguments.test_threads.get_or_insert(processors + 1);
     let trials = harness::trials();
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::finish();

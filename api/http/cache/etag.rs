@@ -1,7 +1,6 @@
 //! Entity tags (RFC 9110, 8.8.3), and the condition `If-None-Match` on them (13.1.2).
 
-use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write};
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -12,7 +11,9 @@ pub struct EntityTag(HeaderValue);
 impl EntityTag {
     /// From the text between the quotes: visible ASCII without a quote.
     pub fn new(opaque: impl fmt::Display) -> Self {
-        Self(HeaderValue::try_from(format!("\"{opaque}\"")).expect("visible ASCII"))
+        let mut tag = String::with_capacity(64);
+        write!(tag, "\"{opaque}\"").expect("a text takes all");
+        Self(HeaderValue::try_from(tag).expect("visible ASCII"))
     }
 
     /// The tag of a part of what has this tag.
@@ -35,28 +36,32 @@ pub enum IfNoneMatch {
     Nothing,
     /// `*`: any tag of this address.
     Anything,
-    /// These tags, as the client wrote them.
-    Tags(Vec<Vec<u8>>),
+    /// A list of these tags, as the client wrote it.
+    Tags(HeaderValue),
 }
 
 impl IfNoneMatch {
     /// From all the lines of the header.
     pub fn of(headers: &HeaderMap) -> Self {
-        let mut lines = headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
+        let mut lines = headers.get_all(header::IF_NONE_MATCH).iter();
         let Some(first) = lines.next() else { return Self::Nothing };
-        let mut line = Cow::Borrowed(first);
+        let mut line = first.clone();
         for more in lines {
-            line.to_mut().extend([b",", more].concat());
+            let both = HeaderValue::from_bytes(&[line.as_bytes(), b",", more.as_bytes()].concat());
+            line = both.expect("two values with a comma between them");
         }
-        if *line == *b"*" { Self::Anything } else { tags(&line).map_or(Self::Nothing, Self::Tags) }
+        if line == "*" {
+            return Self::Anything;
+        }
+        if is_list(line.as_bytes()) { Self::Tags(line) } else { Self::Nothing }
     }
 
     /// The tag for a 304, if the client has this one by weak comparison. It is weak if the client's is, because the
     /// client then has a compressed copy.
     pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
-        let Self::Tags(tags) = self else { return None };
-        let strong = |known: &&Vec<u8>| *known.strip_prefix(b"W/").unwrap_or(known) == *tag.0.as_bytes();
-        let mut same = tags.iter().filter(strong).peekable();
+        let Self::Tags(line) = self else { return None };
+        let strong = |known: &&[u8]| *known.strip_prefix(b"W/").unwrap_or(known) == *tag.0.as_bytes();
+        let mut same = tags(line.as_bytes()).flatten().filter(strong).peekable();
         same.peek()?;
         Some(if same.any(|known| known.starts_with(b"W/")) { weak(&tag.0) } else { tag.header() })
     }
@@ -67,26 +72,35 @@ impl IfNoneMatch {
     }
 }
 
-/// Parses `#entity-tag`; `None` if it is malformed. A tag may contain a comma.
-fn tags(mut rest: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut tags = Vec::new();
-    loop {
+/// The tags of `#entity-tag`, with their quotes; `None` is the last if the list is malformed. A tag may contain a comma.
+fn tags(mut rest: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    std::iter::from_fn(move || {
         let between = |byte: &u8| *byte == b',' || byte.is_ascii_whitespace();
         rest = &rest[rest.iter().take_while(|byte| between(byte)).count()..];
         if rest.is_empty() {
-            return Some(tags).filter(|tags| !tags.is_empty());
-        }
-        let quoted = rest.strip_prefix(b"W/").unwrap_or(rest);
-        // etagc: no controls, no space, no quote.
-        let ends = |&byte: &u8| byte <= b' ' || byte == 0x7f || byte == b'"';
-        let len = quoted.strip_prefix(b"\"")?.iter().position(ends)? + 1;
-        let (tag, after) = rest.split_at(rest.len() - quoted.len() + len);
-        rest = after.strip_prefix(b"\"")?.trim_ascii_start();
-        if !rest.is_empty() && !rest.starts_with(b",") {
             return None;
         }
-        tags.push([tag, b"\""].concat());
-    }
+        let first = first(rest);
+        rest = first.map_or(&[], |(_, after)| after);
+        Some(first.map(|(tag, _)| tag))
+    })
+}
+
+fn is_list(line: &[u8]) -> bool {
+    let mut tags = tags(line);
+    matches!(tags.next(), Some(Some(_))) && tags.all(|tag| tag.is_some())
+}
+
+/// The tag with which a list begins, and the rest of the list.
+fn first(list: &[u8]) -> Option<(&[u8], &[u8])> {
+    let quoted = list.strip_prefix(b"W/").unwrap_or(list);
+    // etagc: no controls, no space, no quote.
+    let ends = |&byte: &u8| byte <= b' ' || byte == 0x7f || byte == b'"';
+    let len = quoted.strip_prefix(b"\"")?.iter().position(ends)? + 1;
+    quoted[len..].starts_with(b"\"").then_some(())?;
+    let (tag, after) = list.split_at(list.len() - quoted.len() + len + 1);
+    let after = after.trim_ascii_start();
+    (after.is_empty() || after.starts_with(b",")).then_some((tag, after))
 }
 
 /// Weakens the tag of a compressed body, which has other bytes.
