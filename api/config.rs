@@ -16,6 +16,8 @@ pub use auth::{AuthArgs, AuthMethod, OpenPart};
 pub use rate::{Rate, RateArgs};
 pub use retain::{OfHistory, RetainArgs};
 
+use crate::domain::ReadPreference;
+
 /// Which histories there are.
 #[derive(Args, Debug, Clone)]
 pub struct HistoriesArgs {
@@ -88,20 +90,6 @@ pub struct ReadArgs {
     /// only moves load; page views may be slightly older. All other reads go to the primary.
     #[arg(long, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary")]
     pub read_preference: ReadPreference,
-}
-
-/// The supported modes of MongoDB's read preference.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadPreference {
-    /// The primary alone.
-    #[value(name = "primary")]
-    Primary,
-    /// A secondary if there is one, else the primary.
-    #[value(name = "secondaryPreferred")]
-    SecondaryPreferred,
-    /// The member with the lowest network latency.
-    #[value(name = "nearest")]
-    Nearest,
 }
 
 /// A connection string. It may hold a password, so it is never shown; the store knows which parts may be.

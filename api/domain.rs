@@ -14,6 +14,7 @@ mod owner;
 mod page;
 mod page_path;
 mod page_view;
+mod read_preference;
 mod resolution;
 mod window;
 
@@ -28,5 +29,6 @@ pub use owner::{OwnerId, OwnerType};
 pub use page::{PageNumber, PageSize, Seq, SeqRange, Totals};
 pub use page_path::PagePath;
 pub use page_view::{PageView, Preallocation, parse_preallocation, parse_views, parse_views_by_line};
+pub use read_preference::ReadPreference;
 pub use resolution::{Minute, Resolution, SeriesSpan, SpanError};
 pub use window::{Cursor, Limit, Order, Position, Span, Window};

@@ -26,10 +26,8 @@ use tokio_util::task::TaskTracker;
 use self::addresses::Addresses;
 use self::connection::Connections;
 use self::deadlines::Deadlines;
-pub use self::housekeeping::BadRetention;
 use self::housekeeping::Retentions;
 use self::tls::Certificate;
-pub use self::tls::TlsError;
 use crate::config::{Rate, RateArgs, ServerArgs};
 use crate::domain::Clock;
 use crate::http::{
@@ -67,19 +65,10 @@ pub struct Server {
     house_every: Duration,
 }
 
-/// Why a server does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// The address cannot be bound.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, std::io::Error),
-    /// The certificate or its key cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The flags of retention cannot be used.
-    #[error(transparent)]
-    Retention(#[from] BadRetention),
-}
+/// Why a server does not start: a sentence for the user.
+#[derive(Debug, thiserror::Error, derive_more::From)]
+#[error("{0}")]
+pub struct StartError(String);
 
 /// Connections that end together.
 #[derive(Default)]
@@ -102,7 +91,7 @@ impl Generation {
 ///
 /// # Errors
 /// They cannot be used.
-pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), BindError> {
+pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), StartError> {
     housekeeping::retentions(&args.retain, histories)?;
     Ok(Certificate::read(&args.tls).await.map(drop)?)
 }
@@ -112,8 +101,8 @@ impl Server {
     ///
     /// # Errors
     /// The address cannot be bound, or the certificate cannot be used.
-    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, BindError> {
-        let failed = |error| BindError::Listen(args.listen, error);
+    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, StartError> {
+        let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", args.listen);
         let certificate = Certificate::read(&args.tls).await?;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
         let retentions = housekeeping::retentions(&args.retain, &histories)?;

@@ -42,11 +42,10 @@ pub use error::{Corruption, Error, Gone};
 pub use house::Housekeeping;
 pub use migrations::histories::KnownHistory;
 pub use migrations::{Migration, MigrationError};
-pub use read_preference::ReadPreference;
 pub use sharding::{ShardKey, shard_keys};
 
 use crate::definition::{Definition, Definitions};
-use crate::domain::Clock;
+use crate::domain::{Clock, ReadPreference};
 use adoptions::Adoptions;
 use api_keys::ApiKeys;
 use group_commit::Sessions;

@@ -113,7 +113,7 @@ impl Reader {
     pub(super) fn parameters(&self) -> Document {
         let names = self.columns.names().map(|(property, names)| format!("{property}={}", names.join("|")));
         doc! {
-            "shape": self.shape.name(), "owner": &self.owner, "order": &self.order,
+            "shape": self.shape.to_string(), "owner": &self.owner, "order": &self.order,
             "map": names.collect::<Vec<_>>(), "ignore": &self.ignored,
         }
     }

@@ -5,8 +5,9 @@ use mongodb::bson::{Bson, Document, doc};
 
 use super::source::{PARTS, Source, SourceError};
 
-/// How the documents of a source hold items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the documents of a source hold items. It is shown as the flag has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub enum Shape {
     /// One item each, with its owner: `{customerId, ticker, ...}`.
     Documents,
@@ -38,14 +39,6 @@ impl Shape {
             _ => Err(SourceError::Shape(format!(
                 "some documents of {name} have an array `{ITEMS}`, and others have none; name the shape with --shape"
             ))),
-        }
-    }
-
-    /// The name of the shape, as the flag has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Documents => "documents",
-            Self::Buckets => "buckets",
         }
     }
 }

@@ -7,11 +7,12 @@ use mongodb::bson::{Document, RawDocumentBuf, Timestamp, deserialize_from_docume
 use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
-use mongodb::options::{ReadPreference as Driver, SelectionCriteria};
+use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
 use mongodb::{Collection, Database};
 
-use crate::store::{ConnectError, Connection, Error, ReadPreference, Topology};
+use crate::domain::ReadPreference;
+use crate::store::{ConnectError, Connection, Error, Topology};
 
 /// The parts of a document of which progress is counted.
 pub(super) const PARTS: u64 = 1_000_000;
@@ -79,15 +80,8 @@ impl Source {
         preference: ReadPreference,
     ) -> Result<Self, SourceError> {
         let (client, topology) = connection.open_any().await?;
-        let options = None;
-        let criteria = match preference {
-            ReadPreference::Primary => None,
-            ReadPreference::SecondaryPreferred => Some(Driver::SecondaryPreferred { options }),
-            ReadPreference::Nearest => Some(Driver::Nearest { options }),
-        };
-        let criteria = criteria.map(SelectionCriteria::ReadPreference);
         let (database, collection) = (client.database(&connection.database), collection.to_owned());
-        Ok(Self { database, collection, topology, criteria })
+        Ok(Self { database, collection, topology, criteria: preference.criteria() })
     }
 
     /// Database and collection, `shop.trades`: the name of the source in the identities of its items.

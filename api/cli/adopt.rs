@@ -12,12 +12,13 @@ use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
 use crate::adopt::rejects::Rejects;
 use crate::adopt::{self, Ended, Reader, Shape, Source, Stop};
-use crate::config::{self, DatabaseArgs, MongodbUri};
+use crate::config::{DatabaseArgs, MongodbUri};
 use crate::definition::{Definition, Definitions};
+use crate::domain::ReadPreference;
 use crate::import::ColumnName;
 use crate::ingest::End;
+use crate::store::Connection;
 use crate::store::history::Engine;
-use crate::store::{Connection, ReadPreference};
 
 /// Flags of `adopt`.
 #[derive(Args, Debug)]
@@ -86,7 +87,7 @@ pub(super) struct AdoptArgs {
 
     /// Which member of the source's replica set is read. Changes are followed on the primary.
     #[arg(long, value_name = "MODE", default_value = "primary")]
-    read_preference: config::ReadPreference,
+    read_preference: ReadPreference,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -239,8 +240,8 @@ impl AdoptArgs {
         let uri = self.from.as_ref().map(MongodbUri::expose).unwrap_or_default().to_owned();
         let database = self.from_database.clone();
         let connection = Connection { uri, database, pool_size: self.database.pool_size, observer: None };
-        let preference = ReadPreference::from(self.read_preference);
-        let source = Source::open(&connection, &self.collection, preference).await.map_err(Stop::from)?;
+        let source =
+            Source::open(&connection, &self.collection, self.read_preference).await.map_err(Stop::from)?;
         let shape = match self.shape {
             Some(shape) => shape.into(),
             None => Shape::of(&source).await.map_err(Stop::from)?,

@@ -7,12 +7,12 @@ use clap::Args;
 use futures_util::future::OptionFuture;
 
 use super::exit::{Failure, Signals};
-use crate::config::{self, DatabaseArgs, HistoriesArgs};
+use crate::config::{DatabaseArgs, HistoriesArgs};
 use crate::definition::{Definition, Definitions};
 use crate::domain::{Clock, Invalid, OwnerId};
 use crate::embedded::{self, Embedded, Role};
 use crate::store::history::Engine;
-use crate::store::{Capacity, ConnectError, Connection, MigrationError, ReadPreference, Store, Topology};
+use crate::store::{Capacity, ConnectError, Connection, MigrationError, Store, Topology};
 
 /// A database to use, and the private mongod that it may be in.
 pub(super) struct Opened {
@@ -164,16 +164,6 @@ impl Opened {
         let result = work(&self).await;
         OptionFuture::from(self.embedded.map(Embedded::stop)).await;
         result
-    }
-}
-
-impl From<config::ReadPreference> for ReadPreference {
-    fn from(given: config::ReadPreference) -> Self {
-        match given {
-            config::ReadPreference::Primary => Self::Primary,
-            config::ReadPreference::SecondaryPreferred => Self::SecondaryPreferred,
-            config::ReadPreference::Nearest => Self::Nearest,
-        }
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     let work = async |opened: &Opened, mut signals: Signals| {
         // An export only reads: another command applies migrations.
         signals.unless(opened.prepare(true)).await?;
-        let store = opened.store.clone().preferring(args.reads.read_preference.into());
+        let store = opened.store.clone().preferring(args.reads.read_preference);
         let engine = args.history.engine(&store)?;
         let (file, report) = (args.open().map_err(Failure::Usage)?, Report::default());
         let mut progress = Progress::start(None);

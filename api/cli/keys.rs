@@ -200,7 +200,7 @@ fn row(record: &KeyRecord, now: Instant) -> [String; 7] {
         (None, Some(expires)) if *expires <= now => "expired".to_owned(),
         (None, _) => "valid".to_owned(),
     };
-    let scopes: Vec<_> = scopes.iter().map(Scope::name).collect();
+    let scopes: Vec<_> = scopes.iter().map(|scope| scope.to_string()).collect();
     [
         name.clone(),
         state,

@@ -60,7 +60,7 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
         // the lease of its lock has ended.
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     }
-    let store = opened.store.clone().preferring(args.reads.read_preference.into());
+    let store = opened.store.clone().preferring(args.reads.read_preference);
     let gate = gate::open(&args.auth, &store).await?;
     let server = Server::bind(&args.server, store, Clock::system(), gate).await;
     let server = server.map_err(|error| Failure::Usage(error.to_string()))?;

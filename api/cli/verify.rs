@@ -142,7 +142,6 @@ impl<'a> Verification<'a> {
     async fn history(&mut self, engine: &Engine) -> Result<(), Error> {
         let mut scan = Scan::default();
         while !scan.ended {
-            let before = scan.buckets;
             let scanned = engine.scan(&mut scan, Deadline::within(STEP)).await?;
             for finding in scanned.strays {
                 self.tell(engine, &finding).await?;
@@ -150,7 +149,7 @@ impl<'a> Verification<'a> {
             for owner in scanned.suspects {
                 self.owner(engine, &owner).await?;
             }
-            self.pages += scan.buckets - before;
+            self.pages += scanned.buckets;
             self.pace().await;
         }
         Ok(())

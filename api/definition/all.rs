@@ -117,7 +117,7 @@ fn agree(one: &Definition, before: &[Arc<Definition>]) -> Result<(), Mistake> {
     }
     let relatives: Vec<_> = before.iter().filter(|other| other.owner.collection == collection).collect();
     if let Some(known) = relatives.iter().map(|other| &other.owner).find(|known| *known != owner) {
-        let (field, kind) = (&known.field, known.kind.name());
+        let (field, kind) = (&known.field, known.kind);
         let rule = format!(
             "must have the field {field} of type {kind}, because another history of {collection} has"
         );

@@ -183,7 +183,7 @@ impl Owner {
         let kind_source = members.required("type")?;
         let kind = [OwnerType::Integer, OwnerType::String]
             .into_iter()
-            .find(|kind| kind_source.text().is_ok_and(|name| name == kind.name()));
+            .find(|kind| kind_source.text().is_ok_and(|name| name == kind.to_string()));
         let kind = kind.ok_or_else(|| kind_source.mistake("must be \"integer\" or \"string\""))?;
         Ok(Self { collection, field, kind })
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::{Instant, Invalid};
 
-/// What a client may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a client may do. It is shown as its name, in tokens and in flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub enum Scope {
     /// Read the histories of an owner.
     Read,
@@ -27,23 +28,11 @@ impl Scope {
     pub const ALL: [Self; 6] =
         [Self::Read, Self::Append, Self::List, Self::Views, Self::Metrics, Self::Admin];
 
-    /// The name of the scope, in tokens and in flags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Append => "append",
-            Self::List => "list",
-            Self::Views => "views",
-            Self::Metrics => "metrics",
-            Self::Admin => "admin",
-        }
-    }
-
     /// # Errors
     /// No scope has the name.
     pub fn parse(name: &str) -> Result<Self, Invalid> {
         let rule = || Invalid::new("must be one of read, append, list, views, metrics and admin");
-        Self::ALL.into_iter().find(|scope| scope.name() == name).ok_or_else(rule)
+        Self::ALL.into_iter().find(|scope| scope.to_string() == name).ok_or_else(rule)
     }
 }
 
@@ -135,7 +124,7 @@ mod tests {
     #[test]
     fn scopes_are_what_was_given() {
         for scope in Scope::ALL {
-            assert_eq!(Scope::parse(scope.name()), Ok(scope));
+            assert_eq!(Scope::parse(&scope.to_string()), Ok(scope));
             assert!(Scopes::all().has(scope) && !Scopes::default().has(scope));
             assert_eq!(Scopes::from_iter([scope]).iter().collect::<Vec<_>>(), [scope]);
         }

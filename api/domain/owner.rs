@@ -16,8 +16,9 @@ pub enum OwnerId {
     Text(Arc<str>),
 }
 
-/// Of which type the ids of the owners of a history are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Of which type the ids of the owners of a history are. It is shown as its name in a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[display(rename_all = "lowercase")]
 pub enum OwnerType {
     /// [`OwnerId::Integer`]
     Integer,
@@ -28,14 +29,6 @@ pub enum OwnerType {
 impl OwnerType {
     /// The longest text of an id, in bytes.
     pub const MAX_LEN: usize = 64;
-
-    /// The type's name in a definition.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Integer => "integer",
-            Self::String => "string",
-        }
-    }
 
     /// Accepts one spelling of each id, numbers without a sign or a leading zero, so that each history has one URL.
     ///

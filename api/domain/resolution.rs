@@ -7,7 +7,7 @@ use super::{Instant, Invalid};
 /// The time that one point of a series covers. Hours and days are those of UTC. All days have the same number
 /// of seconds, as all hours have, because an [`Instant`] has no leap seconds. The numbers are milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, derive_more::Display)]
-#[display("{}", self.name())]
+#[display(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Resolution {
     /// A second.
@@ -24,20 +24,10 @@ impl Resolution {
     /// All resolutions, finest first.
     pub const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
 
-    /// The name of the unit, in singular.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Second => "second",
-            Self::Minute => "minute",
-            Self::Hour => "hour",
-            Self::Day => "day",
-        }
-    }
-
     /// # Errors
     /// The text is not the name of a resolution.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let named = Self::ALL.into_iter().find(|resolution| resolution.name() == text);
+        let named = Self::ALL.into_iter().find(|resolution| resolution.to_string() == text);
         named.ok_or_else(|| Invalid::new("must be \"second\", \"minute\", \"hour\" or \"day\""))
     }
 

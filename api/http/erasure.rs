@@ -71,7 +71,6 @@ enum Status {
     delete,
     path = "/v1/{owners}/{ownerId}",
     operation_id = "erase{Owner}",
-    tag = "{Owners}",
     params(Address<OwnerId>),
     responses(
         (

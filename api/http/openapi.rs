@@ -15,7 +15,6 @@ mod visit;
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
-use utoipa::openapi::OpenApi;
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -26,7 +25,7 @@ use crate::definition::{Definition, Definitions};
 use crate::item::list;
 use complete::{complete, without_null};
 use filler::{Filler, merge};
-use security::{guard, schemes};
+use security::{complete_row, schemes};
 use share::share;
 use version_3_0::in_3_0;
 use visit::each_response;
@@ -53,8 +52,8 @@ pub fn document(definitions: &Definitions, version: Version) -> String {
 
 fn of(definitions: &Definitions) -> Value {
     let history = "Append {manyItems}, and read histories by page, window or time.";
-    let history = template(documented(of_history()), "{Items}", history);
-    let owners = template(documented(of_owners()), "{Owners}", "Histories as a whole.");
+    let history = template(of_history(), "{Items}", history);
+    let owners = template(of_owners(), "{Owners}", "Histories as a whole.");
     let mut document = preamble(definitions);
     let mut known = Vec::new();
     for definition in definitions.iter() {
@@ -73,8 +72,8 @@ fn of(definitions: &Definitions) -> Value {
         }
     }
     let views = "Count page views, and read the counts.";
-    add(&mut document, template(documented(of_page_views()), "PageViews", views));
-    add(&mut document, template(documented(probes()), "Probes", "For operators of the service."));
+    add(&mut document, template(of_page_views(), "PageViews", views));
+    add(&mut document, template(probes(), "Probes", "For operators of the service."));
     name_instances(&mut document);
     complete(&mut document);
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
@@ -125,15 +124,13 @@ fn preamble(definitions: &Definitions) -> Value {
     })
 }
 
-fn documented(rows: Vec<Row>) -> OpenApi {
+/// The document of these rows, whose operations have this tag.
+fn template(rows: Vec<Row>, tag: &str, description: &str) -> Value {
     let routes = rows.into_iter().map(|(mut routes, _, access)| {
-        guard(&mut routes.1, access);
+        complete_row(&mut routes.1, tag, access);
         routes
     });
-    routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi()
-}
-
-fn template(document: OpenApi, tag: &str, description: &str) -> Value {
+    let document = routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi();
     let mut document = serde_json::to_value(document).expect("every key of the document is text");
     without_null(&mut document);
     document["tags"] = json!([{ "name": tag, "description": description }]);

@@ -170,7 +170,6 @@ pub struct OwnersView {
     get,
     path = "/v1/{owners}",
     operation_id = "list{Owners}",
-    tag = "{Owners}",
     params(Address<OwnersParams>),
     responses(
         (
@@ -227,7 +226,6 @@ pub async fn list(
     get,
     path = "/v1/{owners}/{ownerId}",
     operation_id = "get{Owner}",
-    tag = "{Owners}",
     params(Address<OwnerId>),
     responses(
         (

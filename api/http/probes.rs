@@ -36,7 +36,6 @@ const OK: Json<Health> = Json(Health { status: "ok" });
     get,
     path = "/livez",
     operation_id = "livez",
-    tag = "Probes",
     responses(
         (status = 200, description = "The process is alive.", body = Health, example = json!({ "status": "ok" })),
         ProbeProblems,
@@ -53,7 +52,6 @@ pub async fn livez() -> Json<Health> {
     get,
     path = "/readyz",
     operation_id = "readyz",
-    tag = "Probes",
     responses(
         (status = 200, description = "The service is ready.", body = Health, example = json!({ "status": "ok" })),
         ReadyProblems,
@@ -74,7 +72,6 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem
     get,
     path = "/metrics",
     operation_id = "getMetrics",
-    tag = "Probes",
     responses(
         (
             status = 200, description = "The metrics.", body = String, content_type = "text/plain",

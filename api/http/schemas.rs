@@ -88,5 +88,5 @@ pub fn page_path() -> RefOr<Schema> {
 
 /// The name of a resolution.
 pub fn resolution() -> RefOr<Schema> {
-    of(json!({ "type": "string", "enum": Resolution::ALL.map(Resolution::name) }))
+    of(json!({ "type": "string", "enum": Resolution::ALL.map(|resolution| resolution.to_string()) }))
 }

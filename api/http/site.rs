@@ -84,7 +84,7 @@ pub fn metadata(gate: &Gate) -> Router<Arc<Api>> {
     let metadata = Json(json!({
         "resource": jwt.audience(),
         "authorization_servers": [jwt.issuer()],
-        "scopes_supported": Scope::ALL.map(Scope::name),
+        "scopes_supported": Scope::ALL.map(|scope| scope.to_string()),
         "bearer_methods_supported": ["header"],
         "resource_name": "pagebucket",
     }));

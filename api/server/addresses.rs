@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// The bits of an IPv6 address that the client's network does not choose: one client commonly has all addresses of a /64.
 const NETWORK: u128 = !(u64::MAX as u128);
@@ -34,7 +36,7 @@ impl Addresses {
             IpAddr::V4(_) => address,
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK).into(),
         };
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let connections = open.entry(network).or_default();
         if *connections == self.limit {
             return None;
@@ -43,16 +45,12 @@ impl Addresses {
         drop(open);
         Some(Counted(Some((Arc::clone(self), network))))
     }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         let Some((addresses, network)) = &self.0 else { return };
-        if let Entry::Occupied(mut connections) = addresses.open().entry(*network) {
+        if let Entry::Occupied(mut connections) = addresses.open.lock().entry(*network) {
             *connections.get_mut() -= 1;
             if *connections.get() == 0 {
                 connections.remove();
@@ -80,7 +78,7 @@ mod tests {
         drop(first);
         assert!(count("192.0.2.1").is_some());
         drop(second);
-        assert!(addresses.open().is_empty(), "only addresses with connections take memory");
+        assert!(addresses.open.lock().is_empty(), "only addresses with connections take memory");
     }
 
     #[test]

@@ -16,16 +16,11 @@ pub const EVERY: Duration = Duration::from_secs(60);
 /// What is kept, by the names of the histories.
 pub type Retentions = BTreeMap<Box<str>, Retention>;
 
-/// Why the flags of retention cannot be used: a sentence for the user.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadRetention(String);
-
 /// What these flags say of the histories with these names.
 ///
 /// # Errors
-/// A flag names a history that does not exist, or one that it has named before.
-pub fn retentions(args: &RetainArgs, histories: &[&str]) -> Result<Retentions, BadRetention> {
+/// A flag names a history that does not exist, or one that it has named before: a sentence for the user.
+pub fn retentions(args: &RetainArgs, histories: &[&str]) -> Result<Retentions, String> {
     let mut retentions = Retentions::new();
     for OfHistory { history, most } in &args.retain_pages {
         let retention = of(&mut retentions, history, histories, "--retain-pages")?;
@@ -43,16 +38,16 @@ fn of<'a>(
     history: &str,
     histories: &[&str],
     flag: &str,
-) -> Result<&'a mut Retention, BadRetention> {
+) -> Result<&'a mut Retention, String> {
     if !histories.contains(&history) {
         let names = histories.join(", ");
-        return Err(BadRetention(format!("{flag} {history}: there is no such history (there are {names})")));
+        return Err(format!("{flag} {history}: there is no such history (there are {names})"));
     }
     Ok(retentions.entry(history.into()).or_default())
 }
 
-fn once(first: bool, history: &str, flag: &str) -> Result<(), BadRetention> {
-    if first { Ok(()) } else { Err(BadRetention(format!("{flag} {history}: is given more than once"))) }
+fn once(first: bool, history: &str, flag: &str) -> Result<(), String> {
+    if first { Ok(()) } else { Err(format!("{flag} {history}: is given more than once")) }
 }
 
 /// Keeps house until it is dropped.
@@ -96,13 +91,12 @@ mod tests {
         assert_eq!(told(vec![], vec![]), Ok(Retentions::new()));
         let both = Retention { pages: Some(NonZeroU64::MIN), days: Some(NonZeroU32::MIN) };
         assert_eq!(told(vec![pages("trades")], vec![days("trades")]), Ok([("trades".into(), both)].into()));
-        let sentence = |told: Result<Retentions, BadRetention>| told.unwrap_err().to_string();
         assert_eq!(
-            sentence(told(vec![], vec![days("trade")])),
+            told(vec![], vec![days("trade")]).unwrap_err(),
             "--retain-days trade: there is no such history (there are trades)"
         );
         assert_eq!(
-            sentence(told(vec![pages("trades"), pages("trades")], vec![])),
+            told(vec![pages("trades"), pages("trades")], vec![]).unwrap_err(),
             "--retain-pages trades: is given more than once"
         );
     }

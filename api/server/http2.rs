@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use hyper::server::conn::http2;
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -163,12 +164,8 @@ impl Streams {
         Self(Mutex::new(Open { next: 0, streams: BTreeMap::new(), quiet: Instant::now() }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn open(self: &Arc<Self>) -> Stream {
-        let (mut open, answer) = (self.lock(), Arc::<Mutex<Answer>>::default());
+        let (mut open, answer) = (self.0.lock(), Arc::<Mutex<Answer>>::default());
         let number = open.next;
         open.next += 1;
         open.streams.insert(number, Arc::clone(&answer));
@@ -176,17 +173,17 @@ impl Streams {
     }
 
     fn were_any(&self) -> bool {
-        self.lock().next > 0
+        self.0.lock().next > 0
     }
 
     /// Drops the bodies of answers that their client could have taken for `limit`, and with them the places that they hold.
     /// Returns since when there has been no other stream.
     fn quiet_since(&self, limit: Duration) -> Option<Instant> {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         let (mut busy, mut dropped) = (false, Vec::new());
         for answer in open.streams.values() {
             // An answer that is being taken at this moment is not waited for.
-            let Ok(mut answer) = answer.try_lock() else {
+            let Some(mut answer) = answer.try_lock() else {
                 busy = true;
                 continue;
             };
@@ -209,7 +206,7 @@ impl Streams {
 
 impl Stream {
     fn answer(self, body: Body) -> Watched {
-        let mut answer = lock(&self.answer);
+        let mut answer = self.answer.lock();
         (answer.body, answer.waiting) = (Some(body), Some(Instant::now()));
         drop(answer);
         Watched(self)
@@ -218,14 +215,10 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let mut open = self.streams.lock();
+        let mut open = self.streams.0.lock();
         open.streams.remove(&self.number);
         open.quiet = Instant::now();
     }
-}
-
-fn lock(answer: &Mutex<Answer>) -> MutexGuard<'_, Answer> {
-    answer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The body of an answer in pieces of at most [`LEAST`] bytes: hyper asks for the next when the client has taken the last. So
@@ -240,7 +233,7 @@ impl HttpBody for Watched {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut answer = lock(&self.0.answer);
+        let mut answer = self.0.answer.lock();
         let Answer { body, ready, waiting } = &mut *answer;
         *waiting = None;
         let Some(body) = body else {
@@ -261,12 +254,12 @@ impl HttpBody for Watched {
     }
 
     fn is_end_stream(&self) -> bool {
-        let answer = lock(&self.0.answer);
+        let answer = self.0.answer.lock();
         answer.ready.is_empty() && answer.body.as_ref().is_some_and(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let answer = lock(&self.0.answer);
+        let answer = self.0.answer.lock();
         // It is asked for before the first piece.
         answer.body.as_ref().filter(|_| answer.ready.is_empty()).map(HttpBody::size_hint).unwrap_or_default()
     }

@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -24,35 +25,6 @@ const HTTP1: &[u8] = b"http/1.1";
 /// How often the files are read. Their contents are compared, because a modification time does not tell of a symbolic link
 /// that leads elsewhere now, as with mounted secrets.
 const READ_AGAIN: Duration = Duration::from_secs(2);
-
-/// Why the files cannot be used. No text has anything of what is in them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TlsError {
-    /// One of the files cannot be read.
-    #[error("{} {} cannot be read: {why}", .flag, .file.display())]
-    Unreadable {
-        /// The flag that names it.
-        flag: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// The file has no certificate, or a malformed one.
-    #[error("--tls-cert {} holds no certificate in PEM that can be used", .0.display())]
-    NoCertificate(PathBuf),
-    /// The file has no key, or an encrypted one, or one of an unknown kind.
-    #[error("--tls-key {} holds no private key in PEM that can be used: it must be RSA, ECDSA or Ed25519, and not encrypted", .0.display())]
-    NoKey(PathBuf),
-    /// Certificate and key do not belong together.
-    #[error("--tls-key {} is not the key of the certificate in --tls-cert {}", .key.display(), .certificate.display())]
-    Mismatch {
-        /// The file of the certificate.
-        certificate: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-    },
-}
 
 /// The certificate in use, and its files.
 #[derive(derive_more::Debug)]
@@ -75,8 +47,8 @@ impl Certificate {
     /// Reads the files. Nothing when the server is to speak plain text.
     ///
     /// # Errors
-    /// The files cannot be used.
-    pub(super) async fn read(args: &TlsArgs) -> Result<Option<Arc<Self>>, TlsError> {
+    /// The files cannot be used: a sentence for the user, with nothing of what is in them.
+    pub(super) async fn read(args: &TlsArgs) -> Result<Option<Arc<Self>>, String> {
         let (Some(certificate), Some(key)) = (args.tls_cert.clone(), args.tls_key.clone()) else {
             return Ok(None);
         };
@@ -102,14 +74,14 @@ impl Certificate {
         loop {
             tokio::time::sleep(READ_AGAIN).await;
             let texts = Texts::read(&self.certificate, &self.key).await;
-            let now = texts.as_ref().map(Texts::digest).map_err(TlsError::clone);
+            let now = texts.as_ref().map(Texts::digest).map_err(String::clone);
             if now == seen {
                 continue;
             }
             seen = now;
             match texts.and_then(|texts| texts.parse(&self.certificate, &self.key)) {
                 Ok(key) => {
-                    *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+                    *self.current.write() = Arc::new(key);
                     tracing::info!(file = %self.certificate.display(), "new connections get the new certificate");
                 }
                 Err(error) => tracing::warn!(%error, "the certificate in use is kept"),
@@ -120,12 +92,12 @@ impl Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.current.read()))
     }
 }
 
 impl Texts {
-    async fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+    async fn read(certificate: &Path, key: &Path) -> Result<Self, String> {
         Ok(Self { certificate: read("--tls-cert", certificate).await?, key: read("--tls-key", key).await? })
     }
 
@@ -133,24 +105,34 @@ impl Texts {
         Sha256::new().chain_update(&self.certificate).chain_update(&self.key).finalize().into()
     }
 
-    fn parse(&self, certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
+    fn parse(&self, certificate: &Path, key: &Path) -> Result<CertifiedKey, String> {
+        let (certificate, key) = (certificate.display(), key.display());
+        let no_certificate =
+            || format!("--tls-cert {certificate} holds no certificate in PEM that can be used");
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.certificate).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or_else(|| TlsError::NoCertificate(certificate.to_owned()))?;
+        let chain = chain.ok_or_else(no_certificate)?;
         // Errors of this parser name the line that they stumble over.
-        let no_key = || TlsError::NoKey(key.to_owned());
+        let no_key = || {
+            format!(
+                "--tls-key {key} holds no private key in PEM that can be used: it must be RSA, ECDSA or Ed25519, and not \
+                 encrypted"
+            )
+        };
         let private = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| no_key())?;
         let private = ring::sign::any_supported_type(&private).map_err(|_| no_key())?;
         let pair = CertifiedKey::new(chain, private);
         match pair.keys_match() {
             Ok(()) => Ok(pair),
-            Err(rustls::Error::InvalidCertificate(_)) => Err(TlsError::NoCertificate(certificate.to_owned())),
-            Err(_) => Err(TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned() }),
+            Err(rustls::Error::InvalidCertificate(_)) => Err(no_certificate()),
+            Err(_) => {
+                Err(format!("--tls-key {key} is not the key of the certificate in --tls-cert {certificate}"))
+            }
         }
     }
 }
 
-async fn read(flag: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
+async fn read(flag: &str, file: &Path) -> Result<Vec<u8>, String> {
     let text = tokio::fs::read(file).await;
-    text.map_err(|error| TlsError::Unreadable { flag, file: file.to_owned(), why: error.to_string() })
+    text.map_err(|error| format!("{flag} {} cannot be read: {error}", file.display()))
 }

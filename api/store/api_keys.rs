@@ -11,7 +11,7 @@ use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
 
 use super::group_commit::{Command, Sessions, Verdict, durable};
-use super::majority::MonotonicReads;
+use super::majority::{MonotonicReads, at_most};
 use super::{COMMAND, Corruption, Deadline, Error};
 use crate::domain::{Instant, Scope, Scopes};
 
@@ -116,13 +116,7 @@ impl ApiKeys {
     /// # Errors
     /// The database does not answer in time, or the record is corrupt.
     pub async fn find(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<KeyRecord>, Error> {
-        let command = doc! {
-            "find": COLLECTION,
-            "filter": { "_id": binary(hash) },
-            "limit": 1,
-            "singleBatch": true,
-            "hint": { "_id": 1 },
-        };
+        let command = at_most(COLLECTION, doc! { "_id": binary(hash) }, 1, doc! { "_id": 1 });
         Ok(self.query(command, deadline).await?.pop())
     }
 
@@ -176,7 +170,7 @@ impl ApiKeys {
 impl KeyRecord {
     fn document(&self, hash: KeyHash) -> Document {
         let Self { name, scopes, owners, created, last_used, expires, revoked } = self;
-        let scopes: Vec<_> = scopes.iter().map(Scope::name).collect();
+        let scopes: Vec<_> = scopes.iter().map(|scope| scope.to_string()).collect();
         let mut document =
             doc! { "_id": binary(hash), "name": name, "scopes": scopes, "created": date(*created) };
         let owners = owners.as_ref().map(|owners| ("owners", Bson::from(owners.clone())));

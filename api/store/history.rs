@@ -103,7 +103,6 @@ mod retire;
 mod search;
 mod source;
 mod statement;
-mod sweep_time;
 mod tails;
 pub mod verify;
 

@@ -1,6 +1,6 @@
 //! Reads at read concern majority, retried while the database is temporarily unavailable.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
@@ -8,6 +8,7 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, Timestamp, doc};
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
+use parking_lot::Mutex;
 
 use crate::store::error::code;
 use crate::store::{Deadline, Error, NO_PRIMARY};
@@ -39,17 +40,13 @@ impl MonotonicReads {
 
     /// Remembers `at`, the `operationTime` of a write that was acknowledged at majority.
     pub fn learn(&self, at: Option<Timestamp>) {
-        let mut newest = self.lock();
+        let mut newest = self.newest.lock();
         *newest = at.max(*newest);
     }
 
     /// The newest known time.
     pub fn newest(&self) -> Option<Timestamp> {
-        *self.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Timestamp>> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.newest.lock()
     }
 
     /// Runs a `find` or `aggregate` command that has no read concern yet, and returns its documents, each
@@ -87,7 +84,7 @@ impl MonotonicReads {
                     },
                     Err(error) if newest.is_some() && code(&error) == Some(INVALID_OPTIONS) => {
                         // The database was replaced by an older state of itself, which is now the newest.
-                        reads.lock().take_if(|known| Some(*known) == newest);
+                        reads.newest.lock().take_if(|known| Some(*known) == newest);
                         tracing::warn!("the database is older than what it showed before; was it restored?");
                         Error::Unavailable(error.kind.to_string())
                     }
@@ -115,6 +112,15 @@ impl MonotonicReads {
             }
         }
         Ok(found)
+    }
+}
+
+/// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them come in one batch: by
+/// default the server's first batch has 101.
+pub fn at_most(collection: &str, filter: Document, most: usize, hint: Document) -> Document {
+    doc! {
+        "find": collection, "filter": filter, "sort": hint.clone(),
+        "limit": most as i64, "batchSize": most as i64, "singleBatch": true, "hint": hint,
     }
 }
 

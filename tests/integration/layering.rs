@@ -63,7 +63,7 @@ const RULES: [(&str, &[&str], &[&str]); 17] = [
         &["auth", "definition", "domain", "export", "ingest", "item", "metric", "store"],
         &["mongodb", "clap"],
     ),
-    ("config", &[], &["mongodb", "axum", "utoipa"]),
+    ("config", &["domain"], &["mongodb", "axum", "utoipa"]),
     ("telemetry", &["config", "metric"], &["mongodb", "axum", "utoipa"]),
     ("server", &["config", "domain", "http", "metric", "store", "telemetry"], &["mongodb", "clap", "utoipa"]),
 ];

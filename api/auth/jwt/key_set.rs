@@ -4,13 +4,14 @@
 //! stays in use while the issuer does not answer.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use parking_lot::RwLock;
 use reqwest::{Body, Client, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -204,7 +205,7 @@ impl KeySet {
     }
 
     fn current(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
-        let keys = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.current.read();
         let mut fitting = keys
             .iter()
             .filter(|key| (id.is_none() || key.id.as_deref() == id) && key.algorithms.contains(&algorithm));
@@ -223,7 +224,7 @@ impl KeySet {
         };
         let set: Value = serde_json::from_slice(&text).map_err(|error| format!("not JSON: {error}"))?;
         let source = set["keys"].as_array().ok_or("not a set of keys: `keys` is no array")?;
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         // A key that stays is the same value, so that tokens remember whether theirs was withdrawn.
         let kept = |source: &Value| current.iter().find(|key| key.source == *source).cloned();
         let key = |source| kept(source).or_else(|| Key::of(source).map(Arc::new));

@@ -59,7 +59,6 @@ pub struct AppendedView {
     post,
     path = "/v1/{owners}/{ownerId}/{items}",
     operation_id = "append{Items}",
-    tag = "{Items}",
     params(Address<OwnerId>, Key),
     request_body(
         content = NewItems, content_type = "application/json",

@@ -78,7 +78,6 @@ impl Params for ExportParams {
     get,
     path = "/v1/{owners}/{ownerId}/{items}/export.ndjson",
     operation_id = "export{Items}AsNdjson",
-    tag = "{Items}",
     params(Address<(OwnerId, ExportParams)>),
     responses(
         (
@@ -106,7 +105,6 @@ pub async fn ndjson(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/export.csv",
     operation_id = "export{Items}AsCsv",
-    tag = "{Items}",
     params(Address<(OwnerId, ExportParams)>),
     responses(
         (

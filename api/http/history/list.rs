@@ -101,7 +101,6 @@ enum Source {
     get,
     path = "/v1/{owners}/{ownerId}/{items}",
     operation_id = "list{Items}",
-    tag = "{Items}",
     params(Address<(OwnerId, ListParams)>),
     responses(
         (

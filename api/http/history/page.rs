@@ -24,7 +24,6 @@ use crate::http::problem::{ItemProblems, Kind, PageProblems, Problem};
     get,
     path = "/v1/{owners}/{ownerId}/{items}/pages/{page}",
     operation_id = "get{Item}Page",
-    tag = "{Items}",
     params(Address<(OwnerId, PageNumber)>),
     responses(
         (
@@ -65,7 +64,6 @@ pub async fn page(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/{seq}",
     operation_id = "get{Item}",
-    tag = "{Items}",
     params(Address<(OwnerId, Seq)>),
     responses(
         (

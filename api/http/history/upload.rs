@@ -45,7 +45,6 @@ use views::{ManyUploadedView, OutcomeView, UploadedView};
     post,
     path = "/v1/{owners}/{ownerId}/{items}/upload",
     operation_id = "upload{Items}",
-    tag = "{Items}",
     params(Address<OwnerId>, Key),
     request_body(
         content = NewItem, content_type = "application/x-ndjson",
@@ -75,7 +74,6 @@ pub async fn of_one(upload: Upload) -> Response {
     post,
     path = "/v1/{owners}/{ownerId}/{items}/upload.ndjson",
     operation_id = "upload{Items}WithOutcomes",
-    tag = "{Items}",
     params(Address<OwnerId>, Key),
     request_body(
         content = NewItem, content_type = "application/x-ndjson",
@@ -104,7 +102,6 @@ pub async fn of_one_with_outcomes(upload: Upload) -> Response {
     post,
     path = "/v1/{items}/upload",
     operation_id = "upload{Items}Of{Owners}",
-    tag = "{Items}",
     params(Key),
     request_body(
         content = NewItemLine, content_type = "application/x-ndjson",
@@ -130,7 +127,6 @@ pub async fn of_many(upload: Upload) -> Response {
     post,
     path = "/v1/{items}/upload.ndjson",
     operation_id = "upload{Items}Of{Owners}WithOutcomes",
-    tag = "{Items}",
     params(Key),
     request_body(
         content = NewItemLine, content_type = "application/x-ndjson",

@@ -4,7 +4,7 @@
 //! of the 413 or 415.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -12,6 +12,7 @@ use axum::extract::Request;
 use axum::http::header;
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 
 use crate::http::api::Limits;
 
@@ -49,12 +50,6 @@ pub fn rest(request: Request, limits: Limits) -> (Request, Option<impl Future>) 
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Body>>);
 
-impl Shared {
-    fn with<T>(&self, read: impl FnOnce(&mut Body) -> T) -> T {
-        read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 impl HttpBody for Shared {
     type Data = Bytes;
     type Error = axum::Error;
@@ -63,14 +58,14 @@ impl HttpBody for Shared {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.with(|body| Pin::new(body).poll_frame(context))
+        Pin::new(&mut *self.0.lock()).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.with(|body| body.is_end_stream())
+        self.0.lock().is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.with(|body| body.size_hint())
+        self.0.lock().size_hint()
     }
 }

@@ -195,8 +195,7 @@ impl Gate {
                 ("invalid_token", Problem::new(Kind::Unauthorized, words), error)
             }
             Denial::Scope(scope) => {
-                let name = scope.name();
-                let words = format!("The token or key does not have the scope `{name}`.");
+                let words = format!("The token or key does not have the scope `{scope}`.");
                 ("scope", Problem::new(Kind::Forbidden, words), insufficient(scope))
             }
             Denial::Owner(scope) => {
@@ -231,7 +230,7 @@ impl Gate {
 }
 
 fn insufficient(scope: Scope) -> String {
-    format!(", error=\"insufficient_scope\", scope=\"{}\"", scope.name())
+    format!(", error=\"insufficient_scope\", scope=\"{scope}\"")
 }
 
 /// The token or key of a request.

@@ -1,12 +1,13 @@
 //! Counts and times requests, by method, route and status.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::metrics::{Counter, Histogram};
 use axum::extract::{MatchedPath, Request};
 use axum::http::StatusCode;
+use parking_lot::RwLock;
 
 use crate::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
 
@@ -47,12 +48,12 @@ impl Meters {
             seconds.record(took.as_secs_f64());
             requests.increment(1);
         };
-        let known = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.routes.read();
         if let Some(meter) = known.get(route).and_then(|of_route| of_route.get(&labels)) {
             return count(meter);
         }
         drop(known);
-        let mut known = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.routes.write();
         count(known.entry(route.to_owned()).or_default().entry(labels).or_insert_with(|| {
             let seconds = metrics::histogram!(REQUEST_SECONDS, "method" => *method, "route" => route.to_owned());
             let status = status.as_u16().to_string();
@@ -64,7 +65,7 @@ impl Meters {
 
     /// Counts a request of a client. There may be any number of clients: those after the first hundred share a metric.
     pub fn count_of(&self, name: &str) {
-        let known = self.clients.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.clients.read();
         if let Some(counter) = known.get(name) {
             return counter.increment(1);
         }
@@ -73,7 +74,7 @@ impl Meters {
         let counter = metrics::counter!(CLIENT_REQUESTS, "principal" => named.to_owned());
         counter.increment(1);
         if named == name {
-            let mut known = self.clients.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.clients.write();
             known.insert(name.to_owned(), counter);
         }
     }

@@ -16,11 +16,12 @@ pub fn schemes() -> Value {
     json!({ BEARER: { "type": "http", "scheme": "bearer", "description": description } })
 }
 
-/// Writes into the operations of a row who may use them, and what other clients are answered.
-pub fn guard(paths: &mut Paths, access: Access) {
+/// Writes into the operations of a row their tag, who may use them, and what other clients are answered.
+pub fn complete_row(paths: &mut Paths, tag: &str, access: Access) {
     let paths = paths.paths.values_mut();
     for operation in paths.flat_map(|path| [&mut path.get, &mut path.post, &mut path.delete]).flatten() {
         let required = (access != Access::Everyone).then(|| SecurityRequirement::new(BEARER, [""; 0]));
+        operation.tags = Some(vec![tag.to_owned()]);
         operation.security = Some(required.into_iter().collect());
         operation.responses.responses.extend(refusals(access));
         let about = operation.description.get_or_insert_default();
@@ -33,8 +34,8 @@ fn sentence(access: Access) -> String {
     match access {
         Access::Everyone => "Needs no token.".to_owned(),
         Access::Authenticated => "Needs a token or a key, with any scope.".to_owned(),
-        Access::With(scope) => format!("Needs the scope `{}`.", scope.name()),
-        Access::OfOwner(scope) => format!("Needs the scope `{}`, for this {{owner}}.", scope.name()),
-        Access::OfAllOwners(scope) => format!("Needs the scope `{}`, for all {{manyOwners}}.", scope.name()),
+        Access::With(scope) => format!("Needs the scope `{scope}`."),
+        Access::OfOwner(scope) => format!("Needs the scope `{scope}`, for this {{owner}}."),
+        Access::OfAllOwners(scope) => format!("Needs the scope `{scope}`, for all {{manyOwners}}."),
     }
 }

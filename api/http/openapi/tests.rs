@@ -123,7 +123,7 @@ fn every_operation_has_the_security_of_its_row() {
             let (id, open) = (&operation["operationId"], access == Access::Everyone);
             let security = if open { json!([]) } else { json!([{ "bearer": [] }]) };
             assert_eq!(operation["security"], security, "{id}");
-            let scope = access.scope().map(|scope| format!("Needs the scope `{}`", scope.name()));
+            let scope = access.scope().map(|scope| format!("Needs the scope `{scope}`"));
             let says = scope.as_deref().unwrap_or("Needs no token.");
             assert!(operation["description"].as_str().unwrap().contains(says), "{id}");
             let answers: BTreeMap<_, _> = responses(&document, operation).collect();
@@ -159,7 +159,7 @@ fn the_documented_scopes_are_those_of_the_rows() {
         }
     }
     let line = |(access, requests): &(Access, Vec<String>)| {
-        let scope = access.scope().map_or("none".to_owned(), |scope| format!("`{}`", scope.name()));
+        let scope = access.scope().map_or("none".to_owned(), |scope| format!("`{scope}`"));
         let whose = match access {
             Access::OfOwner(_) => "of this owner",
             Access::OfAllOwners(_) => "of all owners",

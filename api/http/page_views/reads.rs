@@ -31,7 +31,6 @@ use crate::store::page_views::MinuteBucket;
     get,
     path = "/v1/page-views",
     operation_id = "getPageViews",
-    tag = "PageViews",
     params(SeriesParams),
     responses(
         (
@@ -111,7 +110,6 @@ pub struct PointView {
     get,
     path = "/v1/page-views/buckets",
     operation_id = "getPageViewBucket",
-    tag = "PageViews",
     params(BucketParams),
     responses(
         (
@@ -176,7 +174,6 @@ fn seconds() -> RefOr<Schema> {
     get,
     path = "/v1/page-views/top",
     operation_id = "listTopPages",
-    tag = "PageViews",
     params(TopParams),
     responses(
         (

@@ -43,7 +43,6 @@ const MINUTES: usize = 60;
     post,
     path = "/v1/page-views",
     operation_id = "countPageViews",
-    tag = "PageViews",
     request_body(
         content = NewPageViews, content_type = "application/json",
         description = "One page view, or an array of 1 to 1,000.",
@@ -79,7 +78,6 @@ pub async fn count(
     post,
     path = "/v1/page-views/upload",
     operation_id = "uploadPageViews",
-    tag = "PageViews",
     request_body(
         content = NewPageView, content_type = "application/x-ndjson",
         description = "One JSON object a line. Blank lines are ignored.",
@@ -144,7 +142,6 @@ async fn count_body(
     post,
     path = "/v1/page-views/preallocations",
     operation_id = "preallocatePageViews",
-    tag = "PageViews",
     request_body(
         content = NewPreallocation, content_type = "application/json",
         example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })

@@ -5,12 +5,13 @@
 //! other clients lose nothing.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use governor::nanos::Nanos;
 use governor::state::StateStore;
 use hashlink::LruCache;
+use parking_lot::Mutex;
 
 use super::client::Client;
 
@@ -49,12 +50,8 @@ impl Table {
 
     /// How many clients it has.
     pub fn clients(&self) -> usize {
-        self.parts.iter().map(|part| lock(part).len()).sum()
+        self.parts.iter().map(|part| part.lock().len()).sum()
     }
-}
-
-fn lock(part: &Mutex<LruCache<Client, Nanos>>) -> MutexGuard<'_, LruCache<Client, Nanos>> {
-    part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StateStore for Table {
@@ -65,7 +62,7 @@ impl StateStore for Table {
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
         let part = self.hasher.hash_one(client) as usize % PARTS;
-        let mut part = lock(&self.parts[part]);
+        let mut part = self.parts[part].lock();
         if let Some(paid) = part.get_mut(client) {
             let (outcome, next) = decide(Some(*paid))?;
             *paid = next;

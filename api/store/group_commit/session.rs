@@ -7,7 +7,7 @@
 //! identical, because the server would answer other content under the same number as if it were stored.
 
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use mongodb::bson::error::Error as BsonError;
@@ -15,6 +15,7 @@ use mongodb::bson::raw::{CStr, cstr};
 use mongodb::bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
+use parking_lot::Mutex;
 
 use super::reply::{self, Answer};
 use crate::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
@@ -189,20 +190,16 @@ impl Sessions {
             }
             attempt += 1;
         };
-        self.idle().push(session);
+        self.idle.lock().push(session);
         outcome
     }
 
     async fn take(&self) -> Result<NumberedSession, mongodb::error::Error> {
-        if let Some(session) = self.idle().pop() {
+        if let Some(session) = self.idle.lock().pop() {
             return Ok(session);
         }
         let session = self.client.start_session().causal_consistency(false).await?;
         Ok(NumberedSession { session: ManuallyDrop::new(session), latest: FIRST_NUMBER })
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<NumberedSession>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

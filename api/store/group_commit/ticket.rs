@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::store::{COMMAND, COMMIT, Deadline};
@@ -120,7 +121,7 @@ impl Queue {
     }
 
     fn held(&self, key: u64) -> MutexGuard<'_, HashMap<u64, usize>> {
-        self.0.held[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held[key as usize % SHARDS].lock()
     }
 
     /// Waits until the queue is empty, including the requests of clients that have disconnected. New requests
@@ -243,7 +244,7 @@ mod tests {
         own.push(queue.room(1, 1, most).unwrap());
         drop((own, others));
         assert_eq!(queue.0.free.available_permits(), 100);
-        assert!(queue.0.held.iter().all(|held| held.lock().unwrap().is_empty()), "nothing is kept of a key");
+        assert!(queue.0.held.iter().all(|held| held.lock().is_empty()), "nothing is kept of a key");
     }
 
     #[test]

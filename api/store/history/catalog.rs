@@ -5,9 +5,10 @@
 //! old tail is refused and costs one more read.
 
 use std::hash::RandomState;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hashlink::LruCache;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::bucket_id::Tail;
 use crate::domain::OwnerId;
@@ -34,7 +35,7 @@ impl Catalog {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Cache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,8 +5,9 @@
 //! load a fraction of the work. A command never answers a request that arrived after the command was sent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::document::Bucket;
@@ -70,13 +71,9 @@ impl Coalescer {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OwnerId, Line>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reads the page now, or puts the request in the line.
     fn join(&self, source: &Arc<Source>, owner: &OwnerId, wanted: Wanted) {
-        let mut lines = self.lock();
+        let mut lines = self.0.lock();
         let line = lines.entry(owner.clone()).or_default();
         if line.under_way < MOST_UNDER_WAY {
             line.under_way += 1;
@@ -97,7 +94,7 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// The requests to read next, at most `most`. If there are none, the turn has ended.
     fn next(&mut self, most: usize) -> Vec<Wanted> {
-        let mut lines = self.readers.lock();
+        let mut lines = self.readers.0.lock();
         let Some(line) = lines.get_mut(self.owner) else { return Vec::new() };
         line.waiting.retain(|wanted| !wanted.answer.is_closed());
         let count = line.waiting.len().min(most);
@@ -113,7 +110,7 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            end(&mut self.readers.lock(), self.owner);
+            end(&mut self.readers.0.lock(), self.owner);
         }
     }
 }

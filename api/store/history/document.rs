@@ -8,7 +8,7 @@ use mongodb::bson::raw::{CString, RawBsonRef, RawDocument};
 
 use super::bucket_id::{BucketId, NO_ID, Tail};
 use super::dedup::ItemKey;
-use super::source::{owner_of, page_of};
+use super::source::{owner_in, page_of};
 use crate::definition::Definition;
 use crate::domain::{Instant, OwnerId, PageNumber, Seq, Totals};
 use crate::item::{self, Item};
@@ -133,10 +133,8 @@ impl Bucket {
         let id = document.get_str("_id").unwrap_or_default();
         let corrupt = |field: &str, detail: &str| Corruption::of(document, field, detail);
         let second = BucketId::parse(id, owner).ok_or_else(|| corrupt("_id", NO_ID))?.second;
-        let field = &definition.owner.field;
-        let stored = document.get(field).ok().flatten();
-        if stored.and_then(|id| owner_of(id, definition.owner.kind)).as_ref() != Some(owner) {
-            return Err(corrupt(field, "is not what _id begins with"));
+        if owner_in(document, &definition.owner).as_ref() != Some(owner) {
+            return Err(corrupt(&definition.owner.field, "is not what _id begins with"));
         }
         let page = page_of(document).map_err(|why| corrupt("page", why))?;
         let history = document.get("history").ok().flatten();

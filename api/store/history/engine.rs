@@ -1,8 +1,9 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use mongodb::Database;
 use mongodb::bson::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
@@ -17,11 +18,11 @@ use super::markers::Markers;
 use super::policy::AppendPolicy;
 use super::source::Source;
 use crate::definition::Definition;
-use crate::domain::{Clock, OwnerId, Seq, Totals};
+use crate::domain::{Clock, OwnerId, ReadPreference, Seq, Totals};
+use crate::store::Capacity;
 use crate::store::group_commit::{COMMITTERS, Committers, Sessions};
 use crate::store::majority::MonotonicReads;
 use crate::store::moment::Moment;
-use crate::store::{Capacity, ReadPreference};
 
 /// The histories of all owners. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]

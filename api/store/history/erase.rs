@@ -10,14 +10,17 @@
 //! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
 //! not yet swept, has just covered.
 
+use std::sync::Arc;
+
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
 
 use super::bucket_id::BucketId;
 use super::engine::Engine;
 use super::marker::{self, Marker, TOMBSTONE, server_time, tombstone_id};
-use super::source::{Source, owner_of, page_of};
-use crate::domain::{OwnerId, PageNumber};
+use super::source::{Source, owner_in, page_of};
+use crate::domain::{Instant, OwnerId, PageNumber};
+use crate::store::majority::at_most;
 use crate::store::{COMMAND, Corruption, Deadline, Error, whole_number};
 
 /// The most pages that a step deletes.
@@ -97,6 +100,19 @@ impl Engine {
         Ok(found.filter(|marker| marker.erased).map(|tombstone| tombstone.swept))
     }
 
+    /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None` without a
+    /// tombstone.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>, Error> {
+        let source = &self.0.source;
+        let found = marker::find(source, owner, deadline.or_within(COMMAND)).await?;
+        let since = found.filter(|marker| marker.erased).and_then(|tombstone| tombstone.since);
+        let age = source.markers.ages.marker.as_millis() as i64;
+        Ok(since.and_then(|since| Instant::from_millis(since.timestamp_millis() + age).ok()))
+    }
+
     /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
     ///
     /// # Errors
@@ -125,19 +141,14 @@ impl Engine {
     /// # Errors
     /// The database does not answer in time.
     pub(in crate::store) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>, Error> {
-        const MOST: i64 = 100;
-        let (source, kind) = (&self.0.source, self.definition().owner.kind);
-        let field = source.owner_field().to_owned();
-        let command = doc! {
-            "find": source.collection(),
-            "filter": { "swept": false },
-            "limit": MOST,
-            "singleBatch": true,
-            "hint": { "swept": 1 },
-        };
+        const MOST: usize = 100;
+        let source = &self.0.source;
+        let definition = Arc::clone(&source.definition);
+        let command = at_most(source.collection(), doc! { "swept": false }, MOST, doc! { "swept": 1 });
         let owner = move |tombstone: &RawDocument| {
-            let owner = tombstone.get(&field).ok().flatten().and_then(|id| owner_of(id, kind));
-            Ok(owner.ok_or_else(|| Corruption::of(tombstone, &field, "is not an id of the right type"))?)
+            let corrupt =
+                || Corruption::of(tombstone, &definition.owner.field, "is not an id of the right type");
+            Ok(owner_in(tombstone, &definition.owner).ok_or_else(corrupt)?)
         };
         source.reads.find(None, command, None, deadline.or_within(COMMAND), owner).await
     }
@@ -148,7 +159,7 @@ async fn bury(source: &Source, owner: &OwnerId, deadline: Deadline) -> Result<Er
     source.raise_markers(deadline).await?;
     let last = last_opened(source, owner, deadline).await?;
     let (first_page, second) = last.unwrap_or((PageNumber::FIRST, 0));
-    let tombstone = Marker { erased: true, first_page, second, swept: false, aged: false };
+    let tombstone = Marker { erased: true, first_page, second, swept: false, since: None, aged: false };
     let more =
         doc! { "erased": { "$ifNull": ["$erased", "$$NOW"] }, "swept": { "$ifNull": ["$swept", false] } };
     write(source, owner, &tombstone_id(owner), TOMBSTONE, tombstone, more, deadline).await?;
@@ -164,19 +175,10 @@ async fn last_opened(
     owner: &OwnerId,
     deadline: Deadline,
 ) -> Result<Option<(PageNumber, u64)>, Error> {
-    let mut projection = marker::fields(source);
-    projection.insert("_id", 1);
-    let mut filter = source.owned_by(owner);
-    filter.insert("page", doc! { "$type": NUMBER });
-    let command = doc! {
-        "find": source.collection(),
-        "filter": filter,
-        "sort": { source.owner_field(): -1, "page": -1 },
-        "projection": projection,
-        "limit": 1,
-        "singleBatch": true,
-        "hint": source.by_page(),
-    };
+    let numbered = source.owned(owner, doc! { "page": { "$type": NUMBER } });
+    let mut command = at_most(source.collection(), numbered, 1, source.by_page());
+    let order = doc! { source.owner_field(): -1, "page": -1 };
+    command.extend(doc! { "sort": order, "projection": marker::fields(source) });
     let of = owner.clone();
     let read = move |bucket: &RawDocument| match Marker::read(bucket)? {
         Some(marker) => Ok((marker.first_page, marker.second)),
@@ -202,9 +204,7 @@ async fn write(
     more: Document,
     deadline: Deadline,
 ) -> Result<(), Error> {
-    let mut query = doc! { "_id": id };
-    query.extend(source.owned_by(owner));
-    query.insert("page", page);
+    let query = source.owned(owner, doc! { "_id": id, "page": page });
     let mut set = doc! {
         "count": 0,
         // Dates of nothing.
@@ -221,10 +221,7 @@ async fn write(
 }
 
 fn the_tombstone(source: &Source, owner: &OwnerId, swept: bool) -> Document {
-    let mut query = doc! { "_id": tombstone_id(owner) };
-    query.extend(source.owned_by(owner));
-    query.insert("swept", swept);
-    query
+    source.owned(owner, doc! { "_id": tombstone_id(owner), "swept": swept })
 }
 
 /// Changes the tombstone. Returns whether it was there, and not swept.
@@ -241,18 +238,9 @@ async fn change(
 
 /// Deletes pages, and a marker of the beginning. Returns whether none is left.
 async fn delete_pages(source: &Source, owner: &OwnerId, deadline: Deadline) -> Result<bool, Error> {
-    let mut filter = source.owned_by(owner);
-    filter.insert("page", doc! { "$lt": TOMBSTONE, "$type": NUMBER });
-    let command = doc! {
-        "find": source.collection(),
-        "filter": filter,
-        "sort": source.by_page(),
-        "projection": { "page": 1, "count": 1, "since": 1 },
-        "limit": MOST_DELETED as i64,
-        "batchSize": MOST_DELETED as i64,
-        "singleBatch": true,
-        "hint": source.by_page(),
-    };
+    let filter = source.owned(owner, doc! { "page": { "$lt": TOMBSTONE, "$type": NUMBER } });
+    let mut command = at_most(source.collection(), filter, MOST_DELETED, source.by_page());
+    command.insert("projection", doc! { "page": 1, "count": 1, "since": 1 });
     let of = owner.clone();
     let read = move |bucket: &RawDocument| {
         let (page, second) = numbers(bucket, &of)?;
@@ -260,8 +248,7 @@ async fn delete_pages(source: &Source, owner: &OwnerId, deadline: Deadline) -> R
     };
     let found = source.reads.find(None, command, None, deadline, read).await?;
     let (Some((first, _, since)), Some((last, second, _))) = (found.first(), found.last()) else {
-        let mut damaged = source.owned_by(owner);
-        damaged.insert("page", doc! { "$not": { "$type": NUMBER } });
+        let damaged = source.owned(owner, doc! { "page": { "$not": { "$type": NUMBER } } });
         let delete = doc! { "q": damaged, "limit": 0, "hint": source.by_page() };
         source.write(doc! { "delete": source.collection(), "deletes": [delete] }, deadline).await?;
         return Ok(true);
@@ -272,9 +259,7 @@ async fn delete_pages(source: &Source, owner: &OwnerId, deadline: Deadline) -> R
         return Err(Error::Unavailable(ended));
     }
     let delete = |condition: Document| {
-        let mut query = source.owned_by(owner);
-        query.extend(condition);
-        doc! { "q": query, "limit": 0, "hint": source.by_page() }
+        doc! { "q": source.owned(owner, condition), "limit": 0, "hint": source.by_page() }
     };
     let range = doc! { "$gte": first.get() as i64, "$lte": last.get() as i64 };
     let mut deletes = vec![delete(doc! { "page": range, "since": { "$exists": false } })];

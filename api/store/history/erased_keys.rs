@@ -4,15 +4,16 @@
 //! bounded number of records in each command, in the order of their ids.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, doc};
+use parking_lot::Mutex;
 
 use super::dedup::RECORDS;
 use super::source::Source;
 use crate::domain::OwnerId;
+use crate::store::majority::at_most;
 use crate::store::{Deadline, Error};
 
 /// How many records are examined in one command.
@@ -61,16 +62,12 @@ impl KeyScans {
         Ok(false)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(OwnerId, bool), KeyScan>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn get(&self, owner: &OwnerId, sweeps: bool) -> Option<KeyScan> {
-        self.lock().get(&(owner.clone(), sweeps)).cloned()
+        self.0.lock().get(&(owner.clone(), sweeps)).cloned()
     }
 
     fn set(&self, owner: &OwnerId, sweeps: bool, scan: KeyScan) {
-        let mut scans = self.lock();
+        let mut scans = self.0.lock();
         if scans.len() >= MOST_REMEMBERED {
             scans.clear();
         }
@@ -79,7 +76,7 @@ impl KeyScans {
 
     /// Forgets the scans of an owner.
     pub(super) fn forget(&self, owner: &OwnerId) {
-        self.lock().retain(|(of, _), _| of != owner);
+        self.0.lock().retain(|(of, _), _| of != owner);
     }
 }
 
@@ -91,23 +88,14 @@ async fn delete_records(
     deadline: Deadline,
 ) -> Result<Option<Binary>, Error> {
     let from = from.unwrap_or_else(|| id_of(0));
-    let command = doc! {
-        "find": RECORDS,
-        "filter": { "_id": { "$gte": &from } },
-        "sort": { "_id": 1 },
-        "projection": { "_id": 1 },
-        "skip": RECORDS_EXAMINED,
-        "limit": 1,
-        "singleBatch": true,
-        "hint": { "_id": 1 },
-    };
+    let mut command = at_most(RECORDS, doc! { "_id": { "$gte": &from } }, 1, doc! { "_id": 1 });
+    command.extend(doc! { "projection": { "_id": 1 }, "skip": RECORDS_EXAMINED });
     let id = |record: &RawDocument| Ok(record.get_binary("_id").ok().map(|id| id.to_binary()));
     let next = source.reads.find(None, command, None, deadline, id).await?.pop().flatten();
-    let mut query = source.owned_by(owner);
     let to = next.clone().unwrap_or_else(|| id_of(u8::MAX));
-    query.insert("_id", doc! { "$gte": from, "$lte": to });
-    query.insert("touched", doc! { "$lte": DateTime::from_millis(began) });
-    let delete = doc! { "q": query, "limit": 0, "hint": { "_id": 1 } };
+    let condition =
+        doc! { "_id": { "$gte": from, "$lte": to }, "touched": { "$lte": DateTime::from_millis(began) } };
+    let delete = doc! { "q": source.owned(owner, condition), "limit": 0, "hint": { "_id": 1 } };
     source.write(doc! { "delete": RECORDS, "deletes": [delete] }, deadline).await?;
     Ok(next)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 use mongodb::options::SelectionCriteria;
 
 use super::bucket_id::{BucketId, Tail};
@@ -11,6 +11,7 @@ use super::document::Bucket;
 use super::marker::{self, Marker};
 use super::source::Source;
 use crate::domain::{OwnerId, PageNumber};
+use crate::store::majority::at_most;
 use crate::store::{Corruption, Deadline, Error};
 
 /// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one more
@@ -43,7 +44,8 @@ fn page(source: &Source, owner: &OwnerId, page: PageNumber, tail: Option<Tail>) 
 
 /// The command that finds a page by its number, wherever it is.
 fn by_number(source: &Source, owner: &OwnerId, page: PageNumber) -> Document {
-    command(source, owner, ("page", page.get() as i64), 1, source.by_page())
+    let filter = source.owned(owner, doc! { "page": page.get() as i64 });
+    at_most(source.collection(), filter, 1, source.by_page())
 }
 
 /// The command that finds these pages, in ascending order whatever their order here: at most [`Source::most_buckets`].
@@ -53,40 +55,20 @@ pub(super) fn pages(source: &Source, owner: &OwnerId, pages: &[PageNumber]) -> D
         return page(source, owner, *only, None);
     }
     let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
-    let these = ("page", doc! { "$in": numbers });
-    let mut command = command(source, owner, these, pages.len(), source.by_page());
-    command.insert("sort", doc! { "page": 1 });
-    command
+    let these = source.owned(owner, doc! { "page": { "$in": numbers } });
+    at_most(source.collection(), these, pages.len(), source.by_page())
 }
 
 /// The command that finds the bucket after `skip` others in the order of `_id`, of all or of those up to `last`.
 fn in_order(source: &Source, owner: &OwnerId, last: Option<Tail>, direction: i32, skip: u64) -> Document {
     let range = BucketId::range(owner, last.map(|tail| tail.id(owner)).as_ref());
-    let mut command = command(source, owner, ("_id", range), 1, doc! { "_id": 1 });
+    let filter = source.owned(owner, doc! { "_id": range });
+    let mut command = at_most(source.collection(), filter, 1, doc! { "_id": 1 });
     command.insert("sort", doc! { "_id": direction });
     if skip > 0 {
         command.insert("skip", skip as i64);
     }
     command
-}
-
-fn command(
-    source: &Source,
-    owner: &OwnerId,
-    (field, condition): (&str, impl Into<Bson>),
-    limit: usize,
-    hint: Document,
-) -> Document {
-    let mut filter = source.owned_by(owner);
-    filter.insert(field, condition);
-    doc! {
-        "find": source.collection(),
-        "filter": filter,
-        "limit": limit as i64,
-        "batchSize": limit as i64,
-        "singleBatch": true,
-        "hint": hint,
-    }
 }
 
 /// Finds the buckets of `owner` that `command` names, read at majority from the primary, or from `server` if one is

@@ -5,7 +5,7 @@
 //! there never change. With the first marker all of it is forgotten, and nothing is relied on ([`super::markers`]). Only items that were read at majority are remembered, because they cannot be rolled back. They are
 //! kept in memory, so after a restart the first request for a history reads the database.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use crate::domain::{OwnerId, Seq};
 
@@ -42,12 +42,12 @@ impl HighWater {
 
     /// Forgets all histories.
     pub(super) fn clear(&self) {
-        self.0.iter().for_each(|slot| *slot.lock().unwrap_or_else(PoisonError::into_inner) = None);
+        self.0.iter().for_each(|slot| *slot.lock() = None);
     }
 
     fn with<T>(&self, owner: &OwnerId, work: impl FnOnce(&mut Slot) -> T) -> T {
         let slot = &self.0[owner.spread() as usize % SLOTS];
-        work(&mut slot.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut slot.lock())
     }
 }
 

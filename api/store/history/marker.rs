@@ -5,11 +5,12 @@
 //! greatest page number and the greatest `_id` of its owner, so every read of the tail meets it first: the owner is erased.
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{DateTime, Document, doc};
 
 use super::bucket_id::Tail;
 use super::source::{Source, page_of};
 use crate::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
+use crate::store::majority::at_most;
 use crate::store::{COMMAND, Corruption, Deadline, Error, Gone};
 
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
@@ -31,7 +32,8 @@ pub(super) struct Marker {
     pub(super) second: u64,
     /// Whether nothing is left of what it is about: of a tombstone, that nothing can come any more.
     pub(super) swept: bool,
-    /// Whether no instance can rely on what was before the marker, if that was asked ([`fields`]).
+    /// When it was written, and whether no instance can rely on what was before it, if that was asked ([`fields`]).
+    pub(super) since: Option<DateTime>,
     pub(super) aged: bool,
 }
 
@@ -57,6 +59,7 @@ impl Marker {
             first_page: first_page.ok_or_else(|| corrupt("firstPage", "is not a positive int64"))?,
             second: number("second").ok_or_else(|| corrupt("second", "is not an int64 from 0"))?,
             swept: bucket.get_bool("swept").unwrap_or(false),
+            since: bucket.get_datetime("since").ok(),
             aged: bucket.get_bool("aged").unwrap_or(false),
         }))
     }
@@ -83,7 +86,7 @@ impl Marker {
 pub(super) fn fields(source: &Source) -> Document {
     let limit = doc! { "$subtract": ["$$NOW", source.markers.ages.marker.as_millis() as i64] };
     let aged = doc! { "$lte": ["$since", limit] };
-    doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, "swept": 1, "aged": aged }
+    doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, "swept": 1, "since": 1, "aged": aged }
 }
 
 /// Reads the markers of an owner: a tombstone before a marker of the beginning.
@@ -95,17 +98,9 @@ pub(super) async fn find(
     owner: &OwnerId,
     deadline: Deadline,
 ) -> Result<Option<Marker>, Error> {
-    let mut filter = source.owned_by(owner);
-    filter.insert("page", doc! { "$in": [1_i64, TOMBSTONE] });
-    let command = doc! {
-        "find": source.collection(),
-        "filter": filter,
-        "sort": { "page": -1 },
-        "projection": fields(source),
-        "limit": 2_i64,
-        "singleBatch": true,
-        "hint": source.by_page(),
-    };
+    let filter = source.owned(owner, doc! { "page": { "$in": [1_i64, TOMBSTONE] } });
+    let mut command = at_most(source.collection(), filter, 2, source.by_page());
+    command.extend(doc! { "sort": { "page": -1 }, "projection": fields(source) });
     let found = source
         .reads
         .find(None, command, None, deadline.or_within(COMMAND), |bucket| Ok(Marker::read(bucket)?));

@@ -5,8 +5,8 @@
 //! no age.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::domain::Clock;
@@ -45,7 +45,7 @@ impl Markers {
 
     /// Learns the number; the question was asked at `asked`. Returns whether it has changed.
     pub(super) fn learn(&self, count: i64, asked: Moment) -> bool {
-        *self.none_at.lock().unwrap_or_else(PoisonError::into_inner) = (count == 0).then_some(asked);
+        *self.none_at.lock() = (count == 0).then_some(asked);
         let changed = self.count.swap(count, Ordering::Relaxed) != count;
         if changed {
             self.changes.send_replace(());
@@ -55,7 +55,7 @@ impl Markers {
 
     /// Notes that the number grows.
     pub(super) fn raised(&self) {
-        *self.none_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.none_at.lock() = None;
         self.count.store(UNKNOWN, Ordering::Relaxed);
         self.changes.send_replace(());
     }
@@ -73,7 +73,7 @@ impl Markers {
     /// Whether a page may be opened after a tail that was read at `read`, or that follows from such a tail by appends that were
     /// acknowledged. Otherwise its page, and its successor, may have been deleted since.
     pub(super) fn may_open(&self, read: Moment, clock: &Clock) -> bool {
-        let none_at = *self.none_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let none_at = *self.none_at.lock();
         let is_recent = |at: Moment| at.is_within(self.ages.tail, clock);
         none_at.is_some_and(is_recent) || is_recent(read)
     }

@@ -11,6 +11,7 @@ use super::find::find;
 use super::reads::History;
 use super::search::Found;
 use crate::domain::{Cursor, PageNumber};
+use crate::store::majority::at_most;
 use crate::store::{COMMAND, Deadline, Error};
 
 /// The most pages that a search examines. The server examines so many pages of trades in 3 to 14 ms
@@ -84,18 +85,14 @@ impl History {
     ) -> Document {
         let source = self.source();
         let values: Document = values.iter().map(|(name, value)| (name.clone(), value.into())).collect();
-        let mut filter = source.owned_by(self.owner());
-        filter.insert("page", doc! { "$gte": from.get() as i64, "$lte": to.get() as i64 });
-        filter.insert("history", doc! { "$elemMatch": values });
-        doc! {
-            "find": source.collection(),
-            "filter": filter,
-            "sort": { "page": if backwards { -1 } else { 1 } },
-            "limit": most as i64,
-            "batchSize": most as i64,
-            "singleBatch": true,
-            "hint": source.by_page(),
-        }
+        let condition = doc! {
+            "page": { "$gte": from.get() as i64, "$lte": to.get() as i64 },
+            "history": { "$elemMatch": values },
+        };
+        let filter = source.owned(self.owner(), condition);
+        let mut command = at_most(source.collection(), filter, most, source.by_page());
+        command.insert("sort", doc! { "page": if backwards { -1 } else { 1 } });
+        command
     }
 }
 

@@ -8,13 +8,16 @@
 //! `$group` over the same index is a DISTINCT_SCAN too, but it visits all owners: the server does not stop
 //! it at a later `$limit`. This read does not name an owner by equality.
 
+use std::sync::Arc;
+
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
 
 use super::engine::Engine;
-use super::source::{owner_bson, owner_of};
+use super::source::{owner_bson, owner_in};
 use super::tails::Tails;
 use crate::domain::{Limit, OwnerId, OwnerType, Totals};
+use crate::store::majority::at_most;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// A page of the list of owners, ascending by id.
@@ -68,27 +71,16 @@ impl Engine {
         deadline: Deadline,
     ) -> Result<(Vec<OwnerId>, bool), Error> {
         let source = &self.0.source;
-        let (field, kind) = (source.owner_field(), source.definition.owner.kind);
-        let id = move |key: &RawDocument| {
-            let id = key.iter().next().and_then(Result::ok);
-            Ok(id.and_then(|(_, id)| owner_of(id, kind)))
-        };
-        let after = after.unwrap_or(match kind {
+        let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
+        let after = after.unwrap_or(match definition.owner.kind {
             OwnerType::Integer => OwnerId::Integer(0),
             OwnerType::String => OwnerId::Text("".into()),
         });
-        let most = limit.get() as i64 + 1;
-        let command = doc! {
-            "find": source.collection(),
-            "filter": { field: { "$gt": owner_bson(&after) }, "page": 1_i64 },
-            // A covered query: the index holds every field.
-            "projection": { "_id": 0, field: 1 },
-            "sort": source.by_page(),
-            "limit": most,
-            "batchSize": most,
-            "singleBatch": true,
-            "hint": source.by_page(),
-        };
+        let filter = doc! { field: { "$gt": owner_bson(&after) }, "page": 1_i64 };
+        let mut command = at_most(source.collection(), filter, limit.get() + 1, source.by_page());
+        // A covered query: the index holds every field.
+        command.insert("projection", doc! { "_id": 0, field: 1 });
+        let id = move |key: &RawDocument| Ok(owner_in(key, &definition.owner));
         let mut ids: Vec<OwnerId> = Vec::new();
         for id in source.reads.find(None, command, None, deadline, id).await? {
             let corrupt = || {

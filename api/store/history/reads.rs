@@ -21,10 +21,10 @@ use super::find::{self, find, find_page};
 use super::marker;
 use super::source::Source;
 use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, Position, Seq, SeqRange, Totals};
+use crate::domain::{OwnerId, PageNumber, Position, ReadPreference, Seq, SeqRange, Totals};
 use crate::metric::PREFERRED_READS;
 use crate::store::read_preference::SOON;
-use crate::store::{COMMAND, Corruption, Deadline, Error, Gone, ReadPreference};
+use crate::store::{COMMAND, Corruption, Deadline, Error, Gone};
 
 /// A history at the moment when its tail was read. Every page before the tail is full and never changes, so
 /// pages that are read later belong to the same moment.

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::sync::PoisonError;
+use std::sync::Arc;
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
@@ -15,9 +15,10 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use super::bucket_id::Tail;
 use super::engine::Engine;
 use super::marker::{self, Marker, server_time};
-use super::source::{Source, owner_bson, owner_of, page_of};
+use super::source::{Source, owner_bson, owner_in, page_of};
 use super::tails::Tails;
 use crate::domain::{Limit, OwnerId, PageNumber};
+use crate::store::majority::at_most;
 use crate::store::{COMMAND, Corruption, Deadline, Error};
 
 /// The most pages of one owner that a batch deletes, or examines for their dates.
@@ -38,8 +39,6 @@ pub struct Retention {
 /// What a batch of retirement has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retired {
-    /// Number of owners that were looked at.
-    pub owners: u64,
     /// Number of pages that were deleted.
     pub pages: u64,
     /// Whether owners are left in this walk over all of them.
@@ -54,12 +53,11 @@ impl Engine {
     /// The database does not answer in time, or a bucket is corrupt. The next call goes on after these owners.
     pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired, Error> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
-        let walk = || self.0.walk.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = walk().clone();
+        let after = self.0.walk.lock().clone();
         let (ids, more) = self.owner_ids(after, Limit::MOST, deadline).await?;
         // An owner that cannot be retired must not keep the others.
-        *walk() = ids.last().filter(|_| more).cloned();
-        let mut retired = Retired { owners: ids.len() as u64, pages: 0, more };
+        *self.0.walk.lock() = ids.last().filter(|_| more).cloned();
+        let mut retired = Retired { pages: 0, more };
         let tails = Tails::read(source, ids.clone(), None, deadline).await;
         let markers = beginnings(source, &ids, deadline).await?;
         let oldest = match retention.days {
@@ -125,7 +123,7 @@ async fn beginnings(
     if owners.is_empty() || !source.markers.any() {
         return Ok(HashMap::new());
     }
-    let (field, kind) = (source.owner_field(), source.definition.owner.kind);
+    let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
     let ids: Vec<Bson> = owners.iter().map(owner_bson).collect();
     let mut projection = marker::fields(source);
     projection.insert(field, 1);
@@ -136,11 +134,8 @@ async fn beginnings(
         "batchSize": owners.len() as i64 + 1,
         "hint": source.by_page(),
     };
-    let field = field.to_owned();
-    let marker = move |bucket: &RawDocument| {
-        let owner = bucket.get(&field).ok().flatten().and_then(|id| owner_of(id, kind));
-        Ok(owner.zip(Marker::read(bucket)?))
-    };
+    let marker =
+        move |bucket: &RawDocument| Ok(owner_in(bucket, &definition.owner).zip(Marker::read(bucket)?));
     let found = source.reads.find(None, command, None, deadline, marker).await?;
     Ok(found.into_iter().flatten().collect())
 }
@@ -155,10 +150,9 @@ async fn delete(
     let Some(marker) = marker.filter(|marker| !marker.swept) else { return Ok(None) };
     let before = doc! { "$gt": 1_i64, "$lt": marker.first_page.get() as i64 };
     let found = pages(source, owner, doc! { "page": before }, MOST_PAGES, deadline).await?;
-    let mut query = source.owned_by(owner);
     let (Some(first), Some(last)) = (found.first(), found.last()) else {
         // So that later walks need not look.
-        query.extend(doc! { "page": 1_i64, "firstPage": marker.first_page.get() as i64 });
+        let query = source.owned(owner, doc! { "page": 1_i64, "firstPage": marker.first_page.get() as i64 });
         let update = doc! { "q": query, "u": { "$set": { "swept": true } }, "hint": source.by_page() };
         source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await?;
         return Ok(None);
@@ -166,7 +160,8 @@ async fn delete(
     if !marker.aged {
         return Ok(Some(0));
     }
-    query.insert("page", doc! { "$gte": first.get() as i64, "$lte": last.get() as i64 });
+    let pages = doc! { "page": { "$gte": first.get() as i64, "$lte": last.get() as i64 } };
+    let query = source.owned(owner, pages);
     let delete = doc! { "q": query, "limit": 0, "hint": source.by_page() };
     source.write(doc! { "delete": source.collection(), "deletes": [delete] }, deadline).await?;
     Ok(Some(found.len() as u64))
@@ -212,8 +207,6 @@ async fn mark(
     tail: Tail,
     deadline: Deadline,
 ) -> Result<(), Error> {
-    let mut query = source.owned_by(owner);
-    query.insert("page", 1_i64);
     let set = doc! {
         "count": 0,
         "history": [],
@@ -222,6 +215,7 @@ async fn mark(
         "since": "$$NOW",
     };
     let change = [doc! { "$set": set }, doc! { "$unset": "swept" }];
+    let query = source.owned(owner, doc! { "page": 1_i64 });
     let update = doc! { "q": query, "u": change.to_vec(), "hint": source.by_page() };
     source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await.map(drop)
 }
@@ -234,18 +228,9 @@ async fn pages(
     most: u64,
     deadline: Deadline,
 ) -> Result<Vec<PageNumber>, Error> {
-    let mut filter = source.owned_by(owner);
-    filter.extend(condition);
-    let command = doc! {
-        "find": source.collection(),
-        "filter": filter,
-        "sort": source.by_page(),
-        "projection": { "_id": 0, "page": 1 },
-        "limit": most as i64,
-        "batchSize": most as i64,
-        "singleBatch": true,
-        "hint": source.by_page(),
-    };
+    let filter = source.owned(owner, condition);
+    let mut command = at_most(source.collection(), filter, most as usize, source.by_page());
+    command.insert("projection", doc! { "_id": 0, "page": 1 });
     let of = owner.to_string();
     let page = move |bucket: &RawDocument| {
         Ok(page_of(bucket).map_err(|why| Corruption::new(format!("{of}_"), "page", why))?)

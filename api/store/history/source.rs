@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, Document, doc};
 
 use super::dedup::ServerTime;
 use super::markers::Markers;
-use crate::definition::Definition;
+use crate::definition::{Definition, Owner};
 use crate::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
 use crate::store::group_commit::{Answer, Command, Sessions, Unanswered, Verdict, durable};
 use crate::store::majority::MonotonicReads;
@@ -107,6 +107,13 @@ impl Source {
         doc! { self.owner_field(): owner_bson(owner) }
     }
 
+    /// A filter for those buckets, or records, of `owner` for which `condition` holds.
+    pub(super) fn owned(&self, owner: &OwnerId, condition: Document) -> Document {
+        let mut filter = self.owned_by(owner);
+        filter.extend(condition);
+        filter
+    }
+
     /// The keys of the unique index, as a hint.
     pub(super) fn by_page(&self) -> Document {
         doc! { self.owner_field(): 1, "page": 1 }
@@ -133,6 +140,11 @@ pub(super) fn owner_of(value: RawBsonRef<'_>, kind: OwnerType) -> Option<OwnerId
         (RawBsonRef::String(id), OwnerType::String) => kind.parse(id).ok(),
         _ => None,
     }
+}
+
+/// The owner that the owner's field of a document names. `None` if it is no id.
+pub(super) fn owner_in(document: &RawDocument, owner: &Owner) -> Option<OwnerId> {
+    document.get(&*owner.field).ok().flatten().and_then(|id| owner_of(id, owner.kind))
 }
 
 /// The page number of a bucket, or of a projection of one. Otherwise says what is wrong with it.

@@ -33,6 +33,7 @@ use self::seen::Seen;
 use super::bucket_id::BucketId;
 use super::engine::Engine;
 use crate::domain::{OwnerId, PageNumber};
+use crate::store::majority::at_most;
 use crate::store::{COMMAND, Deadline, Error};
 
 /// Most buckets of one command.
@@ -45,10 +46,6 @@ pub struct Scan {
     after: Option<String>,
     /// The owner whose buckets are being read.
     current: Option<(OwnerId, Checker)>,
-    /// How many buckets were read.
-    pub buckets: u64,
-    /// How many owners were read to their end.
-    pub owners: u64,
     /// Whether all buckets were read.
     pub ended: bool,
 }
@@ -56,6 +53,8 @@ pub struct Scan {
 /// What a part of a scan found.
 #[derive(Debug, Default)]
 pub struct Scanned {
+    /// How many buckets were read.
+    pub buckets: u64,
     /// Owners whose histories look wrong: [`Engine::verify`] decides.
     pub suspects: Vec<OwnerId>,
     /// Documents that are no owner's bucket.
@@ -66,7 +65,6 @@ impl Scan {
     /// Ends the owner that is being read.
     fn finish(&mut self, scanned: &mut Scanned) {
         let Some((owner, checker)) = self.current.take() else { return };
-        self.owners += 1;
         if checker.is_suspect() {
             scanned.suspects.push(owner);
         }
@@ -89,7 +87,7 @@ impl Engine {
             if scan.after.as_ref() == Some(&seen.id) {
                 continue;
             }
-            scan.buckets += 1;
+            scanned.buckets += 1;
             scan.after = Some(seen.id.clone());
             let Some(owner) = seen.owner.clone() else {
                 scanned.strays.push(seen.stray());
@@ -210,15 +208,10 @@ impl Engine {
         let source = &self.0.source;
         let definition = Arc::clone(&source.definition);
         let read = move |document: &RawDocument| Ok(Seen::read(document, &definition));
-        let command = doc! {
-            "find": source.collection(),
-            "filter": filter,
-            "sort": { "_id": order },
-            "limit": limit as i64,
-            // Damaged buckets may not fit into one reply: the next has the rest.
-            "batchSize": limit as i64,
-            "hint": { "_id": 1 },
-        };
+        let mut command = at_most(source.collection(), filter, limit, doc! { "_id": 1 });
+        command.insert("sort", doc! { "_id": order });
+        // Damaged buckets may not fit into one reply: the next has the rest.
+        command.remove("singleBatch");
         source.reads.find(None, command, None, deadline.or_within(COMMAND), read).await
     }
 }

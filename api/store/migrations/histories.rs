@@ -173,7 +173,7 @@ fn fixed(definition: &Definition) -> Document {
         "owner": {
             "collection": &definition.owner.collection,
             "field": &definition.owner.field,
-            "type": definition.owner.kind.name(),
+            "type": definition.owner.kind.to_string(),
         },
         "pageSize": definition.page_size.get() as i32,
         "date": &definition.date.name,

@@ -14,12 +14,12 @@ use mongodb::options::SelectionCriteria;
 
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::policy::{Connection, Counters};
-use crate::domain::{Minute, PagePath};
+use crate::domain::{Minute, PagePath, ReadPreference};
 use crate::metric::{PREFERRED_READS, QUEUED_COUNTERS};
 use crate::store::group_commit::{Committers, Queue, Sessions, durable};
-use crate::store::majority::MonotonicReads;
+use crate::store::majority::{MonotonicReads, at_most};
 use crate::store::read_preference::SOON;
-use crate::store::{COMMAND, Capacity, Deadline, Error, ReadPreference};
+use crate::store::{COMMAND, Capacity, Deadline, Error};
 
 /// The views of all pages. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
@@ -68,13 +68,8 @@ impl PageViews {
         minute: Minute,
         deadline: Deadline,
     ) -> Result<Option<MinuteBucket>, Error> {
-        let command = doc! {
-            "find": COLLECTION,
-            "filter": document::named(path, minute),
-            "limit": 1,
-            "singleBatch": true,
-            "hint": { "page": 1, "timestamp": 1 },
-        };
+        let hint = doc! { "page": 1, "timestamp": 1 };
+        let command = at_most(COLLECTION, document::named(path, minute), 1, hint);
         let found = self.query(command, SOON, deadline).await?;
         Ok(found.first().map(|found| MinuteBucket::read(found)).transpose()?)
     }

@@ -116,7 +116,7 @@ fn command(path: &PagePath, span: SeriesSpan) -> Result<Document, Error> {
     // The first batch holds all points, if they fit into 16 MB.
     let batch = span.points() as i64 + 1;
     if let Resolution::Hour | Resolution::Day = span.resolution() {
-        let unit = doc! { "$dateTrunc": { "date": "$timestamp", "unit": span.resolution().name() } };
+        let unit = doc! { "$dateTrunc": { "date": "$timestamp", "unit": span.resolution().to_string() } };
         return Ok(doc! {
             "aggregate": COLLECTION,
             "pipeline": [{ "$match": filter }, { "$group": group(unit.into()) }],

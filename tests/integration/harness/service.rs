@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use pagebucket::config::{RateArgs, RetainArgs, ServerArgs, TlsArgs};
 use pagebucket::definition::Definitions;
-use pagebucket::domain::Clock;
+use pagebucket::domain::{Clock, ReadPreference};
 use pagebucket::http::Gate;
 use pagebucket::server::Server;
 use pagebucket::store::{Ages, Capacity};
-use pagebucket::store::{CommandObserver, Connection, ReadPreference, Store};
+use pagebucket::store::{CommandObserver, Connection, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -13,7 +13,7 @@ use crate::item::Item;
 use crate::store::history::document::Marked;
 use crate::store::history::marker::{self, Marker};
 use crate::store::history::source::{Source, page_of};
-use crate::store::majority::Patient;
+use crate::store::majority::{Patient, at_most};
 use crate::store::{Corruption, Deadline, Error};
 
 /// The pages of the first read of a scan to the end of a history: as many as a part of an upload may fill. Most
@@ -137,19 +137,10 @@ impl Scan<'_> {
             true => "history".to_owned(),
             false => format!("history.{}", source.definition.key_field()),
         };
-        let mut filter = source.owned_by(self.owner);
-        filter.insert("page", doc! { "$gte": self.first_page() as i64 });
-        let query = doc! {
-            "find": source.collection(),
-            "filter": filter,
-            "sort": source.by_page(),
-            "projection": { "page": 1, "count": 1, "firstPage": 1, "second": 1, items: 1 },
-            "hint": source.by_page(),
-            "limit": most as i64,
-            // All in one batch: by default the server's first batch has 101 documents.
-            "batchSize": most as i64,
-            "singleBatch": true,
-        };
+        let filter = source.owned(self.owner, doc! { "page": { "$gte": self.first_page() as i64 } });
+        let mut query = at_most(source.collection(), filter, most as usize, source.by_page());
+        let fields = doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, items: 1 };
+        query.insert("projection", fields);
         let found = source.reads.find(None, query, None, deadline, |bucket| Ok(bucket.to_owned()));
         let found = found.await?;
         for bucket in &found {

@@ -6,10 +6,10 @@
 //! VM is paused; then the estimate is too early until the next answer. So the answer to an insert is compared
 //! with the inserted time ([`was_outdated`]), and a record with an outdated time is touched again.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mongodb::bson::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How far the `touched` time of a new record may be behind the server's clock. This is more than an insert
@@ -42,7 +42,7 @@ impl ServerTime {
     }
 
     fn at(&self, instant: Instant) -> Option<i64> {
-        let latest = *self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = *self.latest.lock();
         latest.map(|(millis, at)| millis.saturating_add(instant.duration_since(at).as_millis() as i64))
     }
 
@@ -51,7 +51,7 @@ impl ServerTime {
         let millis = i64::from(at.time) * 1000;
         // Only a later time is taken: it is safe, because records are then kept longer.
         if self.at(instant).is_none_or(|now| millis > now) {
-            *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((millis, instant));
+            *self.latest.lock() = Some((millis, instant));
         }
     }
 }

@@ -5,24 +5,22 @@ use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, doc};
 
 use super::finding::{Change, Finding, Mend, Rule};
-use crate::definition::Owner;
 use crate::domain::OwnerId;
 use crate::store::history::bucket_id::Tail;
 use crate::store::history::dedup::{RECORDS, read_record};
 use crate::store::history::engine::Engine;
-use crate::store::history::source::owner_of;
+use crate::store::history::source::owner_in;
 use crate::store::history::tails::Tails;
+use crate::store::majority::at_most;
 use crate::store::{COMMAND, Deadline, Error};
 
 /// Most records of one command.
-const MOST_RECORDS: i64 = 1_000;
+const MOST_RECORDS: usize = 1_000;
 
 /// A scan of the records of idempotency keys, from one command to the next.
 #[derive(Debug, Default)]
 pub struct Records {
     after: Option<Binary>,
-    /// How many records were read.
-    pub records: u64,
     /// Whether all were read.
     pub ended: bool,
 }
@@ -48,23 +46,11 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
     };
     let none = || Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() };
     let filter = doc! { "_id": { "$gte": scan.after.clone().unwrap_or_else(none) } };
-    let command = doc! {
-        "find": RECORDS,
-        "filter": filter,
-        "sort": { "_id": 1 },
-        "limit": MOST_RECORDS + 1,
-        "batchSize": MOST_RECORDS + 1,
-        "singleBatch": true,
-        "hint": { "_id": 1 },
-    };
+    let command = at_most(RECORDS, filter, MOST_RECORDS + 1, doc! { "_id": 1 });
     let definitions: Vec<_> = engines.iter().map(|engine| engine.definition().clone()).collect();
     let read = move |document: &RawDocument| {
         let record = read_record(document).ok();
-        let owner = |owner: &Owner| {
-            let value = document.get(&*owner.field).ok().flatten();
-            value.and_then(|value| owner_of(value, owner.kind))
-        };
-        let owners = definitions.iter().map(|definition| owner(&definition.owner)).collect();
+        let owners = definitions.iter().map(|definition| owner_in(document, &definition.owner)).collect();
         let last = record.map(|(_, record)| {
             record.outcome.iter().flatten().map(|range| range.last.get()).max().unwrap_or_default()
         });
@@ -73,9 +59,8 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
     };
     let reads = &first.0.source.reads;
     let mut found = reads.find(None, command, None, deadline.or_within(COMMAND), read).await?;
-    scan.ended = found.len() as i64 <= MOST_RECORDS;
+    scan.ended = found.len() <= MOST_RECORDS;
     found.retain(|record| scan.after.as_ref() != Some(&record.id));
-    scan.records += found.len() as u64;
     scan.after = found.last().map(|record| record.id.clone()).or(scan.after.take());
     // Records of histories that are not defined here cannot be judged.
     let is_judged = |record: &&Named| record.owners.iter().any(Option::is_some);

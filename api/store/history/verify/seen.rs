@@ -8,7 +8,7 @@ use crate::item;
 use crate::store::history::bucket_id::{BucketId, NO_ID};
 use crate::store::history::dedup::ItemKey;
 use crate::store::history::marker::{Marker, tombstone_id};
-use crate::store::history::source::{owner_bson, owner_of, page_of};
+use crate::store::history::source::{owner_bson, owner_in, page_of};
 
 /// Fields that a repair may set.
 const MENDED: [&str; 4] = ["page", "count", "first", "last"];
@@ -52,8 +52,7 @@ impl Seen {
             owner,
         };
         let field = &definition.owner.field;
-        let stored = document.get(field).ok().flatten().and_then(|id| owner_of(id, kind));
-        if seen.owner.is_some() && stored != seen.owner {
+        if seen.owner.is_some() && owner_in(document, &definition.owner) != seen.owner {
             seen.fault(Rule::Model, format!("{field} is not what _id begins with"), Mend::No(Mend::WHOSE));
         }
         if let Some(owner) = &seen.owner {
