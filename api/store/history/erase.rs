@@ -68,8 +68,6 @@ impl Engine {
         let began = server_time(source, deadline).await?;
         let found = marker::find(source, owner, deadline).await?;
         let Some(tombstone) = found.filter(|marker| marker.erased) else {
-            // Scans of an earlier erasure say nothing about this one.
-            self.0.key_scans.forget(owner);
             return bury(source, owner, deadline).await;
         };
         if tombstone.swept {
@@ -77,7 +75,7 @@ impl Engine {
             return Ok(Erasure::Swept);
         }
         let done = delete_pages(source, owner, deadline).await?
-            && self.0.key_scans.go_on(source, owner, (tombstone.aged, began), deadline).await?;
+            && self.0.key_scans.go_on(source, owner, (&tombstone, began), deadline).await?;
         match (done, tombstone.aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),

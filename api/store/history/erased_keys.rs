@@ -11,6 +11,7 @@ use mongodb::bson::{Binary, DateTime, doc};
 use parking_lot::Mutex;
 
 use super::dedup::RECORDS;
+use super::marker::Marker;
 use super::source::Source;
 use crate::domain::OwnerId;
 use crate::store::majority::at_most;
@@ -22,12 +23,15 @@ const RECORDS_EXAMINED: i64 = 20_000;
 /// The most commands of one step that examine records.
 const MOST_SCANS: usize = 50;
 
-/// The most owners whose scans are remembered. A scan that is forgotten begins again.
+/// The most scans that are remembered. One that is forgotten begins again.
 const MOST_REMEMBERED: usize = 1_000;
 
-/// How far the scans have come, by owner, and by whether the scan is that of the sweep.
+/// One scan: the owner, since when it is erased, and whether the scan is that of the sweep. A later erasure has scans of its own.
+type Of = (OwnerId, Option<DateTime>, bool);
+
+/// How far the scans have come.
 #[derive(Debug, Default)]
-pub(super) struct KeyScans(Mutex<HashMap<(OwnerId, bool), KeyScan>>);
+pub(super) struct KeyScans(Mutex<HashMap<Of, KeyScan>>);
 
 /// How far one scan has come.
 #[derive(Debug, Clone)]
@@ -47,36 +51,30 @@ impl KeyScans {
         &self,
         source: &Source,
         owner: &OwnerId,
-        (sweeps, began): (bool, i64),
+        (tombstone, began): (&Marker, i64),
         deadline: Deadline,
     ) -> Result<bool, Error> {
+        let of = (owner.clone(), tombstone.since, tombstone.aged);
         for _ in 0..MOST_SCANS {
-            let from = match self.get(owner, sweeps) {
+            let known = self.0.lock().get(&of).cloned();
+            let from = match known {
                 Some(KeyScan::Done) => return Ok(true),
                 Some(KeyScan::From(id)) => Some(id),
                 None => None,
             };
             let next = delete_records(source, owner, (from, began), deadline).await?;
-            self.set(owner, sweeps, next.map_or(KeyScan::Done, KeyScan::From));
+            let mut scans = self.0.lock();
+            if scans.len() >= MOST_REMEMBERED {
+                scans.clear();
+            }
+            scans.insert(of.clone(), next.map_or(KeyScan::Done, KeyScan::From));
         }
         Ok(false)
     }
 
-    fn get(&self, owner: &OwnerId, sweeps: bool) -> Option<KeyScan> {
-        self.0.lock().get(&(owner.clone(), sweeps)).cloned()
-    }
-
-    fn set(&self, owner: &OwnerId, sweeps: bool, scan: KeyScan) {
-        let mut scans = self.0.lock();
-        if scans.len() >= MOST_REMEMBERED {
-            scans.clear();
-        }
-        scans.insert((owner.clone(), sweeps), scan);
-    }
-
     /// Forgets the scans of an owner.
     pub(super) fn forget(&self, owner: &OwnerId) {
-        self.0.lock().retain(|(of, _), _| of != owner);
+        self.0.lock().retain(|(of, ..), _| of != owner);
     }
 }
 
