@@ -2,10 +2,8 @@
 
 use std::io;
 
-use tokio::sync::mpsc;
-
 use super::mark::Marker;
-use super::rows::{Found, Part, Parts};
+use super::rows::{Found, Part, Parts, task};
 use super::told::NotStored;
 use crate::ingest::{BATCH, Incoming};
 
@@ -15,8 +13,7 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 
 /// Makes rows of all parts, in a task of its own.
 pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> {
-    let (send, receive) = mpsc::channel(4);
-    tokio::spawn(async move {
+    task(async move |send| {
         loop {
             let (mut group, mut bytes, mut ended) = (Vec::new(), 0, None);
             while group.len() < GROUP && bytes < GROUP_BYTES {
@@ -52,8 +49,7 @@ pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> 
                 Some(Some(error)) => return drop(send.send(Err(error)).await),
             }
         }
-    });
-    receive
+    })
 }
 
 fn size((found, _): &Part) -> usize {

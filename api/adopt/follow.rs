@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, Timestamp, serialize_to_docu
 use mongodb::change_stream::ChangeStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::copy;
 use super::events::{Change, changes, same_id, time};
@@ -23,6 +25,7 @@ use super::rows::{self, Part, found};
 use super::source::{Source, SourceError};
 use super::store_rows::Storing;
 use super::told::{Counts, Lag, Told};
+use crate::domain::Clock;
 use crate::ingest::{End, Report};
 use crate::store::Error;
 use crate::store::adoptions::{Adoption, Adoptions};
@@ -36,6 +39,9 @@ const LONGEST: Duration = Duration::from_millis(500);
 
 /// How often a resume token is stored while nothing happens.
 const IDLE: Duration = Duration::from_secs(10);
+
+/// How long a round that is under way goes on after a signal.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How long a source may fail without giving anything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -99,13 +105,15 @@ pub async fn adopt<T: Told>(
         if !work.adoption.copied {
             let began = Instant::now();
             let report = work.copy(interrupts).await?;
-            let stops = report.end.is_some();
+            let (complete, signalled) = (report.end.is_none(), report.signalled);
             (ended.report, ended.took) = (Some(report), began.elapsed());
-            if stops {
+            if complete {
+                (work.adoption.copied, work.adoption.followed) = (true, true);
+                work.note().await?;
+            }
+            if !complete || signalled {
                 break;
             }
-            (work.adoption.copied, work.adoption.followed) = (true, true);
-            work.note().await?;
         }
         match work.follow(stream, interrupts).await {
             Ok(()) => break,
@@ -134,10 +142,19 @@ pub async fn adopt_rejects<T: Told>(
     let mut lines = rejects::read(file, reader).map_err(Stop::Rejects)?;
     let feed = async move {
         loop {
-            let batch: Result<Vec<Part>, io::Error> = lines.by_ref().take(LINES).collect();
-            let batch = batch.map_err(|error| SourceError::Shape(error.to_string()));
-            let ended = batch.as_ref().map_or(true, Vec::is_empty);
-            if send.send(batch).await.is_err() || ended {
+            // The lines before a wrong one are stored.
+            let mut wrong = None;
+            let read =
+                lines.by_ref().take(LINES).map_while(|line| line.map_err(|why| wrong = Some(why)).ok());
+            let batch: Vec<Part> = read.collect();
+            let ended = batch.is_empty() || wrong.is_some();
+            if send.send(Ok(batch)).await.is_err() {
+                return;
+            }
+            if let Some(why) = wrong {
+                drop(send.send(Err(SourceError::Shape(why.to_string()))).await);
+            }
+            if ended {
                 return;
             }
         }
@@ -166,7 +183,11 @@ impl<T: Told> Storing<'_, T> {
 
 impl<T: Told> Work<'_, T> {
     async fn note(&self) -> Result<(), Stop> {
-        Ok(self.adoptions.note(&self.history, &self.reader.source, &self.adoption).await?)
+        let patience = Patience::new();
+        while let Err(error) = self.adoptions.note(&self.history, &self.reader.source, &self.adoption).await {
+            patience.after(error).await?;
+        }
+        Ok(())
     }
 
     async fn copy(&mut self, interrupts: &mut mpsc::Receiver<()>) -> Result<Report, Stop> {
@@ -205,35 +226,52 @@ impl<T: Told> Work<'_, T> {
 
     async fn follow(
         &mut self,
-        mut stream: ChangeStream<RawDocumentBuf>,
+        stream: ChangeStream<RawDocumentBuf>,
         interrupts: &mut mpsc::Receiver<()>,
     ) -> Result<(), Stop> {
-        let (mut noted, mut heard) = (Instant::now(), Instant::now());
+        let stop = CancellationToken::new();
+        {
+            let mut rounds = pin!(self.rounds(stream, &stop));
+            tokio::select! {
+                ended = &mut rounds => return ended,
+                Some(()) = interrupts.recv() => stop.cancel(),
+            }
+            // While a database is away the round does not end. Its changes are not noted: the next run stores them.
+            tokio::select! {
+                ended = rounds => ended?,
+                _ = interrupts.recv() => {}
+                () = sleep(GRACE) => {}
+            }
+        }
+        self.storing.flush()
+    }
+
+    /// Stores changes, round by round, until `stop`.
+    async fn rounds(
+        &mut self,
+        mut stream: ChangeStream<RawDocumentBuf>,
+        stop: &CancellationToken,
+    ) -> Result<(), Stop> {
+        let (mut noted, mut heard) = (Instant::now(), Patience::new());
         let before = self.storing.counts.stored;
         loop {
-            let (events, is_all) = match gather(&mut stream).await {
-                Ok(gathered) => gathered,
-                Err(SourceError::Database(Error::Unavailable(why))) if heard.elapsed() < PATIENCE => {
-                    tracing::warn!(why, "the source does not answer; it is followed again");
-                    sleep(Duration::from_secs(1)).await;
-                    if let Ok(reopened) = self.source.watch(self.adoption.token.as_ref()).await {
-                        stream = reopened;
-                    }
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
+            let at = Clock::system().now();
+            let events = tokio::select! {
+                events = self.next(&mut stream, &heard) => events?,
+                () = stop.cancelled() => return Ok(()),
             };
-            heard = Instant::now();
             let last = events.iter().filter_map(|event| time(event)).max();
-            let stored = |work: &Self| work.storing.counts.stored - before;
-            if let Some(first) = events.iter().filter_map(|event| time(event)).min() {
-                let now = self.source.now().await?.map_or(0, |now| now.time);
-                let lag = Lag {
-                    seconds: now.saturating_sub(first.time),
-                    events: events.len(),
-                    stored: stored(self),
-                };
-                self.storing.told.lag(lag);
+            let seconds = match events.iter().filter_map(|event| time(event)).min() {
+                None => Some(0),
+                // While the source is away the lag is not known.
+                Some(first) => {
+                    let now = self.source.now().await.ok().flatten();
+                    now.map(|now| now.time.saturating_sub(first.time))
+                }
+            };
+            let stored = self.storing.counts.stored - before;
+            if let Some(seconds) = seconds {
+                self.storing.told.lag(Lag { at, seconds, events: events.len(), stored });
             }
             let goes_on = self.apply(&events, last).await?;
             if !events.is_empty() || noted.elapsed() > IDLE {
@@ -244,14 +282,30 @@ impl<T: Told> Work<'_, T> {
             if !goes_on {
                 return Err(SourceError::Invalidated.into());
             }
-            if is_all {
-                let stored = stored(self);
-                self.storing.told.lag(Lag { seconds: 0, events: 0, stored });
-            }
-            if interrupts.try_recv().is_ok() {
-                return Ok(());
-            }
+            heard = Patience::new();
         }
+    }
+
+    /// The next changes; none if there are no more now. After an error they are read by a new stream, from the noted token
+    /// on: the old one goes on after changes that it gave before the error, which are lost.
+    async fn next(
+        &self,
+        stream: &mut ChangeStream<RawDocumentBuf>,
+        patience: &Patience,
+    ) -> Result<Vec<RawDocumentBuf>, SourceError> {
+        let mut gathered = gather(stream).await;
+        while let Err(SourceError::Database(error)) = gathered {
+            patience.after(error).await?;
+            let token = self.adoption.token.as_ref().ok_or(SourceError::Expired)?;
+            gathered = match self.source.watch(Some(token)).await {
+                Ok(reopened) => {
+                    *stream = reopened;
+                    gather(stream).await
+                }
+                Err(error) => Err(error),
+            };
+        }
+        gathered
     }
 
     /// Stores what these changes have added. Returns false if nothing comes after them.
@@ -308,7 +362,9 @@ impl<T: Told> Work<'_, T> {
         let patience = Patience::new();
         loop {
             match self.read_again(ids.clone(), last).await {
-                Err(SourceError::Database(error)) => patience.after(error).await?,
+                Err(SourceError::Database(error)) => {
+                    patience.after(error).await.map_err(SourceError::from)?
+                }
                 read => return Ok(read?),
             }
         }
@@ -336,21 +392,18 @@ impl<T: Told> Work<'_, T> {
     }
 }
 
-/// The next changes, and whether there are no more now.
-async fn gather(
-    stream: &mut ChangeStream<RawDocumentBuf>,
-) -> Result<(Vec<RawDocumentBuf>, bool), SourceError> {
+/// The next changes; none if there are no more now.
+async fn gather(stream: &mut ChangeStream<RawDocumentBuf>) -> Result<Vec<RawDocumentBuf>, SourceError> {
     let (mut events, began) = (Vec::new(), Instant::now());
     while events.len() < ROUND && (events.is_empty() || began.elapsed() < LONGEST) {
         match stream.next_if_any().await? {
             Some(event) => events.push(event),
             // The next call finds it again.
             None if !stream.is_alive() && events.is_empty() => return Err(SourceError::Invalidated),
-            None if !stream.is_alive() => return Ok((events, false)),
-            None => return Ok((events, true)),
+            None => break,
         }
     }
-    Ok((events, false))
+    Ok(events)
 }
 
 fn token(stream: &ChangeStream<RawDocumentBuf>) -> Option<Document> {

@@ -158,7 +158,9 @@ impl Reader {
                     Some(_) => "must be an object".to_owned(),
                     None => format!("`{ITEMS}` must be an array"),
                 };
-                let (id, place, known) = (id(place.id), place.index, None);
+                let known = place.index.and(owner_of(place.owner, self.definition.owner.kind).ok());
+                let known = known.map(|owner| self.known(owner, &identity(place.id), place.index));
+                let (id, place) = (id(place.id), place.index);
                 return Some(Err(Box::new(Refused { id, place, reason, document, known })));
             }
         };
@@ -178,10 +180,7 @@ impl Reader {
         let owner = document.get(&self.owner).ok().flatten();
         let owner = owner_of(owner, self.definition.owner.kind);
         let identity = identity(id);
-        let known = owner.as_ref().ok().map(|owner| {
-            let key = ItemKey::adopted(&self.definition, owner, &self.source, &identity, place);
-            (owner.clone(), key)
-        });
+        let known = owner.as_ref().ok().map(|owner| self.known(owner.clone(), &identity, place));
         let read = owner.map_err(|why| format!("{:?} {why}", self.owner)).and_then(|_| self.draft(document));
         match (read, known) {
             (Ok((_, draft)), Some((owner, key))) => {
@@ -194,6 +193,12 @@ impl Reader {
                 Err(Box::new(Refused { id: self::id(id), place, reason, document, known }))
             }
         }
+    }
+
+    /// An item's owner and identity.
+    fn known(&self, owner: OwnerId, identity: &[u8], place: Option<u32>) -> (OwnerId, ItemKey) {
+        let key = ItemKey::adopted(&self.definition, &owner, &self.source, identity, place);
+        (owner, key)
     }
 
     /// The item as the schema makes it from the document's JSON, if nothing is lost.

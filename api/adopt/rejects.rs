@@ -4,7 +4,7 @@
 //! source. `_id` and `place` are its identity: however often a line is adopted, it is stored once.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
@@ -26,7 +26,16 @@ impl Rejects {
     /// # Errors
     /// It cannot be written.
     pub fn append(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+        // A machine that failed, or an editor, may have left a line without its end.
+        if file.metadata()?.len() > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+            }
+        }
         Ok(Self { file: BufWriter::new(file), failed: None })
     }
 
@@ -37,8 +46,9 @@ impl Rejects {
             line.insert("place", i64::from(*place));
         }
         line.extend(doc! { "reason": reason, "document": document });
-        let written = writeln!(self.file, "{}", Bson::Document(line).into_canonical_extjson());
-        self.failed = self.failed.take().or(written.err());
+        // At once, so that no line is written in two parts.
+        let line = format!("{}\n", Bson::Document(line).into_canonical_extjson());
+        self.failed = self.failed.take().or(self.file.write_all(line.as_bytes()).err());
     }
 
     /// Hands all lines to the system.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, RawBson, Timestamp};
 use tokio::sync::mpsc;
+use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 
 use super::item::{Adopted, Reader};
@@ -37,8 +38,7 @@ pub(super) fn read(
     after: Option<Timestamp>,
     patience: Duration,
 ) -> Parts {
-    let (send, receive) = mpsc::channel(4);
-    tokio::spawn(async move {
+    task(async move |send| {
         let (mut from, mut last) = (None, Instant::now());
         loop {
             match read_from(&source, &reader, after, &mut from, &mut last, &send).await {
@@ -49,6 +49,24 @@ pub(super) fn read(
                 Err(error) => return drop(send.send(Err(error)).await),
                 Ok(()) => return,
             }
+        }
+    })
+}
+
+/// Does `work` in a task of its own. If it panics, the last item is an error: without one, all was sent.
+pub(super) fn task<T, E, F>(
+    work: impl FnOnce(mpsc::Sender<Result<T, E>>) -> F,
+) -> mpsc::Receiver<Result<T, E>>
+where
+    T: Send + 'static,
+    E: From<JoinError> + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (send, receive) = mpsc::channel(4);
+    let work = tokio::spawn(work(send.clone()));
+    tokio::spawn(async move {
+        if let Err(error) = work.await {
+            drop(send.send(Err(error.into())).await);
         }
     });
     receive
@@ -102,5 +120,21 @@ pub(super) fn found(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
         Some(Ok(item)) => parts.push((Found::Item(item), place.parts())),
         Some(Err(refused)) => parts.push((Found::Refused(refused), place.parts())),
         None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_ends_with_an_error() {
+        let mut parts = task::<u8, SourceError, _>(async |send| {
+            send.send(Ok(1)).await.unwrap();
+            panic!("as a bug would");
+        });
+        assert!(matches!(parts.recv().await, Some(Ok(1))));
+        assert!(matches!(parts.recv().await, Some(Err(SourceError::Failed(_)))));
+        assert!(parts.recv().await.is_none());
     }
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use mongodb::bson::{Document, RawDocumentBuf, Timestamp, deserialize_from_document, doc};
+use mongodb::bson::{Binary, Document, RawDocumentBuf, Timestamp, deserialize_from_document, doc};
 use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
 use mongodb::{Collection, Database};
+use tokio::task::JoinError;
 
 use crate::domain::ReadPreference;
 use crate::store::{ConnectError, Connection, Error, Topology};
@@ -53,6 +54,9 @@ pub enum SourceError {
     /// Nothing can be followed any more.
     #[error("the collection of the source was dropped or renamed: there is nothing to follow any more")]
     Invalidated,
+    /// A bug of ours.
+    #[error("reading the source failed: {0}")]
+    Failed(#[from] JoinError),
     /// The shape of its documents is not clear.
     #[error("{0}")]
     Shape(String),
@@ -87,6 +91,18 @@ impl Source {
     /// Database and collection, `shop.trades`: the name of the source in the identities of its items.
     pub fn name(&self) -> String {
         format!("{}.{}", self.database.name(), self.collection)
+    }
+
+    /// Whether both are the same collection, also by another connection string: servers give each collection a UUID.
+    pub async fn is(&self, other: &Self) -> bool {
+        let uuid = self.uuid().await;
+        uuid.is_some() && uuid == other.uuid().await
+    }
+
+    async fn uuid(&self) -> Option<Binary> {
+        let filter = doc! { "name": &self.collection };
+        let mut found = self.database.list_collections().filter(filter).await.ok()?;
+        found.try_next().await.ok()??.info.uuid
     }
 
     /// A time of the source: what was written before it is read after it. `None` for a standalone server.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use mongodb::bson::{Bson, Document};
 
-use crate::domain::OwnerId;
+use crate::domain::{Instant, OwnerId};
 use crate::ingest::Watch;
 use crate::store::history::ItemKey;
 
@@ -60,6 +60,8 @@ pub enum NotStored {
 /// How far a follower is behind the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lag {
+    /// When the source was asked for changes. If there were none, all that was inserted before is stored.
+    pub at: Instant,
     /// Seconds between the first change that is not stored and the source's time.
     pub seconds: u32,
     /// Changes that are read and not stored: at most 5,000, though there may be more.

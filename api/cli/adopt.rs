@@ -145,7 +145,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
         return database::with(&args.database, false, work).await;
     }
     let mut signals = Signals::new()?;
-    let (source, shape) = signals.unless(args.source()).await?;
+    let (source, shape) = signals.unless(args.source(&definition)).await?;
     let reader = Arc::new(args.reader(&definition, shape)?);
     if args.dry_run {
         let mut progress = Progress::start(&definition, source.size().await.ok(), "read");
@@ -236,12 +236,23 @@ impl AdoptArgs {
             .map_err(|error| Failure::Usage(error.to_string()))
     }
 
-    async fn source(&self) -> Result<(Arc<Source>, Shape), Failure> {
-        let uri = self.from.as_ref().map(MongodbUri::expose).unwrap_or_default().to_owned();
-        let database = self.from_database.clone();
-        let connection = Connection { uri, database, pool_size: self.database.pool_size, observer: None };
-        let source =
-            Source::open(&connection, &self.collection, self.read_preference).await.map_err(Stop::from)?;
+    async fn source(&self, definition: &Definition) -> Result<(Arc<Source>, Shape), Failure> {
+        let (preference, pool_size) = (self.read_preference, self.database.pool_size);
+        let open = async |uri: &Option<MongodbUri>| {
+            let uri = uri.as_ref().map(MongodbUri::expose).unwrap_or_default().to_owned();
+            let database = self.from_database.clone();
+            let connection = Connection { uri, database, pool_size, observer: None };
+            Source::open(&connection, &self.collection, preference).await
+        };
+        let source = open(&self.from).await.map_err(Stop::from)?;
+        if (&self.from_database, &*self.collection) == (&self.database.database, &*definition.name)
+            && let Ok(target) = open(&self.database.mongodb_uri).await
+            && source.is(&target).await
+        {
+            let sentence =
+                "the source is the collection of the history itself, whose items would be stored twice";
+            return Err(Failure::Usage(sentence.to_owned()));
+        }
         let shape = match self.shape {
             Some(shape) => shape.into(),
             None => Shape::of(&source).await.map_err(Stop::from)?,

@@ -31,6 +31,8 @@ pub struct Report {
     pub bytes: u64,
     /// Why it ended early; `None` while it runs, and if every row has an outcome.
     pub end: Option<End>,
+    /// Whether a signal came too late to stop anything.
+    pub signalled: bool,
     /// If it ended early: no row before this line is left, and no row from this line on is stored. `None` if no line
     /// divides them.
     pub resume: Option<u64>,

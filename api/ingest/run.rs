@@ -124,8 +124,7 @@ pub async fn run<B>(
     intake.tally.left.extend(pending.lines());
     let report = &mut intake.tally.report;
     if intake.exhausted && report.left() == 0 && matches!(report.end, Some(End::Interrupted)) {
-        // The signal came too late to stop anything.
-        report.end = None;
+        (report.end, report.signalled) = (None, true);
     }
     intake.close()
 }

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use crate::adopt::{Checked, Ended, Lag, NotStored, Plan, Told};
 use crate::cli::terminal::{self, count, speed};
 use crate::definition::Definition;
-use crate::domain::Clock;
 use crate::ingest::{End, Event, Report, Watch};
 
 /// Refusals, and changes, that are shown one by one; the rest is only counted.
@@ -117,10 +116,10 @@ impl Told for Progress {
         });
         if is_due {
             self.lag = Some((Instant::now(), lag));
-            let Lag { seconds, events, stored } = lag;
-            let (now, events) = (Clock::system().now(), count(events as u64, "event"));
+            let Lag { at, seconds, events, stored } = lag;
+            let events = count(events as u64, "event");
             self.shown.line(format_args!(
-                "{now} lag {seconds} s, {events}; stored {} since the copy",
+                "{at} lag {seconds} s, {events}; stored {} since the copy",
                 HumanCount(stored)
             ));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mongodb::bson::{DateTime, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -17,6 +17,7 @@ tests!["adopt":
     what_was_inserted_before_a_drop_is_stored,
     pushes_to_buckets_are_followed,
     what_the_oplog_has_lost_is_copied_again,
+    while_databases_fail_nothing_is_lost,
     writers_of_the_manual_move_with_it,
 ];
 
@@ -62,10 +63,15 @@ impl Following {
         }
     }
 
-    /// Waits until nothing is left to follow: twice, because the first may have been said before the last insert.
+    /// Waits until nothing is left to follow of what was inserted before.
     pub async fn has_no_lag(&self) {
-        self.says("lag 0 s, 0 events").await;
-        self.says("lag 0 s, 0 events").await;
+        let now = DateTime::now();
+        let is_later = |line: &String| {
+            let time =
+                line.split_once(" lag 0 s, 0 events;").map(|(time, _)| DateTime::parse_rfc3339_str(time));
+            time.is_some_and(|time| time.unwrap() > now)
+        };
+        eventually("it has no lag", PATIENCE, || async { self.said().iter().any(is_later) }).await;
     }
 
     pub fn pid(&self) -> u32 {
@@ -77,8 +83,13 @@ impl Following {
     }
 
     /// Tells it to stop; what it prints.
-    pub async fn stop(mut self, status: i32) -> String {
+    pub async fn stop(self, status: i32) -> String {
         signal("TERM", self.pid());
+        self.ended(status).await
+    }
+
+    /// Waits for its end; what it prints.
+    async fn ended(mut self, status: i32) -> String {
         let mut out = String::new();
         use tokio::io::AsyncReadExt;
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("in time").unwrap();
@@ -229,6 +240,79 @@ async fn what_the_oplog_has_lost_is_copied_again() {
     let out = following.stop(0).await;
     assert!(out.contains("in all: stored 2 trades, "), "{out}");
     moving.stored(1).await.holds_exactly((1..=31).filter(|n| n % 3 == 0).chain([31, 34]));
+    moving.is_clean(&[]).await;
+    mongod.remove().await;
+}
+
+/// The source, or the collection of the histories, fails or is slow.
+async fn while_databases_fail_nothing_is_lost() {
+    const SHUTDOWN_IN_PROGRESS: i32 = 91;
+    let mongod = Mongod::failing().await;
+    let admin = mongod.client().await.database("admin");
+    // Lets commands fail, or be slow; the count of those that were so before.
+    let fail = async |mode: Bson, data: Document| {
+        let configured = doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data };
+        admin.run_command(configured).await.unwrap().get_i32("count").unwrap()
+    };
+    let have_failed = async |times: i32| {
+        let wait = doc! { "waitForFailPoint": "failCommand", "timesEntered": times, "maxTimeMS": 30_000 };
+        admin.run_command(wait).await.expect("so many commands fail");
+    };
+    let source = |commands: &[&str]| {
+        // The driver does not go on by itself.
+        doc! { "failCommands": commands, "errorCode": SHUTDOWN_IN_PROGRESS, "errorLabels": [], "appName": "old" }
+    };
+    let stores = |moving: &Moving| {
+        let namespace = format!("{}.trades", moving.database.name());
+        doc! { "failCommands": ["insert", "update"], "namespace": namespace }
+    };
+    let failing = |mut data: Document| {
+        data.insert("errorCode", SHUTDOWN_IN_PROGRESS);
+        data
+    };
+
+    // A signal when all of the copy is read, and nothing is stored.
+    let moving = Moving::on(&mongod).await;
+    moving.old().insert_one(trade(7, 1, 1)).await.unwrap();
+    let before = fail("alwaysOn".into(), failing(stores(&moving))).await;
+    let following = Following::start(&mut moving.adopt(&["--follow"]));
+    have_failed(before + 1).await;
+    signal("TERM", following.pid());
+    fail("off".into(), doc! {}).await;
+    following.ended(0).await;
+    moving.stored(7).await.holds_exactly([1]);
+
+    // The new stream gives three changes and fails, and no other is opened for a while.
+    moving.old().insert_many((2..=4).map(|n| trade(7, n, n))).await.unwrap();
+    let before = fail(doc! { "skip": 1 }.into(), source(&["aggregate", "getMore"])).await;
+    let following = Following::start(&mut moving.adopt(&["--follow"]));
+    have_failed(before + 1).await;
+    let before = fail("alwaysOn".into(), source(&["aggregate"])).await;
+    have_failed(before + 3).await;
+    fail("off".into(), doc! {}).await;
+    following.has_no_lag().await;
+    moving.stored(7).await.holds_exactly(1..=4);
+
+    // What is inserted while something else is stored is not stored yet.
+    let mut slow = stores(&moving);
+    slow.extend(doc! { "blockConnection": true, "blockTimeMS": 1_000 });
+    let before = fail(doc! { "times": 2 }.into(), slow).await;
+    moving.old().insert_one(trade(7, 5, 5)).await.unwrap();
+    have_failed(before + 1).await;
+    moving.old().insert_one(trade(7, 6, 6)).await.unwrap();
+    following.has_no_lag().await;
+    moving.stored(7).await.holds_exactly(1..=6);
+
+    // A signal while nothing can be stored.
+    let before = fail("alwaysOn".into(), failing(stores(&moving))).await;
+    moving.old().insert_one(trade(7, 7, 7)).await.unwrap();
+    have_failed(before + 1).await;
+    following.stop(0).await;
+    fail("off".into(), doc! {}).await;
+    let following = Following::start(&mut moving.adopt(&["--follow"]));
+    following.has_no_lag().await;
+    following.stop(0).await;
+    moving.stored(7).await.holds_exactly(1..=7);
     moving.is_clean(&[]).await;
     mongod.remove().await;
 }

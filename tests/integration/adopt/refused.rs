@@ -191,17 +191,32 @@ async fn an_item_with_an_owner_of_its_own() {
     let moving = Moving::new().await;
     let item =
         doc! { "customerId": 8, "type": "buy", "ticker": "MDB", "qty": 1, "date": DateTime::from_millis(1) };
-    moving.old().insert_one(doc! { "customerId": 7, "count": 1, "history": [item] }).await.unwrap();
+    moving
+        .old()
+        .insert_one(doc! { "customerId": 7, "count": 2, "history": [item, Bson::Null] })
+        .await
+        .unwrap();
     let rejects = file("own");
     let path = rejects.to_str().unwrap();
     moving.adopted(&["--rejects", path], 1).await;
     let line = std::fs::read_to_string(&rejects).unwrap();
+    let mended = line.replace(
+        r#""history":null"#,
+        r#""type":"buy","ticker":"MDB","qty":2,"date":{"$date":{"$numberLong":"2"}}"#,
+    );
     assert!(line.contains(r#""document":{"customerId":{"$numberInt":"7"},"type":"#), "{line}");
     assert!(line.contains("has \\\"customerId\\\" itself"), "{line}");
     let same = moving.adopted(&["--from-rejects", path, "--rejects", path], 2).await;
     assert!(same.sentence(2).contains("the same file"), "{same:?}");
-    moving.adopted(&["--from-rejects", path], 0).await;
-    moving.stored(7).await.holds_exactly([1]);
+    // A run that ended in the middle of a line.
+    std::fs::write(&rejects, mended + r#"{"_id"#).unwrap();
+    moving.adopted(&["--rejects", path], 1).await;
+    let lines = std::fs::read_to_string(&rejects).unwrap();
+    assert_eq!((lines.lines().count(), lines.lines().nth(2)), (5, Some(r#"{"_id"#)), "{lines}");
+    let fed = moving.adopted(&["--from-rejects", path], 3).await;
+    assert!(fed.out.contains("stopped: line 3: "), "{fed:?}");
+    moving.stored(7).await.holds_exactly([1, 2]);
+    moving.is_clean(&[]).await;
     std::fs::remove_file(rejects).unwrap();
 }
 
@@ -233,5 +248,9 @@ async fn what_it_says_of_mistakes() {
     let copied = run(&mut command(&[])).await;
     assert_eq!(copied.status, Some(0), "{copied:?}");
     moving.stored(1).await.holds_exactly([1]);
+    let uri = format!("{}&appName=another", moving.place.uri);
+    let from = ["--from", &uri, "--from-database", &moving.place.name, "--collection", "trades"];
+    let itself = run(&mut moving.place.pagebucket("adopt", &from)).await;
+    assert!(itself.sentence(2).contains("is the collection of the history itself"), "{itself:?}");
     alone.remove().await;
 }
