@@ -15,7 +15,7 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> {
     task(async move |send| {
         loop {
-            let (mut group, mut bytes, mut ended) = (Vec::new(), 0, None);
+            let (mut group, mut bytes, mut ended) = (Vec::with_capacity(GROUP), 0, None);
             while group.len() < GROUP && bytes < GROUP_BYTES {
                 match parts.recv().await {
                     Some(Ok(batch)) => {

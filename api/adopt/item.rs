@@ -211,9 +211,10 @@ impl Reader {
             if self.is_left_out(name) || name == self.owner || value == RawBsonRef::Null {
                 continue;
             }
+            // Of several names the first that is there is used.
             let property = self.columns.names().find(|(_, names)| {
-                let used = names.iter().find(|name| has(document, name));
-                used.is_some_and(|used| used == name)
+                let at = names.iter().position(|other| other == name);
+                at.is_some_and(|at| !names[..at].iter().any(|other| has(document, other)))
             });
             let property = property.map_or(name, |(property, _)| property);
             match stored.get(property).ok().flatten() {

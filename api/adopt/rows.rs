@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::item::{Adopted, Reader};
 use super::pipeline::{Place, sorted};
-use super::source::{Source, SourceError};
+use super::source::{BATCH, Source, SourceError};
 use super::told::{Refused, shown};
 use crate::store::Error;
 
@@ -84,7 +84,7 @@ async fn read_from(
     let pipeline = sorted(reader.shape, &reader.owner, &reader.order, from.clone());
     let mut batches = source.aggregate(pipeline, after).await?;
     while let Some(batch) = batches.try_next().await? {
-        let mut parts = Vec::new();
+        let mut parts = Vec::with_capacity(BATCH as usize);
         let mut owner = None;
         for document in batch.doc_slices()? {
             let document = document.map_err(mongodb::error::Error::from)?;

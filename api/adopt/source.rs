@@ -22,7 +22,7 @@ pub(super) const PARTS: u64 = 1_000_000;
 const AWAIT: Duration = Duration::from_millis(500);
 
 /// Documents of a batch: few enough that the first of them do not wait for the others.
-const BATCH: i32 = 1_000;
+pub(super) const BATCH: u32 = 1_000;
 
 /// The collection that is adopted.
 #[derive(Debug)]
@@ -139,7 +139,8 @@ impl Source {
             "aggregate": &self.collection, "pipeline": pipeline, "allowDiskUse": true, "readConcern": concern,
             "cursor": { "batchSize": BATCH },
         };
-        let mut sent = self.database.run_cursor_command(command);
+        // Also of later batches: by default they are 16 MiB, and nothing is stored while one is read.
+        let mut sent = self.database.run_cursor_command(command).batch_size(BATCH);
         if let Some(criteria) = &self.criteria {
             sent = sent.selection_criteria(criteria.clone());
         }

@@ -206,7 +206,8 @@ impl Pending {
     pub fn forget(&mut self) {
         self.filled = HashMap::new();
         let mut kept = 0..FEW_KEYED;
-        self.keyed.retain(|_, _| kept.next().is_some());
+        // Those with rows that wait need it next.
+        self.keyed.retain(|owner, _| self.owners.contains_key(owner) && kept.next().is_some());
         self.keyed.shrink_to_fit();
     }
 
