@@ -67,7 +67,8 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     let mut setup = Setup::on(shared().await);
     setup.args.max_requests = SLOW.len() as u32;
     setup.args.max_uploads = SLOW.len() as u32 + 1;
-    setup.args.body_timeout = 1;
+    // Long enough for all of them to have their places at once, on a busy machine too.
+    setup.args.body_timeout = 4;
     let service = setup.start().await;
     let client = &service.client;
     // Slow, but fair: a line now and then, for longer than the others last.
