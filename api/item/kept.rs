@@ -9,7 +9,7 @@ use super::decimal::Decimal;
 pub fn is_kept(given: RawBsonRef<'_>, stored: RawBsonRef<'_>) -> bool {
     match (given, stored) {
         (RawBsonRef::String(given), RawBsonRef::String(stored)) => given == stored,
-        // The schema reads only texts that spell one value, but for those with more digits than a double has.
+        // A text that the schema reads spells one value. A double is compared below: it may have fewer digits than the text.
         (
             RawBsonRef::String(_),
             RawBsonRef::DateTime(_)

@@ -225,7 +225,7 @@ async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'stat
         let items: Vec<Value> = numbers.map(|number| history.item_at(number, date)).collect();
         service.client.append(owner, &json!(items)).await.expect(201);
     };
-    // The full pages of owner 1 are old, but for one; owner 2 has old ones only, and keeps the last.
+    // Owner 1 has one new page between old ones. All pages of owner 2 are old; the last one stays.
     append(1, 2.0, "2004-01-01T00:00:00Z").await;
     append(1, 1.0, &now).await;
     append(1, 1.5, "2004-01-01T00:00:00Z").await;

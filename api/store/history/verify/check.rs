@@ -24,7 +24,7 @@ pub(super) struct KeyShare {
 impl KeyShare {
     pub(super) const FIRST: Self = Self { of: 1, index: 0 };
 
-    /// The first share of the keys of a history with so many items.
+    /// The first share of the keys, for a history of this many items.
     pub(super) fn of_items(items: u64) -> Self {
         Self { of: items.div_ceil(MOST_KEYS).clamp(1, 256), index: 0 }
     }
