@@ -5,8 +5,9 @@
 //! - **Identity.** An item is stored with a hash of its owner, the source's name, the `_id` of its document and, in a
 //!   bucket, its place in the array. What is stored says what was adopted: an adoption may be killed at any time and started
 //!   again, days later or twice at once, and stores each item once ([`crate::store::history`]).
-//! - **Order.** The source is read sorted by owner and date, by the server, which sorts on disk. So the memory of a copy is
-//!   bounded, however long a history is.
+//! - **Order.** The source is read sorted by owner, by its server, which sorts on disk where it must. What one owner has is
+//!   sorted by date here while that is little ([`sort`]), and by the server otherwise. So the memory of a copy is bounded,
+//!   however long a history is.
 //! - **Conversion** is that of [`crate::import`]: the schema of the definition checks every item. What would lose anything
 //!   is refused, with its `_id` and the reason ([`rejects`]).
 //! - **Following.** A change stream is opened before the copy begins. After the copy it gives what was inserted meanwhile.
@@ -24,6 +25,7 @@ mod pipeline;
 mod plan;
 pub mod rejects;
 mod rows;
+mod sort;
 mod source;
 mod store_rows;
 mod told;

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::mark::Marker;
-use super::rows::{Found, Part, Parts, task};
+use super::rows::{Parts, size, task};
 use super::told::NotStored;
 use crate::ingest::{BATCH, Incoming};
 
@@ -50,12 +50,4 @@ pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> 
             }
         }
     })
-}
-
-fn size((found, _): &Part) -> usize {
-    match found {
-        Found::Item(item) => item.size(),
-        Found::Refused(refused) => refused.reason.len() + 256,
-        Found::Miscounted(line) => line.len(),
-    }
 }

@@ -375,8 +375,8 @@ impl<T: Told> Work<'_, T> {
         ids: Vec<Bson>,
         last: Option<Timestamp>,
     ) -> Result<Vec<(Vec<u8>, Vec<Part>)>, SourceError> {
-        let mut batches =
-            self.source.aggregate(of_ids(self.reader.shape, &self.reader.owner, ids), last).await?;
+        let pipeline = of_ids(self.reader.shape, &self.reader.owner, ids);
+        let mut batches = self.source.aggregate(pipeline, last, Document::new()).await?;
         let mut read = Vec::new();
         while let Some(batch) = batches.try_next().await? {
             for document in batch.doc_slices()? {

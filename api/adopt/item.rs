@@ -1,5 +1,6 @@
 //! From a document of the source to an item, its owner and its identity.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use mongodb::bson::raw::{CString, RawBsonRef, RawDocument, cstr};
@@ -25,7 +26,26 @@ pub struct Reader {
     /// The name of the source.
     pub(super) source: String,
     columns: Columns,
+    /// The names that properties, and the owner, may have in the source.
+    names: HashMap<String, Name>,
     ignored: Vec<String>,
+}
+
+/// What a name stands for.
+#[derive(Debug)]
+struct Name {
+    property: String,
+    /// Its place among the names of its property.
+    rank: usize,
+    integer: bool,
+}
+
+/// A member of a document of the source.
+#[derive(Debug)]
+struct Member<'a> {
+    name: &'a str,
+    value: RawBsonRef<'a>,
+    known: Option<&'a Name>,
 }
 
 /// A sentence about a flag.
@@ -105,8 +125,19 @@ impl Reader {
             other => MapError(other.to_string()),
         })?;
         let columns = columns.unsigned();
+        let is_integer = |property: &str| {
+            let mut properties = definition.item.properties();
+            properties.any(|found| found.name == property && found.values.kind == Some(ColumnKind::Integer))
+        };
+        let mut names = HashMap::new();
+        for (property, tried) in columns.names() {
+            for (rank, name) in tried.iter().enumerate() {
+                let (property, integer) = (property.to_owned(), is_integer(property));
+                names.entry(name.clone()).or_insert(Name { property, rank, integer });
+            }
+        }
         let (definition, ignored) = (Arc::clone(definition), ignored.to_vec());
-        Ok(Self { definition, shape, owner, order, source, columns, ignored })
+        Ok(Self { definition, shape, owner, order, source, columns, names, ignored })
     }
 
     /// What decides which items the source has, and their order. With another one there may be others.
@@ -116,6 +147,11 @@ impl Reader {
             "shape": self.shape.to_string(), "owner": &self.owner, "order": &self.order,
             "map": names.collect::<Vec<_>>(), "ignore": &self.ignored,
         }
+    }
+
+    /// Whose item is at a place; `None` if that is not clear.
+    pub(super) fn owner_at(&self, place: &Place<'_>) -> Option<OwnerId> {
+        owner_of(place.owner, self.definition.owner.kind).ok()
     }
 
     /// The item at a place of the source; `None` for a bucket without items.
@@ -203,22 +239,16 @@ impl Reader {
 
     /// The item as the schema makes it from the document's JSON, if nothing is lost.
     fn draft(&self, document: &RawDocument) -> Result<(OwnerId, Draft), String> {
-        let read = self.columns.of_line(&self.json(document)?)?;
-        let stored = read.1.document();
-        for member in document {
-            let (name, value) = member.map_err(|_| "is no BSON document".to_owned())?;
-            let name = name.as_str();
-            if self.is_left_out(name) || name == self.owner || value == RawBsonRef::Null {
+        let members = self.members(document)?;
+        let read = self.columns.of_line(&json(&members)?)?;
+        let stored: Vec<_> = read.1.document().into_iter().flatten().collect();
+        for member @ Member { name, value, .. } in &members {
+            if *name == self.owner || *value == RawBsonRef::Null {
                 continue;
             }
-            // Of several names the first that is there is used.
-            let property = self.columns.names().find(|(_, names)| {
-                let at = names.iter().position(|other| other == name);
-                at.is_some_and(|at| !names[..at].iter().any(|other| has(document, other)))
-            });
-            let property = property.map_or(name, |(property, _)| property);
-            match stored.get(property).ok().flatten() {
-                Some(stored) if is_kept(value, stored) => {}
+            let property = member.property(&members);
+            match stored.iter().find(|(stored, _)| stored.as_str() == property) {
+                Some((_, stored)) if is_kept(*value, *stored) => {}
                 Some(_) => return Err(format!("{name:?} would lose its type or a part of its value")),
                 None => {
                     let article = self.definition.item.noun().article();
@@ -232,44 +262,53 @@ impl Reader {
         Ok(read)
     }
 
-    /// The JSON of a document, as `import` reads it.
-    fn json(&self, document: &RawDocument) -> Result<Vec<u8>, String> {
-        let mut json = Vec::with_capacity(2 * document.as_bytes().len());
-        json.push(b'{');
+    /// The members of a document that are not left out.
+    fn members<'a>(&'a self, document: &'a RawDocument) -> Result<Vec<Member<'a>>, String> {
+        let mut members = Vec::with_capacity(8);
         for member in document {
             let (name, value) = member.map_err(|_| "is no BSON document".to_owned())?;
             let name = name.as_str();
-            if self.is_left_out(name) {
-                continue;
+            let known = self.names.get(name);
+            if !(self.ignored.iter().any(|ignored| ignored == name) || (name == "_id" && known.is_none())) {
+                members.push(Member { name, value, known });
             }
-            write_name(name, &mut json);
-            // A decimal number is a text in JSON, and the schema wants digits alone.
-            match whole_text(value).filter(|_| self.is_integer(name)) {
-                Some(text) => write_value(RawBsonRef::String(&text), &mut json),
-                None => write_value(value, &mut json),
-            }
-            .map_err(|corrupt| {
-                let path =
-                    if corrupt.field.is_empty() { String::new() } else { format!(".{}", corrupt.field) };
-                format!("{:?} {}", format!("{name}{path}"), corrupt.detail)
-            })?;
         }
-        json.push(b'}');
-        Ok(json)
+        Ok(members)
     }
+}
 
-    fn is_left_out(&self, name: &str) -> bool {
-        let is_named = || self.columns.names().any(|(_, names)| names.iter().any(|given| given == name));
-        self.ignored.iter().any(|ignored| ignored == name) || (name == "_id" && !is_named())
+impl Member<'_> {
+    /// The property that it becomes. Of several names of a property the first that is there is used.
+    fn property(&self, all: &[Self]) -> &str {
+        let Some(known) = self.known else { return self.name };
+        let is_before = |other: &Self| {
+            other.value != RawBsonRef::Null
+                && other
+                    .known
+                    .is_some_and(|other| other.property == known.property && other.rank < known.rank)
+        };
+        if known.rank > 0 && all.iter().any(is_before) { self.name } else { &known.property }
     }
+}
 
-    fn is_integer(&self, name: &str) -> bool {
-        let property = self.columns.names().find(|(_, names)| names.iter().any(|given| given == name));
-        property.is_some_and(|(property, _)| {
-            let mut properties = self.definition.item.properties();
-            properties.any(|found| found.name == property && found.values.kind == Some(ColumnKind::Integer))
-        })
+/// The JSON of a document, as `import` reads it.
+fn json(members: &[Member<'_>]) -> Result<Vec<u8>, String> {
+    let mut json = Vec::with_capacity(256);
+    json.push(b'{');
+    for Member { name, value, known } in members {
+        write_name(name, &mut json);
+        // A decimal number is a text in JSON, and the schema wants digits alone.
+        match whole_text(*value).filter(|_| known.is_some_and(|known| known.integer)) {
+            Some(text) => write_value(RawBsonRef::String(&text), &mut json),
+            None => write_value(*value, &mut json),
+        }
+        .map_err(|corrupt| {
+            let path = if corrupt.field.is_empty() { String::new() } else { format!(".{}", corrupt.field) };
+            format!("{:?} {}", format!("{name}{path}"), corrupt.detail)
+        })?;
     }
+    json.push(b'}');
+    Ok(json)
 }
 
 fn has(document: &RawDocument, name: &str) -> bool {

@@ -59,17 +59,23 @@ pub(super) struct Place<'a> {
     pub count: Option<i64>,
 }
 
-/// The pipeline that gives the items of a source by owner and `order`, from the owner `from` on.
-pub(super) fn sorted(shape: Shape, owner: &str, order: &str, from: Option<Bson>) -> Vec<Document> {
+/// The pipeline that gives the items of a source by owner, those of each owner by `order` if there is one, from the owner
+/// `from` on.
+pub(super) fn sorted(shape: Shape, owner: &str, order: Option<&str>, from: Option<Bson>) -> Vec<Document> {
     let mut pipeline = Vec::new();
     if let Some(from) = from {
         // Not `{owner: {$gte: from}}`, which compares values of one type only.
         pipeline
             .push(doc! { "$match": { "$expr": { "$gte": [format!("${owner}"), { "$literal": from }] } } });
     }
-    match shape {
-        Shape::Documents => pipeline.push(doc! { "$sort": by(owner, order) }),
-        Shape::Buckets => {
+    match (shape, order) {
+        (Shape::Documents, None) => pipeline.push(doc! { "$sort": { owner: 1 } }),
+        (Shape::Documents, Some(order)) => pipeline.push(doc! { "$sort": { owner: 1, order: 1, "_id": 1 } }),
+        (Shape::Buckets, None) => {
+            pipeline.push(doc! { "$sort": { owner: 1 } });
+            pipeline.extend(items(owner));
+        }
+        (Shape::Buckets, Some(order)) => {
             pipeline.extend(items(owner));
             pipeline.push(doc! { "$sort": { "o": 1, format!("h.{order}"): 1, "i": 1, "p": 1 } });
         }
@@ -84,13 +90,6 @@ pub(super) fn of_ids(shape: Shape, owner: &str, ids: Vec<Bson>) -> Vec<Document>
         pipeline.extend(items(owner));
     }
     pipeline
-}
-
-fn by(owner: &str, order: &str) -> Document {
-    let mut by = doc! { owner: 1 };
-    by.insert(order, 1);
-    by.insert("_id", 1);
-    by
 }
 
 /// Takes buckets apart.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use mongodb::bson::{Bson, RawBson, Timestamp};
+use mongodb::bson::{Bson, Timestamp, doc};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 
 use super::item::{Adopted, Reader};
 use super::pipeline::{Place, sorted};
+use super::sort::{Sorter, Start, Unsorted};
 use super::source::{BATCH, Source, SourceError};
 use super::told::{Refused, shown};
 use crate::store::Error;
@@ -39,15 +40,18 @@ pub(super) fn read(
     patience: Duration,
 ) -> Parts {
     task(async move |send| {
-        let (mut from, mut last) = (None, Instant::now());
+        // A path into a document is the server's to follow.
+        let mut start = Start { owner: None, by_server: reader.order.contains('.') };
+        let mut last = Instant::now();
         loop {
-            match read_from(&source, &reader, after, &mut from, &mut last, &send).await {
+            match read_from(&source, &reader, after, &mut start, &mut last, &send).await {
                 Err(SourceError::Database(Error::Unavailable(why))) if last.elapsed() < patience => {
                     tracing::warn!(why, "the source does not answer; it is read again");
                     sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => return drop(send.send(Err(error)).await),
-                Ok(()) => return,
+                Ok(Ok(())) => return,
+                Ok(Err(Unsorted)) => start.by_server = true,
             }
         }
     })
@@ -72,38 +76,45 @@ where
     receive
 }
 
-/// Reads from an owner to the end. Notes how far it has come.
+/// Reads from an owner to the end, or to one whose items the server has to sort. Notes how far it has come.
 async fn read_from(
     source: &Source,
     reader: &Reader,
     after: Option<Timestamp>,
-    from: &mut Option<Bson>,
+    start: &mut Start,
     last: &mut Instant,
     send: &mpsc::Sender<Result<Vec<Part>, SourceError>>,
-) -> Result<(), SourceError> {
-    let pipeline = sorted(reader.shape, &reader.owner, &reader.order, from.clone());
-    let mut batches = source.aggregate(pipeline, after).await?;
-    while let Some(batch) = batches.try_next().await? {
-        let mut parts = Vec::with_capacity(BATCH as usize);
-        let mut owner = None;
-        for document in batch.doc_slices()? {
-            let document = document.map_err(mongodb::error::Error::from)?;
-            let Some(document) = document.as_document() else { continue };
-            let place = Place::of(reader.shape, &reader.owner, document);
-            let before = parts.len();
-            found(reader, &place, &mut parts);
-            // Among values that name no owner, the server's order of sorting is another than that of its comparison.
-            if parts[before..].iter().any(|(found, _)| matches!(found, Found::Item(_))) {
-                owner = place.owner.map(RawBson::from);
+) -> Result<Result<(), Unsorted>, SourceError> {
+    let order = start.by_server.then_some(&*reader.order);
+    let pipeline = sorted(reader.shape, &reader.owner, order, start.owner.clone());
+    let options = doc! { "allowDiskUse": true, "collation": { "locale": "simple" } };
+    let mut batches = source.aggregate(pipeline, after, options).await?;
+    let mut sorter = Sorter::new(reader, start);
+    loop {
+        let batch = batches.try_next().await?;
+        let (mut parts, mut read) = (Vec::with_capacity(BATCH as usize), Ok(()));
+        match &batch {
+            Some(batch) => {
+                for document in batch.doc_slices()? {
+                    let document = document.map_err(mongodb::error::Error::from)?;
+                    let Some(document) = document.as_document() else { continue };
+                    let place = Place::of(reader.shape, &reader.owner, document);
+                    read = sorter.read(&place, &mut parts);
+                    if read.is_err() {
+                        break;
+                    }
+                }
             }
+            None => sorter.end(&mut parts),
         }
-        if send.send(Ok(parts)).await.is_err() {
-            return Ok(());
+        if send.send(Ok(parts)).await.is_err() || batch.is_none() {
+            return Ok(Ok(()));
+        }
+        if read.is_err() {
+            return Ok(read);
         }
         *last = Instant::now();
-        *from = owner.and_then(|owner| Bson::try_from(owner).ok()).or(from.take());
     }
-    Ok(())
 }
 
 /// Adds what is found at a place.
@@ -120,6 +131,15 @@ pub(super) fn found(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
         Some(Ok(item)) => parts.push((Found::Item(item), place.parts())),
         Some(Err(refused)) => parts.push((Found::Refused(refused), place.parts())),
         None => {}
+    }
+}
+
+/// Roughly the memory of a part, in bytes.
+pub(super) fn size((found, _): &Part) -> usize {
+    match found {
+        Found::Item(item) => item.size(),
+        Found::Refused(refused) => refused.reason.len() + 256,
+        Found::Miscounted(line) => line.len(),
     }
 }
 

@@ -125,20 +125,21 @@ impl Source {
         Ok(found.try_collect().await?)
     }
 
-    /// Runs a pipeline at majority, on a member that has seen `after`. It may sort on disk.
+    /// Runs a pipeline at majority, on a member that has seen `after`, with options of the command.
     pub(super) async fn aggregate(
         &self,
         pipeline: Vec<Document>,
         after: Option<Timestamp>,
+        options: Document,
     ) -> Result<RawBatchCursor, SourceError> {
         let mut concern = doc! { "level": "majority" };
         if let Some(after) = after {
             concern.insert("afterClusterTime", after);
         }
-        let command = doc! {
-            "aggregate": &self.collection, "pipeline": pipeline, "allowDiskUse": true, "readConcern": concern,
-            "cursor": { "batchSize": BATCH },
+        let mut command = doc! {
+            "aggregate": &self.collection, "pipeline": pipeline, "readConcern": concern, "cursor": { "batchSize": BATCH },
         };
+        command.extend(options);
         // Also of later batches: by default they are 16 MiB, and nothing is stored while one is read.
         let mut sent = self.database.run_cursor_command(command).batch_size(BATCH);
         if let Some(criteria) = &self.criteria {

@@ -28,7 +28,7 @@ pub(super) enum SoFar {
     Marked(MarkedSoFar),
 }
 
-/// Up to this number of waiting owners, a batch takes all rows of its owner.
+/// Up to this number of owners with rows, waiting or under way, a batch takes all rows of its owner.
 const FEW: usize = 32;
 
 /// From this number on, the rows of an owner are worth a command of their own.
@@ -147,7 +147,7 @@ impl Pending {
     /// The first of these that waits, and is not less than `least`: a whole batch; rows that fill a page; the rows of the
     /// owner that has waited longest. The owner gives no more before [`Pending::done`].
     pub fn take(&mut self, least: Least) -> Option<Batch> {
-        let few = self.waiting[0].len() <= FEW;
+        let few = self.owners.len() <= FEW;
         // Of few owners, the one that has waited longest gives all its rows, even if they fill no page.
         let skips_pages = few && least == Least::Row;
         let (&first, owner) = [Least::Batch, Least::Page, Least::Row]
@@ -335,8 +335,11 @@ mod tests {
         push(&mut pending, 3, OWN_COMMAND as u64);
         assert_eq!(of(pending.take(Least::Page)), Some((3, OWN_COMMAND + 2)));
         // With few left, each gives all it has.
-        while pending.waiting[0].len() > FEW {
-            pending.take(Least::Row);
+        pending.done(&OwnerId::Integer(3), None);
+        while pending.owners.len() > FEW {
+            let batch = pending.take(Least::Row).unwrap();
+            assert!(batch.rows.len() <= 10 || batch.owner == OwnerId::Integer(3));
+            pending.done(&batch.owner, None);
         }
         push(&mut pending, owners, 30);
         assert_eq!(of(pending.take(Least::Page)), Some((owners, 34)));

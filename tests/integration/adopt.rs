@@ -49,7 +49,7 @@ impl Moving {
         // By its name a test lets commands to the source fail.
         let uri = format!("{}&appName=old", self.place.uri);
         let from = ["--from", &uri, "--from-database", &self.place.name, "--collection", OLD];
-        let into = ["--into", "trades"];
+        let into = ["--into", self.place.history.name];
         self.place.pagebucket("adopt", &[&from[..], &into, arguments].concat())
     }
 

@@ -1,17 +1,23 @@
 //! The two shapes of the manual, whole and ruined.
 
-use mongodb::bson::{Bson, DateTime, Document, doc};
+use futures_util::TryStreamExt;
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
+use mongodb::options::{Collation, CollationStrength};
 use tokio::task::JoinSet;
 
-use super::{Moving, trade};
+use super::{Moving, OLD, trade};
 use crate::commands::program::Place;
-use crate::harness::tests;
+use crate::harness::{NOTES, tests};
 
 tests!["adopt":
     the_manuals_insert_many,
     the_manuals_buckets,
     what_the_manuals_upsert_has_ruined,
     other_names_and_another_order,
+    the_order_is_the_servers,
+    a_collation_of_the_source_changes_no_order,
     two_at_once_do_no_harm,
     histories_that_have_items_go_on,
 ];
@@ -126,6 +132,99 @@ async fn other_names_and_another_order() {
     assert_eq!(moving.stored(7).await.numbers, [3, 2, 1], "by v");
     let wrong = moving.adopted(&["--map", "units=qty"], 2).await;
     assert!(wrong.sentence(2).contains("--map units=… names no property of a trade"), "{wrong:?}");
+}
+
+/// Whether the items of an owner are sorted by `adopt`, or by the server, because they are too many, or have values that it leaves
+/// to the server.
+async fn the_order_is_the_servers() {
+    let binary = |bytes: &[u8]| Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() };
+    let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
+    let oid = |n: u8| Bson::ObjectId(ObjectId::from_bytes([n; 12]));
+    let sortable = [
+        Bson::Null,
+        Bson::Int32(7),
+        Bson::Int64(-7),
+        Bson::Double(3.0),
+        decimal("5.0"),
+        Bson::from("b"),
+        Bson::from("ab"),
+        Bson::from("ä"),
+        Bson::from(binary(&[9])),
+        Bson::from(binary(&[1, 2])),
+        Bson::from(binary(&[1, 1])),
+        oid(200),
+        oid(1),
+        Bson::from(DateTime::from_millis(-1)),
+        Bson::from(DateTime::from_millis(5)),
+    ];
+    let others = [Bson::Double(2.5), Bson::Boolean(true), Bson::from(doc! { "a": 1 })];
+    for (order, many) in [("n", 10), ("n", 10_500), ("at.n", 10)] {
+        let moving = Moving::new().await;
+        let mut quantity = 0;
+        let mut row = |customer: i64, n: Option<&Bson>, id: Option<Bson>| {
+            quantity += 1;
+            let mut row = trade(customer, quantity, 1_000);
+            if let Some(id) = id {
+                row.insert("_id", id);
+            }
+            if let Some(n) = n {
+                row.insert("n", n.clone());
+                row.insert("at", doc! { "n": n.clone() });
+            }
+            row
+        };
+        let mut rows = vec![row(1, None, None)];
+        for value in sortable.iter().rev() {
+            rows.extend([3, 1, 2].map(|_| row(1, Some(value), None)));
+            // Equal values, and ids of all types.
+            rows.push(row(2, Some(&Bson::Null), Some(value.clone())));
+            rows.push(row(4, Some(value), None));
+        }
+        rows.extend((0..many).map(|n| row(3, Some(&Bson::Int64(n * 7_919 % 5_003)), None)));
+        rows.extend(others.iter().map(|value| row(4, Some(value), Some(value.clone()))));
+        rows.extend([5, 3, 4].map(|n| row(5, Some(&Bson::Int64(n)), None)));
+        for chunk in rows.chunks(5_000) {
+            moving.old().insert_many(chunk).await.unwrap();
+        }
+        moving.adopted(&["--order", order, "--ignore", "n,at"], 0).await;
+        for customer in 1..=5 {
+            let mut sort = Document::new();
+            sort.extend([(order.to_owned(), Bson::Int32(1)), ("_id".to_owned(), Bson::Int32(1))]);
+            let old = moving.old();
+            let found = old.find(doc! { "customerId": customer }).sort(sort).await.unwrap();
+            let sorted: Vec<Document> = found.try_collect().await.unwrap();
+            let expected: Vec<_> = sorted.iter().map(|row| row.get_i64("quantity").unwrap()).collect();
+            let stored = moving.stored(customer as u64).await;
+            assert_eq!(stored.numbers, expected, "customer {customer} by {order}");
+        }
+        moving.is_clean(&["--order", order, "--ignore", "n,at"]).await;
+    }
+}
+
+/// Strings that a collation takes for equal are owners of their own.
+async fn a_collation_of_the_source_changes_no_order() {
+    let moving = Moving::at(Place::of(NOTES).await).await;
+    let collation = Collation::builder().locale("en").strength(CollationStrength::Secondary).build();
+    moving.database.create_collection(OLD).collation(collation).await.unwrap();
+    let room = |n: i64| if n % 2 == 0 { "a" } else { "A" };
+    let note = |n: i64| {
+        let date = DateTime::from_millis(100_000 - n * 7 % 61);
+        doc! { "roomId": room(n), "writtenAt": date, "author": "Ada", "number": n }
+    };
+    moving.old().insert_many((1..=60).map(note)).await.unwrap();
+    moving.adopted(&[], 0).await;
+    for odd in [0, 1] {
+        let mut expected: Vec<_> = (1..=60).filter(|n| n % 2 == odd).collect();
+        expected.sort_by_key(|n| -(n * 7 % 61));
+        let notes = moving.database.collection::<Document>("notes");
+        let found = notes.find(doc! { "roomId": room(odd) }).sort(doc! { "_id": 1 }).await.unwrap();
+        let buckets: Vec<Document> = found.try_collect().await.unwrap();
+        let notes = buckets.iter().flat_map(|bucket| bucket.get_array("history").unwrap());
+        let numbers: Vec<_> =
+            notes.map(|note| note.as_document().unwrap().get_i64("number").unwrap()).collect();
+        assert_eq!(numbers, expected);
+    }
+    moving.is_clean(&[]).await;
 }
 
 async fn two_at_once_do_no_harm() {

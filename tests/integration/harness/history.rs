@@ -142,7 +142,7 @@ impl History {
     pub fn flags(&self, command: &str) -> Vec<&'static str> {
         let Some(directory) = self.definitions else { return Vec::new() };
         match command {
-            "serve" | "migrate" | "openapi" | "verify" | "erase" => vec!["--histories", directory],
+            "serve" | "adopt" | "migrate" | "openapi" | "verify" | "erase" => vec!["--histories", directory],
             "import" | "export" => vec!["--histories", directory, "--history", self.name],
             _ => Vec::new(),
         }
