@@ -145,7 +145,7 @@ async fn the_order_is_the_servers() {
         Bson::Int32(7),
         Bson::Int64(-7),
         Bson::Double(3.0),
-        decimal("5.0"),
+        decimal("5"),
         Bson::from("b"),
         Bson::from("ab"),
         Bson::from("ä"),
