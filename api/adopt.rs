@@ -15,6 +15,7 @@
 //!
 //! Nothing here writes to a terminal: a [`Told`] hears what happens.
 
+mod adoption;
 mod check;
 mod copy;
 mod events;
@@ -30,8 +31,8 @@ mod source;
 mod store_rows;
 mod told;
 
+pub use adoption::{Ended, Stop, adopt, adopt_rejects};
 pub use check::{Checked, check};
-pub use follow::{Ended, Stop, adopt, adopt_rejects};
 pub use item::{MapError, Reader};
 pub use pipeline::Shape;
 pub use plan::{Plan, plan};

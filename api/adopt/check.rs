@@ -12,7 +12,7 @@ use mongodb::bson::raw::RawDocument;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use super::follow::Stop;
+use super::adoption::Stop;
 use super::item::Reader;
 use super::rows::{self, Found};
 use super::source::Source;
