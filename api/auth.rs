@@ -41,9 +41,9 @@ impl Authenticator {
         credential: &str,
         deadline: Deadline,
     ) -> Result<Arc<Principal>, Refusal> {
-        let none = |words: &'static str| Err(Refusal::Invalid(words.into(), None));
+        let none = |words: &'static str| Err(Refusal::invalid(words));
         match (is_key(credential), &self.keys, &self.jwt) {
-            (true, Some(keys), _) => Ok(keys.principal(credential, deadline).await?),
+            (true, Some(keys), _) => keys.principal(credential, deadline).await,
             (true, None, _) => none("This server accepts no API keys, only access tokens."),
             (false, _, Some(jwt)) => jwt.authenticate(credential).await,
             (false, _, None) => none("This server accepts no access tokens, only API keys."),
@@ -53,15 +53,4 @@ impl Authenticator {
 
 fn is_key(credential: &str) -> bool {
     credential.starts_with(keys::PREFIX)
-}
-
-impl From<keys::Refusal> for Refusal {
-    fn from(refusal: keys::Refusal) -> Self {
-        match refusal {
-            keys::Refusal::Unknown => Self::Invalid("The API key is unknown.".into(), None),
-            keys::Refusal::Revoked(name) => Self::Invalid("The API key was revoked.".into(), Some(name)),
-            keys::Refusal::Expired(name) => Self::Invalid("The API key has expired.".into(), Some(name)),
-            keys::Refusal::Unavailable(error) => Self::Database(error),
-        }
-    }
 }

@@ -26,7 +26,8 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 
 use self::exit::Failure;
 use self::terminal::write;
@@ -71,32 +72,19 @@ enum Command {
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
-/// Names of [`http::Version`].
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Spec {
-    #[value(name = "3.0")]
-    V3_0,
-    #[value(name = "3.1")]
-    V3_1,
-}
-
-impl Spec {
-    fn version(self) -> http::Version {
-        match self {
-            Self::V3_0 => http::Version::V3_0,
-            Self::V3_1 => http::Version::V3_1,
-        }
-    }
-}
-
 /// The OpenAPI document.
 #[derive(Args, Debug)]
 struct OpenapiArgs {
     #[command(flatten)]
     histories: HistoriesArgs,
     /// Version of the OpenAPI Specification. 3.0 is for generators that do not read 3.1.
-    #[arg(long, value_name = "VERSION", default_value = "3.1", value_enum)]
-    spec: Spec,
+    #[arg(long, value_name = "VERSION", default_value = "3.1")]
+    #[arg(value_parser = PossibleValuesParser::new(["3.0", "3.1"]).map(|version| spec(&version)))]
+    spec: http::Version,
+}
+
+fn spec(version: &str) -> http::Version {
+    if version == "3.0" { http::Version::V3_0 } else { http::Version::V3_1 }
 }
 
 impl Cli {
@@ -115,7 +103,7 @@ impl Cli {
             Command::Erase(args) => erase::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
             Command::Openapi(OpenapiArgs { histories, spec }) => database::definitions(&histories)
-                .and_then(|definitions| write(&http::document(&definitions, spec.version())))
+                .and_then(|definitions| write(&http::document(&definitions, spec)))
                 .map(|()| ExitCode::SUCCESS),
             Command::Histories(args) => histories::run(args).await,
             Command::Keys(args) => keys::run(args).await,

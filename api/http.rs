@@ -46,7 +46,7 @@ pub use openapi::{Version, document};
 pub use peer::Peer;
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
-pub use rate::{RateLimits, Settings as RateSettings};
+pub use rate::RateLimits;
 
 use access::Access;
 use middleware::admission::{self, Admission, Policy};

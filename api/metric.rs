@@ -108,33 +108,16 @@ metrics! {
         "reads of full pages and page views that `--read-preference` sent to another server than the primary. `full`; `behind`: the server did not have all of them yet, or a page is not full; `views`: page views, as that server has them; `failed`: the server did not answer in time. After `behind` and `failed` the primary was asked";
 }
 
-/// A condition that deserves an alarm. `docs/operating.md` says what to do about it.
-#[derive(Debug, Clone, Copy)]
-pub struct Alarm {
-    /// The metric that it is about.
-    pub metric: &'static str,
-    /// The condition, in PromQL.
-    pub condition: &'static str,
-}
-
-/// All of them, in the order of `docs/metrics.md`.
-pub const ALARMS: &[Alarm] = &[
-    Alarm {
-        metric: RETRIES,
-        condition: r#"rate(pagebucket_commit_retries_total{cause="unknown_outcome"}[5m]) > 0"#,
-    },
-    Alarm { metric: QUEUED_BYTES, condition: "pagebucket_append_queue_bytes > 0.8 * 32 * 2^20" },
-    Alarm { metric: REQUESTS, condition: r#"rate(pagebucket_http_requests_total{status=~"5.."}[5m]) > 0"# },
-    Alarm { metric: EXPORTS, condition: r#"rate(pagebucket_exports_total{result="failed"}[1h]) > 0"# },
-    Alarm {
-        metric: REFUSALS,
-        condition: r#"rate(pagebucket_auth_refusals_total{reason="invalid_token"}[5m]) > 1"#,
-    },
-    Alarm { metric: REFUSED_CONNECTIONS, condition: "rate(pagebucket_refused_connections_total[5m]) > 0" },
-    Alarm {
-        metric: HOUSEKEEPING,
-        condition: r#"sum(increase(pagebucket_housekeeping_total{result="done"}[15m])) == 0"#,
-    },
+/// The conditions that deserve an alarm: the metric that each is about, and the condition in PromQL. In the order of
+/// `docs/metrics.md`; `docs/operating.md` says what to do.
+pub const ALARMS: &[(&str, &str)] = &[
+    (RETRIES, r#"rate(pagebucket_commit_retries_total{cause="unknown_outcome"}[5m]) > 0"#),
+    (QUEUED_BYTES, "pagebucket_append_queue_bytes > 0.8 * 32 * 2^20"),
+    (REQUESTS, r#"rate(pagebucket_http_requests_total{status=~"5.."}[5m]) > 0"#),
+    (EXPORTS, r#"rate(pagebucket_exports_total{result="failed"}[1h]) > 0"#),
+    (REFUSALS, r#"rate(pagebucket_auth_refusals_total{reason="invalid_token"}[5m]) > 1"#),
+    (REFUSED_CONNECTIONS, "rate(pagebucket_refused_connections_total[5m]) > 0"),
+    (HOUSEKEEPING, r#"sum(increase(pagebucket_housekeeping_total{result="done"}[15m])) == 0"#),
 ];
 
 /// Registers what each metric means.

@@ -30,9 +30,7 @@ use self::housekeeping::Retentions;
 use self::tls::Certificate;
 use crate::config::{Rate, RateArgs, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{
-    self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, RateLimits, RateSettings, Uploads,
-};
+use crate::http::{self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, RateLimits, Uploads};
 use crate::metric::REFUSED_CONNECTIONS;
 use crate::store::Store;
 use crate::telemetry;
@@ -65,11 +63,6 @@ pub struct Server {
     house_every: Duration,
 }
 
-/// Why a server does not start: a sentence for the user.
-#[derive(Debug, thiserror::Error, derive_more::From)]
-#[error("{0}")]
-pub struct StartError(String);
-
 /// Connections that end together.
 #[derive(Default)]
 struct Generation {
@@ -90,18 +83,18 @@ impl Generation {
 /// mistakes before the database is opened.
 ///
 /// # Errors
-/// They cannot be used.
-pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), StartError> {
+/// They cannot be used: a sentence for the user.
+pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), String> {
     housekeeping::retentions(&args.retain, histories)?;
-    Ok(Certificate::read(&args.tls).await.map(drop)?)
+    Certificate::read(&args.tls).await.map(drop)
 }
 
 impl Server {
     /// Binds. Port 0 takes a free one. The gate decides who may use which route.
     ///
     /// # Errors
-    /// The address cannot be bound, or the certificate cannot be used.
-    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, StartError> {
+    /// The address cannot be bound, or the certificate cannot be used: a sentence for the user.
+    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", args.listen);
         let certificate = Certificate::read(&args.tls).await?;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
@@ -238,8 +231,7 @@ impl Server {
 fn rates(args: &RateArgs) -> Option<Arc<RateLimits>> {
     let Rate { units, per } = args.rate_limit?;
     let burst = args.rate_burst.and_then(NonZeroU32::new);
-    let settings = RateSettings { units, per, burst, trusted_proxies: args.trusted_proxies.clone() };
-    Some(Arc::new(RateLimits::new(settings)))
+    Some(Arc::new(RateLimits::new(units, per, burst, args.trusted_proxies.clone())))
 }
 
 /// Only a loopback listener refuses unknown hosts by default: it is the target of DNS rebinding.

@@ -3,7 +3,6 @@
 mod crypto;
 mod key_set;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +49,8 @@ pub struct Settings {
 /// Verifies the tokens of one issuer.
 #[derive(Debug)]
 pub struct Jwt {
-    settings: Settings,
+    /// What its tokens must say.
+    pub settings: Settings,
     keys: Arc<KeySet>,
     clock: Clock,
     /// Verified tokens, until they expire or their key is withdrawn.
@@ -84,16 +84,6 @@ impl Jwt {
         Ok(Self { settings, keys, clock, verified })
     }
 
-    /// The `iss` of its tokens.
-    pub fn issuer(&self) -> &str {
-        &self.settings.issuer
-    }
-
-    /// The `aud` of its tokens.
-    pub fn audience(&self) -> &str {
-        &self.settings.audience
-    }
-
     /// Whose token it is, if it was verified before and is still valid.
     pub fn remembered(&self, token: &str) -> Option<Arc<Principal>> {
         let Verified { principal, key } = self.verified.get(token)?;
@@ -108,11 +98,10 @@ impl Jwt {
     pub async fn authenticate(&self, token: &str) -> Result<Arc<Principal>, Refusal> {
         let header = header(token, &self.settings.types)?;
         let found = self.keys.find(header.kid.as_deref(), header.alg).await;
-        let unknown =
-            || Refusal::Invalid("The issuer has no key with the kid and the alg of the token.".into(), None);
+        let unknown = || Refusal::invalid("The issuer has no key with the kid and the alg of the token.");
         let key = found.ok_or_else(unknown)?;
         let claims = decode::<Value>(token, &key.decoding, &self.validation(&key));
-        let principal = self.principal(&claims.map_err(|error| refusal(&error))?.claims)?;
+        let principal = self.principal(&claims.map_err(refusal)?.claims)?;
         let principal = Arc::new(principal);
         self.verified.insert(token.into(), Verified { principal: Arc::clone(&principal), key });
         Ok(principal)
@@ -131,7 +120,7 @@ impl Jwt {
     /// # Errors
     /// A claim that was not checked with the signature is not what it must be.
     fn principal(&self, claims: &Value) -> Result<Principal, Refusal> {
-        let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words), None));
+        let invalid = |words: &'static str| Err(Refusal::invalid(words));
         // The library would also accept an array that contains the issuer.
         if claims["iss"] != *self.settings.issuer {
             return invalid("The token is from another issuer.");
@@ -175,11 +164,11 @@ impl Jwt {
 /// # Errors
 /// The token is too long, it is not of one of these types, or something in its header is critical: nothing is known here.
 fn header(token: &str, types: &[String]) -> Result<Header, Refusal> {
-    let invalid = |words| Err(Refusal::Invalid(Cow::Borrowed(words), None));
+    let invalid = |words: &'static str| Err(Refusal::invalid(words));
     if token.len() > LONGEST {
         return invalid("The token is longer than 8,192 bytes.");
     }
-    let header = decode_header(token).map_err(|error| refusal(&error))?;
+    let header = decode_header(token).map_err(refusal)?;
     let kind = header.typ.as_deref().unwrap_or_default().to_ascii_lowercase();
     let kind = kind.strip_prefix("application/").unwrap_or(&kind);
     if !types.iter().any(|allowed| allowed.eq_ignore_ascii_case(kind)) {
@@ -205,7 +194,7 @@ fn owners(claim: Option<&Value>) -> Owners {
 }
 
 /// Says what is wrong with a token. The text repeats nothing of the token except the name of a claim.
-fn refusal(error: &Error) -> Refusal {
+fn refusal(error: Error) -> Refusal {
     let words = match error.kind() {
         ErrorKind::ExpiredSignature => "The token has expired.".into(),
         ErrorKind::ImmatureSignature => "The token is not valid yet.".into(),

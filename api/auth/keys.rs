@@ -23,6 +23,7 @@ use tokio::time::timeout;
 pub use key::{ApiKey, PREFIX};
 pub use owners::{MOST_OWNERS, check as check_owner};
 
+use super::refusal::Refusal;
 use crate::domain::{Clock, Instant, Principal};
 use crate::store::api_keys::{ApiKeys, KeyHash, KeyRecord};
 use crate::store::{Deadline, Error, Store};
@@ -47,23 +48,6 @@ const LOOKUPS: usize = 16;
 
 /// Milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
-
-/// Why a key is refused.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum Refusal {
-    /// The key is malformed, or does not exist.
-    #[error("the key is unknown")]
-    Unknown,
-    /// The key was revoked. Holds its principal's name.
-    #[error("{0} was revoked")]
-    Revoked(Arc<str>),
-    /// The key has expired. Holds its principal's name.
-    #[error("{0} has expired")]
-    Expired(Arc<str>),
-    /// The database does not answer in time: the key may be valid.
-    #[error(transparent)]
-    Unavailable(#[from] Error),
-}
 
 /// Finds the principals of keys. A server has one, because it remembers.
 #[derive(Debug)]
@@ -118,23 +102,23 @@ impl Keys {
     /// # Errors
     /// The key is not valid, or the database does not answer before the deadline.
     pub async fn principal(&self, key: &str, deadline: Deadline) -> Result<Arc<Principal>, Refusal> {
-        let hash = ApiKey::hash_of(key).ok_or(Refusal::Unknown)?;
+        let hash = ApiKey::hash_of(key).ok_or_else(unknown)?;
         let known = match self.known(hash) {
             Some(known) => known,
             None => self.ask(hash, deadline).await?,
         };
-        self.judge(hash, &*known.ok_or(Refusal::Unknown)?)
+        self.judge(hash, &*known.ok_or_else(unknown)?)
     }
 
     /// Whether a key is valid now. Notes that it is used.
     fn judge(&self, hash: KeyHash, known: &Remembered) -> Result<Arc<Principal>, Refusal> {
         let (now, principal) = (self.clock.now(), &known.principal);
-        let name = || Arc::clone(&principal.name);
+        let refuse = |words: &'static str| Refusal::Invalid(words.into(), Some(Arc::clone(&principal.name)));
         if known.revoked {
-            return Err(Refusal::Revoked(name()));
+            return Err(refuse("The API key was revoked."));
         }
         if principal.expires.is_some_and(|expires| expires <= now) {
-            return Err(Refusal::Expired(name()));
+            return Err(refuse("The API key has expired."));
         }
         self.note_use(hash, known, now);
         Ok(Arc::clone(principal))
@@ -221,4 +205,9 @@ impl Keys {
             noted: AtomicI64::new(noted),
         }
     }
+}
+
+/// The refusal of a key that is malformed, or does not exist.
+fn unknown() -> Refusal {
+    Refusal::invalid("The API key is unknown.")
 }

@@ -4,11 +4,19 @@ use std::sync::Arc;
 use crate::store;
 
 /// Why a client is not known.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 pub enum Refusal {
     /// The token or key is not valid. The words are for the client: a sentence without quotation marks or backslashes. The
     /// name is that of a client whose key was valid once.
     Invalid(Cow<'static, str>, Option<Arc<str>>),
-    /// The database was asked, and failed.
+    /// The database was asked, and failed: the key may be valid.
+    #[from]
     Database(store::Error),
+}
+
+impl Refusal {
+    /// Of a token or key that never was valid here.
+    pub fn invalid(words: impl Into<Cow<'static, str>>) -> Self {
+        Self::Invalid(words.into(), None)
+    }
 }

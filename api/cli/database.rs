@@ -139,21 +139,32 @@ pub(super) async fn with<T>(
     opened.with(async |opened| work(opened, signals).await).await
 }
 
+/// The same for work that a signal may end at any time.
+pub(super) async fn interruptible<T>(
+    args: &DatabaseArgs,
+    work: impl AsyncFnOnce(&Opened) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    with(args, false, async |opened, mut signals| signals.unless(work(opened)).await).await
+}
+
 impl Opened {
     /// Applies what is pending, or with `only_check` refuses it; either way the collections are then
     /// those that this version knows.
     pub(super) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {
         self.store.refuse_foreign_collections().await?;
         if only_check {
-            let pending = self.store.pending_migrations().await?;
-            if !pending.is_empty() {
-                return Err(MigrationError::Pending(pending.join(", ")).into());
-            }
+            self.refuse_pending().await?;
         } else {
             self.store.migrate().await?;
         }
         self.store.check_collections().await?;
         Ok(())
+    }
+
+    /// Refuses a database on which migrations are pending.
+    pub(super) async fn refuse_pending(&self) -> Result<(), Failure> {
+        let pending = self.store.pending_migrations().await?;
+        if pending.is_empty() { Ok(()) } else { Err(MigrationError::Pending(pending.join(", ")).into()) }
     }
 
     /// Runs `work`, and stops the private mongod afterwards, whatever came of it.

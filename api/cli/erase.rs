@@ -74,8 +74,7 @@ impl std::fmt::Display for Wanted {
 /// # Errors
 /// A sentence for the user.
 fn wanted(text: &str, definitions: &Definitions) -> Result<Wanted, String> {
-    let mut owners: Vec<_> = definitions.iter().map(|definition| &definition.owner).collect();
-    owners.dedup_by(|one, other| one.collection == other.collection);
+    let owners = definitions.owners();
     let known = || owners.iter().map(|owner| owner.collection.as_str()).collect::<Vec<_>>().join(", ");
     let (owner, id) = match (text.split_once('='), &*owners) {
         (Some((collection, id)), _) => {
@@ -196,8 +195,20 @@ mod tests {
         let seven = Wanted { collection: "customers".to_owned(), id: OwnerId::Integer(7) };
         assert_eq!(wanted("7", &built_in).as_ref(), Ok(&seven));
         assert_eq!(wanted("customers=7", &built_in), Ok(seven));
-        let several = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories");
-        let several = Definitions::of_directory(several.as_ref()).unwrap();
+        // The files of one collection need not follow each other.
+        let directory = std::env::temp_dir().join(format!("pagebucket-erase-{:x}", rand::random::<u64>()));
+        std::fs::create_dir_all(&directory).unwrap();
+        for (history, owners) in [("a", "accounts"), ("b", "rooms"), ("c", "accounts")] {
+            let text = format!(
+                r#"{{ "history": "{history}s", "title": "{}", "date": "at",
+                    "owner": {{ "collection": "{owners}", "field": "{owners}Id", "type": "string" }}, "item": {{ "type": "object",
+                        "properties": {{ "at": {{ "type": "string", "format": "date-time" }} }} }} }}"#,
+                history.to_uppercase()
+            );
+            std::fs::write(directory.join(format!("{history}.json")), text).unwrap();
+        }
+        let several = Definitions::of_directory(&directory).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
         assert_eq!(wanted("rooms=7", &several).unwrap().to_string(), "rooms=7");
         for (text, definitions, part) in [
             ("0", &built_in, "--owner must be a whole number"),

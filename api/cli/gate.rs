@@ -17,25 +17,25 @@ use crate::store::Store;
 /// # Errors
 /// A sentence for the user.
 pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure> {
-    let refuse = |words: String| Err(Failure::Usage(words));
+    let refuse = |words: &str| Err(Failure::Usage(words.to_owned()));
     let uses = |method| auth.auth.contains(&method);
     let guarded = auth.guards();
     if guarded && uses(AuthMethod::None) {
-        return refuse("--auth none does not go together with another method".to_owned());
+        return refuse("--auth none does not go together with another method");
     }
     let ip = server.listen.ip().to_canonical();
     if !guarded && !ip.is_loopback() && !auth.allow_unauthenticated {
-        return refuse(format!(
+        return refuse(&format!(
             "--listen {ip} can be reached from other machines: authenticate clients by --auth jwt or --auth keys, or \
              allow everyone to read and append by --allow-unauthenticated"
         ));
     }
     if guarded && auth.allow_unauthenticated {
-        return refuse("--allow-unauthenticated does not go together with --auth".to_owned());
+        return refuse("--allow-unauthenticated does not go together with --auth");
     }
     if guarded && server.cache_public {
         return refuse(
-            "--cache-public does not go together with --auth: shared caches do not ask for tokens".to_owned(),
+            "--cache-public does not go together with --auth: shared caches do not ask for tokens",
         );
     }
     for (flag, given) in [
@@ -45,7 +45,7 @@ pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
     ] {
         if given != uses(AuthMethod::Jwt) {
             let verb = if given { "needs" } else { "is needed for" };
-            return refuse(format!("{flag} {verb} --auth jwt"));
+            return refuse(&format!("{flag} {verb} --auth jwt"));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::database::{self, Opened};
-use super::exit::{Failure, Signals};
+use super::exit::Failure;
 use super::terminal::{print, write};
 use crate::config::DatabaseArgs;
 use crate::definition::{Definition, Definitions};
@@ -36,10 +36,7 @@ enum Command {
 
 pub(super) async fn run(args: HistoriesCommandArgs) -> Result<ExitCode, Failure> {
     match &args.command {
-        None => {
-            let listed = async |opened: &Opened, mut signals: Signals| signals.unless(list(opened)).await;
-            database::with(&args.database, false, listed).await?;
-        }
+        None => database::interruptible(&args.database, list).await?,
         Some(Command::Check { file }) => {
             let definition = Definitions::read(file).map_err(|error| Failure::Usage(error.to_string()))?;
             check(&definition);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::database::{self, Opened};
-use super::exit::{Failure, Signals};
+use super::exit::Failure;
 use super::terminal::{print, print_error, write};
 use crate::auth::keys::{ApiKey, MOST_OWNERS, check_owner};
 use crate::config::DatabaseArgs;
@@ -84,19 +84,11 @@ pub(super) async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
         Command::Create(args) => {
             let definitions = database::definitions(&args.database.histories)?;
             let record = args.record(&definitions, Clock::system().now()).map_err(Failure::Usage)?;
-            let create =
-                async |opened: &Opened, mut signals: Signals| signals.unless(create(opened, &record)).await;
-            database::with(&args.database, false, create).await?;
+            database::interruptible(&args.database, async |opened| create(opened, &record).await).await?;
         }
-        Command::List(args) => {
-            let list = async |opened: &Opened, mut signals: Signals| signals.unless(list(opened)).await;
-            database::with(&args.database, false, list).await?;
-        }
+        Command::List(args) => database::interruptible(&args.database, list).await?,
         Command::Revoke(args) => {
-            let revoke = async |opened: &Opened, mut signals: Signals| {
-                signals.unless(revoke(opened, &args.name)).await
-            };
-            database::with(&args.database, false, revoke).await?;
+            database::interruptible(&args.database, async |opened| revoke(opened, &args.name).await).await?;
         }
     }
     Ok(ExitCode::SUCCESS)

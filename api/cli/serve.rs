@@ -36,8 +36,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let mut signals = Signals::new()?;
     let definitions = database::definitions(&args.database.histories)?;
     let histories: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
-    let checked = server::check(&args.server, &histories).await;
-    checked.map_err(|error| Failure::Usage(error.to_string()))?;
+    server::check(&args.server, &histories).await.map_err(Failure::Usage)?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Server, false) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -62,8 +61,7 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
     }
     let store = opened.store.clone().preferring(args.reads.read_preference);
     let gate = gate::open(&args.auth, &store).await?;
-    let server = Server::bind(&args.server, store, Clock::system(), gate).await;
-    let server = server.map_err(|error| Failure::Usage(error.to_string()))?;
+    let server = Server::bind(&args.server, store, Clock::system(), gate).await.map_err(Failure::Usage)?;
     let (scheme, address) = (server.scheme(), server.address());
     print(format_args!("pagebucket listens on {scheme}://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");

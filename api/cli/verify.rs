@@ -8,7 +8,7 @@ use clap::Args;
 use tokio::time::{Instant, sleep_until};
 
 use super::database::{self, HistoryArgs, Opened, parse_owner};
-use super::exit::{Failure, Signals};
+use super::exit::Failure;
 use super::terminal::{count, print, print_error, speed};
 use crate::config::DatabaseArgs;
 use crate::definition::Definitions;
@@ -56,18 +56,12 @@ Exit status: 0 nothing found, or all repaired; 1 findings remain; 2 usage; 3 the
 pub(super) async fn run(args: VerifyArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
     let owners = args.owners(&definitions)?;
-    let work = async |opened: &Opened, mut signals: Signals| {
-        let work = async {
-            // Findings are what this command is for: it does not refuse a collection without a guard.
-            let pending = opened.store.pending_migrations().await?;
-            if !pending.is_empty() {
-                return Err(crate::store::MigrationError::Pending(pending.join(", ")).into());
-            }
-            Verification::new(&args).run(opened, &owners).await
-        };
-        signals.unless(work).await
-    };
-    database::with(&args.database, false, work).await
+    database::interruptible(&args.database, async |opened| {
+        // Findings are what this command is for: it does not refuse a collection without a guard.
+        opened.refuse_pending().await?;
+        Verification::new(&args).run(opened, &owners).await
+    })
+    .await
 }
 
 impl VerifyArgs {

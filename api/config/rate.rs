@@ -3,6 +3,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Args;
+use ipnet::IpNet;
 
 /// How much each client may ask for.
 #[derive(Args, Debug, Clone, Default)]
@@ -20,7 +21,7 @@ pub struct RateArgs {
     /// Networks of proxies, comma-separated, such as `10.0.0.0/8,2001:db8::/48`. Their headers `Forwarded` and
     /// `X-Forwarded-For` say which client's address --rate-limit counts.
     #[arg(long, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
-    pub trusted_proxies: Vec<(IpAddr, u8)>,
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 /// Units in a time.
@@ -48,15 +49,13 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 /// A network: an address and the length of its prefix in bits, or an address alone.
-fn network(text: &str) -> Result<(IpAddr, u8), String> {
+fn network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
-    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-    let network = address.parse::<IpAddr>().ok().and_then(|address| {
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most))?;
-        Some((address, bits))
-    });
-    network.ok_or_else(|| "must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address".to_owned())
+    let parse = || match text.split_once('/') {
+        Some((address, bits)) => IpNet::new(address.parse().ok()?, bits.parse().ok()?).ok(),
+        None => text.parse::<IpAddr>().ok().map(IpNet::from),
+    };
+    parse().ok_or_else(|| "must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address".to_owned())
 }
 
 #[cfg(test)]
@@ -92,11 +91,20 @@ mod tests {
             ("2001:DB8::/48", "2001:db8::", 48),
             ("::1", "::1", 128),
         ] {
-            assert_eq!(network(text), Ok((address.parse().unwrap(), bits)), "{text}");
+            let expected = IpNet::new(address.parse().unwrap(), bits).unwrap();
+            assert_eq!(network(text), Ok(expected), "{text}");
         }
-        for text in
-            ["", "proxy.example", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/-1", "[::1]"]
-        {
+        for text in [
+            "",
+            "proxy.example",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "10.0.0.0/",
+            "10.0.0.0/-1",
+            "010.0.0.0/8",
+            "[::1]",
+        ] {
             assert!(network(text).is_err(), "{text}");
         }
     }

@@ -1,10 +1,10 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::names::{OUR_SCHEMAS, camel_case, schemas_of_owner, schemas_of_title, uploads};
-use super::one::Definition;
+use super::one::{Definition, Owner};
 use crate::item::Mistake;
 
 /// All definitions of a server. Their names, routes, owners and the names in the OpenAPI document agree.
@@ -66,6 +66,15 @@ impl Definitions {
     /// Each definition.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.0.iter()
+    }
+
+    /// The owners of each collection of owners, once.
+    pub fn owners(&self) -> Vec<&Owner> {
+        let mut known = HashSet::new();
+        self.iter()
+            .map(|definition| &definition.owner)
+            .filter(|owner| known.insert(&owner.collection))
+            .collect()
     }
 
     /// The definition of this history.

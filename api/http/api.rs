@@ -17,7 +17,6 @@ use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::places::Places;
 use super::problem::Problem;
-use super::rate::ClientQuota;
 use crate::domain::Clock;
 use crate::store::{Deadline, Store};
 
@@ -58,8 +57,7 @@ impl FromRequestParts<Arc<Api>> for Reading {
         let deadline: Option<&Deadline> = parts.extensions.get();
         let deadline = *deadline.expect("admission gives every request under /v1 its deadline");
         let epoch = api.store.epoch(deadline).await?;
-        let quota = ClientQuota::among(&parts.extensions);
-        Ok(Self::new(&parts.headers, deadline, epoch, quota, api.kept_by))
+        Ok(Self::new(parts, deadline, epoch, api.kept_by))
     }
 }
 

@@ -33,6 +33,7 @@ const UNITS: usize = 60;
 const STEP: Duration = Duration::from_secs(15);
 
 /// How far the erasure of {anOwner} is.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OwnerErasure)]
@@ -43,10 +44,8 @@ pub struct ErasureView {
     status: Status,
     /// Whether the last sweep is done, after which nothing of the {owner} can appear again. Absent while `status` is
     /// `erasing`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     swept: Option<bool>,
     /// Only before the last sweep: housekeeping does it soon after this moment.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = instant)]
     sweep_after: Option<Instant>,
 }

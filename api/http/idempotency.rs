@@ -7,9 +7,10 @@ use axum::http::HeaderName;
 use axum::http::request::Parts;
 use serde_json::json;
 use utoipa::IntoParams;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Parameter, ParameterIn};
 
 use crate::domain::{IdempotencyKey, Invalid, Principal};
+use crate::http::params::in_header;
 use crate::http::problem::{ParameterFault, Problem};
 use crate::http::schemas::schema;
 
@@ -43,7 +44,6 @@ impl IntoParams for Key {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.";
         let key = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$" });
-        let parameter = ParameterBuilder::new().name("Idempotency-Key").parameter_in(ParameterIn::Header);
-        vec![parameter.description(Some(description)).schema(Some(schema(&key.to_string()))).build()]
+        vec![in_header("Idempotency-Key", description, schema(key))]
     }
 }

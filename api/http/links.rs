@@ -9,30 +9,26 @@ use crate::domain::{Cursor, Limit, Order, OwnerId, PageNumber, Position, Seq, Sp
 
 /// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time
 /// and for values, a link may lead to a window without items.
-#[derive(Debug, Serialize, ToSchema, PartialEq, Eq)]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Default, Serialize, ToSchema, PartialEq, Eq)]
 pub struct Links {
     /// This listing, as it was requested.
     #[serde(rename = "self")]
     #[schema(pattern = "^/", max_length = 65_534)]
     own: String,
     /// The beginning of the order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^/", max_length = 65_534)]
     first: Option<String>,
     /// The previous page or window in the order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^/", max_length = 65_534)]
     prev: Option<String>,
     /// The next page or window in the order. Except for a span of time and for values, it is never empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^/", max_length = 65_534)]
     next: Option<String>,
     /// The end of the order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^/", max_length = 65_534)]
     last: Option<String>,
     /// Only for a window at a cursor: items that are newer than all in it, now or later. Request it again to learn of new items.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^/", max_length = 65_534)]
     newer: Option<String>,
 }
@@ -142,7 +138,7 @@ impl Links {
     /// of them.
     pub fn to_owners(own: &Uri, next: Option<&OwnerId>, limit: Limit) -> Self {
         let next = next.map(|id| format!("{}?after={id}&limit={}", own.path(), limit.get()));
-        Self { own: requested(own), first: None, prev: None, next, last: None, newer: None }
+        Self { own: requested(own), next, ..Self::default() }
     }
 
     /// The `Link` header. It does not have `newer`, which is not a registered relation.

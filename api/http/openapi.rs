@@ -12,19 +12,18 @@ mod tests;
 mod version_3_0;
 mod visit;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::names::Names;
-use super::problem::Problem;
+use super::problem;
 use super::routes::{Row, of_history, of_owners, of_page_views, probes};
-use crate::definition::{Definition, Definitions};
+use crate::definition::Definitions;
 use crate::item::list;
 use complete::{complete, without_null};
-use filler::{Filler, merge};
+pub use filler::Filler;
+use filler::merge;
 use security::{complete_row, schemes};
 use share::share;
 use version_3_0::in_3_0;
@@ -55,14 +54,8 @@ fn of(definitions: &Definitions) -> Value {
     let history = template(of_history(), "{Items}", history);
     let owners = template(of_owners(), "{Owners}", "Histories as a whole.");
     let mut document = preamble(definitions);
-    let mut known = Vec::new();
-    for definition in definitions.iter() {
-        let owner = &definition.owner.collection;
-        if known.contains(&owner) {
-            continue;
-        }
-        known.push(owner);
-        let histories = || definitions.iter().filter(|other| other.owner.collection == *owner);
+    for owner in definitions.owners() {
+        let histories = || definitions.iter().filter(|definition| definition.owner == *owner);
         for definition in histories() {
             add(&mut document, Filler::of(definition).document(&history));
         }
@@ -83,16 +76,6 @@ fn of(definitions: &Definitions) -> Value {
     document
 }
 
-/// What the definition puts into templates.
-pub fn names(definition: &Definition) -> Names {
-    Filler::of(definition).names
-}
-
-/// An item that a client may send, without a date if it need not have one. `None` if none could be made.
-pub fn new_item(definition: &Definition) -> Option<Value> {
-    Filler::of(definition).example("newItem")?
-}
-
 /// Title, description and servers.
 fn preamble(definitions: &Definitions) -> Value {
     let histories: Vec<_> = definitions.iter().map(|definition| definition.item.noun().many()).collect();
@@ -103,10 +86,6 @@ fn preamble(definitions: &Definitions) -> Value {
          Errors are problems (RFC 9457), described at `/problems`.",
         list(&histories, "and")
     );
-    let mut parts = Vec::new();
-    Problem::schemas(&mut parts);
-    parts.push((Problem::name().into(), Problem::schema()));
-    let problem: BTreeMap<_, _> = parts.into_iter().collect();
     let license = "MIT OR Apache-2.0";
     json!({
         "openapi": "3.1.0",
@@ -119,7 +98,7 @@ fn preamble(definitions: &Definitions) -> Value {
         },
         "servers": [{ "url": "/", "description": "Where this document is served." }],
         "paths": {},
-        "components": { "schemas": problem, "securitySchemes": schemes() },
+        "components": { "schemas": problem::schemas(), "securitySchemes": schemes() },
         "tags": [],
     })
 }

@@ -129,6 +129,7 @@ impl TotalsView {
 }
 
 /// Summary of a history.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSummary)]
@@ -143,11 +144,9 @@ pub struct SummaryView {
     #[schema(value_type = u64, minimum = 1)]
     pub first_seq: Seq,
     /// The first {item} that is there. Absent if the history is empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Item>)]
     pub first: Option<ItemView>,
     /// The {item} with the highest sequence number. Absent if the history is empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Item>)]
     pub last: Option<ItemView>,
 }

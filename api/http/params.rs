@@ -235,6 +235,11 @@ fn in_path(name: &str, description: &str, schema: RefOr<Schema>, example: Value)
         .build()
 }
 
+/// The documentation of an optional header.
+pub fn in_header(name: &str, description: &str, schema: RefOr<Schema>) -> Parameter {
+    ParameterBuilder::from(in_query(name, description, schema)).parameter_in(ParameterIn::Header).build()
+}
+
 /// The documentation of an optional parameter of a query.
 pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
     ParameterBuilder::new()

@@ -15,7 +15,7 @@ pub use database::{log_cause, why_not_stored};
 pub use documented::{
     AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems, ItemProblems,
     ListProblems, ManyUploadsProblems, OutcomesProblems, PageProblems, PreallocationProblems, ProbeProblems,
-    ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, refusals,
+    ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, refusals, schemas,
 };
 pub use kind::{Kind, Spec};
 pub use render::{MEDIA_TYPE, Render};

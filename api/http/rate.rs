@@ -18,5 +18,5 @@ mod quota;
 mod table;
 
 pub use class::Class;
-pub use limits::{RateLimits, Settings};
+pub use limits::RateLimits;
 pub use quota::{ClientQuota, LEFT, POLICY, of_search};

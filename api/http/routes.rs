@@ -91,19 +91,12 @@ pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
             router.route(&address, methods.layer(admission.layer(policy, access, engine)))
         })
     };
-    let mut router = mounted(of_page_views(), None);
-    let mut of_owner: Vec<Vec<Engine>> = Vec::new();
-    for engine in store.histories() {
-        router = router.merge(mounted(of_history(), Some(engine)));
-        let collection = |engine: &Engine| engine.definition().owner.collection.clone();
-        match of_owner.iter_mut().find(|known| collection(&known[0]) == collection(engine)) {
-            Some(known) => known.push(engine.clone()),
-            None => of_owner.push(vec![engine.clone()]),
-        }
-    }
-    of_owner.into_iter().fold(router, |router, engines| {
-        let owners = mounted(of_owners(), Some(&engines[0]));
-        router.merge(owners.layer(Extension::<Arc<[_]>>(engines.into())))
+    store.definitions().owners().into_iter().fold(mounted(of_page_views(), None), |router, owner| {
+        let engines = store.histories().iter().filter(|engine| engine.definition().owner == *owner);
+        let engines: Arc<[Engine]> = engines.cloned().collect();
+        let owners = mounted(of_owners(), engines.first()).layer(Extension(Arc::clone(&engines)));
+        let histories = engines.iter().map(|engine| mounted(of_history(), Some(engine)));
+        histories.fold(router.merge(owners), Router::merge)
     })
 }
 

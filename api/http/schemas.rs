@@ -1,5 +1,7 @@
 //! The schemas of single values, in requests and answers alike.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -8,17 +10,20 @@ use crate::definition::openapi;
 use crate::domain::{PagePath, Resolution};
 
 /// A schema that is written in JSON Schema itself. Its properties keep their order.
-pub fn schema(json: &str) -> RefOr<Schema> {
-    serde_json::from_str(json).expect("a schema of ours is well-formed, as the OpenAPI test shows")
+pub fn schema(schema: Value) -> RefOr<Schema> {
+    serde_json::from_value(schema).expect("a schema of ours is well-formed, as the OpenAPI test shows")
 }
 
-fn of(schema: Value) -> RefOr<Schema> {
-    serde_json::from_value(schema).expect("a schema of ours is well-formed, as the OpenAPI test shows")
+/// One value with the schema of this name, or an array of 1 to `most`.
+pub fn one_or_many(description: &str, title: &str, one: Cow<'_, str>, most: usize) -> RefOr<Schema> {
+    let one = Ref::from_schema_name(one);
+    let many = json!({ "title": title, "type": "array", "items": one, "minItems": 1, "maxItems": most });
+    schema(json!({ "description": description, "anyOf": [one, many] }))
 }
 
 /// A whole number from 1 to 2^53 - 1.
 pub fn ordinal() -> RefOr<Schema> {
-    of(openapi::ordinal())
+    schema(openapi::ordinal())
 }
 
 /// The schema that a definition gives for the ids of its owners.
@@ -39,7 +44,7 @@ pub fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
 
 /// `asc` or `desc`.
 pub fn order() -> RefOr<Schema> {
-    of(json!({ "type": "string", "enum": ["asc", "desc"] }))
+    schema(json!({ "type": "string", "enum": ["asc", "desc"] }))
 }
 
 /// An instant in an answer.
@@ -47,21 +52,21 @@ pub fn instant() -> RefOr<Schema> {
     let description = "RFC 3339 in UTC, with exactly three fraction digits.";
     let pattern = openapi::INSTANT;
     let (format, longest) = ("date-time", openapi::INSTANT_LENGTH);
-    of(
-        json!({ "type": "string", "format": format, "description": description, "pattern": pattern, "maxLength": longest }),
-    )
+    schema(json!({
+        "type": "string", "format": format, "description": description, "pattern": pattern, "maxLength": longest
+    }))
 }
 
 /// The optional moment of a page view.
 pub fn new_date() -> RefOr<Schema> {
-    of(new_instant(
+    schema(new_instant(
         "RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.",
     ))
 }
 
 /// An instant in a request.
 pub fn date_time() -> RefOr<Schema> {
-    of(new_instant("RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC."))
+    schema(new_instant("RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC."))
 }
 
 /// A pattern and not the format `date-time`, which says nothing of fraction digits or leap seconds.
@@ -77,7 +82,7 @@ fn new_instant(description: &str) -> Value {
 
 /// JSON Schema counts characters, not bytes, so only the description states the limit in bytes.
 pub fn page_path() -> RefOr<Schema> {
-    of(json!({
+    schema(json!({
         "type": "string",
         "description": "The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised.",
         "minLength": 1,
@@ -88,5 +93,5 @@ pub fn page_path() -> RefOr<Schema> {
 
 /// The name of a resolution.
 pub fn resolution() -> RefOr<Schema> {
-    of(json!({ "type": "string", "enum": Resolution::ALL.map(|resolution| resolution.to_string()) }))
+    schema(json!({ "type": "string", "enum": Resolution::ALL.map(|resolution| resolution.to_string()) }))
 }

@@ -20,7 +20,7 @@ use super::cache::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
 use super::middleware::gate::{Gate, METADATA};
-use super::openapi::{self, Version};
+use super::openapi::{self, Filler, Version};
 use super::problem::{Kind, Problem, Spec};
 use crate::definition::{Definition, Definitions};
 use crate::domain::Scope;
@@ -78,19 +78,20 @@ pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
 
 /// The metadata of this server as a resource of OAuth (RFC 9728), if it accepts tokens.
 pub fn metadata(gate: &Gate) -> Router<Arc<Api>> {
-    let Some(jwt) = gate.authenticator().and_then(|authenticator| authenticator.jwt.as_ref()) else {
+    let Some(jwt) = gate.jwt() else {
         return Router::new();
     };
     let metadata = Json(json!({
-        "resource": jwt.audience(),
-        "authorization_servers": [jwt.issuer()],
+        "resource": jwt.settings.audience,
+        "authorization_servers": [jwt.settings.issuer],
         "scopes_supported": Scope::ALL.map(|scope| scope.to_string()),
         "bearer_methods_supported": ["header"],
         "resource_name": "pagebucket",
     }));
     let answer = async move || metadata.clone();
     // Of a resource with a path, the metadata are below the well-known address (RFC 9728, 3.1).
-    let path = jwt.audience().parse::<Uri>().map(|audience| audience.path().trim_end_matches('/').to_owned());
+    let path =
+        jwt.settings.audience.parse::<Uri>().map(|audience| audience.path().trim_end_matches('/').to_owned());
     let path = path.ok().filter(|path| !path.is_empty() && !path.contains(['{', '}', ':', '*']));
     let router = Router::new().route(METADATA, get(answer.clone()));
     path.into_iter()
@@ -173,9 +174,10 @@ pub async fn nothing_here() -> Problem {
 /// Shows how to append to each history.
 fn home_page(definitions: &Definitions) -> String {
     let how = |definition: &Arc<Definition>| {
-        let example = openapi::new_item(definition).unwrap_or_default().to_string().replace('\'', "'\\''");
-        let example = example.replace('&', "&amp;").replace('<', "&lt;");
-        openapi::names(definition).with([("newItem", example)]).fill(include_str!("../../web/history.html"))
+        let filler = Filler::of(definition);
+        let example = filler.example("newItem").flatten().unwrap_or_default().to_string();
+        let example = example.replace('\'', "'\\''").replace('&', "&amp;").replace('<', "&lt;");
+        filler.names.with([("newItem", example)]).fill(include_str!("../../web/history.html"))
     };
     let histories: String = definitions.iter().map(how).collect();
     include_str!("../../web/index.html").replace("<!-- histories -->\n", &histories)

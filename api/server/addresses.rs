@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The bits of an IPv6 address that the client's network does not choose: one client commonly has all addresses of a /64.
-const NETWORK: u128 = !(u64::MAX as u128);
+use crate::http::Peer;
 
 /// The number of connections of each address that has any.
 #[derive(Debug)]
@@ -32,10 +31,7 @@ impl Addresses {
         if self.limit == 0 || address.is_loopback() {
             return Some(Counted(None));
         }
-        let network = match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK).into(),
-        };
+        let network = Peer(address).network();
         let mut open = self.open.lock();
         let connections = open.entry(network).or_default();
         if *connections == self.limit {

@@ -22,32 +22,28 @@ pub type Retentions = BTreeMap<Box<str>, Retention>;
 /// A flag names a history that does not exist, or one that it has named before: a sentence for the user.
 pub fn retentions(args: &RetainArgs, histories: &[&str]) -> Result<Retentions, String> {
     let mut retentions = Retentions::new();
-    for OfHistory { history, most } in &args.retain_pages {
-        let retention = of(&mut retentions, history, histories, "--retain-pages")?;
-        once(retention.pages.replace(*most).is_none(), history, "--retain-pages")?;
-    }
-    for OfHistory { history, most } in &args.retain_days {
-        let retention = of(&mut retentions, history, histories, "--retain-days")?;
-        once(retention.days.replace(*most).is_none(), history, "--retain-days")?;
-    }
+    add(&mut retentions, "--retain-pages", &args.retain_pages, histories, |kept| &mut kept.pages)?;
+    add(&mut retentions, "--retain-days", &args.retain_days, histories, |kept| &mut kept.days)?;
     Ok(retentions)
 }
 
-fn of<'a>(
-    retentions: &'a mut Retentions,
-    history: &str,
-    histories: &[&str],
+fn add<N: Copy>(
+    retentions: &mut Retentions,
     flag: &str,
-) -> Result<&'a mut Retention, String> {
-    if !histories.contains(&history) {
-        let names = histories.join(", ");
-        return Err(format!("{flag} {history}: there is no such history (there are {names})"));
+    given: &[OfHistory<N>],
+    histories: &[&str],
+    part: impl Fn(&mut Retention) -> &mut Option<N>,
+) -> Result<(), String> {
+    for OfHistory { history, most } in given {
+        if !histories.contains(&&**history) {
+            let names = histories.join(", ");
+            return Err(format!("{flag} {history}: there is no such history (there are {names})"));
+        }
+        if part(retentions.entry(history.clone()).or_default()).replace(*most).is_some() {
+            return Err(format!("{flag} {history}: is given more than once"));
+        }
     }
-    Ok(retentions.entry(history.into()).or_default())
-}
-
-fn once(first: bool, history: &str, flag: &str) -> Result<(), String> {
-    if first { Ok(()) } else { Err(format!("{flag} {history}: is given more than once")) }
+    Ok(())
 }
 
 /// Keeps house until it is dropped.

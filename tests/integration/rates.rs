@@ -1,7 +1,6 @@
 //! `--rate-limit`: only clients that exceed their limit are refused. Units are refilled in hours, so none is refilled during a
 //! test.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ fn limited(mut setup: Setup, units: u32, burst: u32) -> Setup {
     setup.args.rate = RateArgs {
         rate_limit: Some(rate),
         rate_burst: Some(burst),
-        trusted_proxies: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), 32)],
+        trusted_proxies: vec!["127.0.0.1/32".parse().unwrap()],
     };
     setup
 }
@@ -205,7 +204,7 @@ async fn tokens_that_are_new_count_for_their_address() {
 
 async fn headers_of_strangers_are_not_believed() {
     let mut setup = limited(Setup::on(shared().await), 1, 1);
-    setup.args.rate.trusted_proxies = vec![(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8)];
+    setup.args.rate.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
     let service = setup.start().await;
     assert_eq!(get(&service.client, &TRADES.path(7), "192.0.2.1").await.status, 200);
     refused(&get(&service.client, &TRADES.path(7), "192.0.2.2").await, "reads", 0);

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::control::{Caching, KeptBy};
@@ -31,15 +32,9 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A read with these headers. `kept_by` says which caches may keep its answer if that never changes.
-    pub fn new(
-        headers: &HeaderMap,
-        deadline: Deadline,
-        epoch: Epoch,
-        quota: ClientQuota,
-        kept_by: KeptBy,
-    ) -> Self {
-        let known = IfNoneMatch::of(headers);
+    /// The read of this request. `kept_by` says which caches may keep its answer if that never changes.
+    pub fn new(parts: &Parts, deadline: Deadline, epoch: Epoch, kept_by: KeptBy) -> Self {
+        let (known, quota) = (IfNoneMatch::of(&parts.headers), ClientQuota::among(&parts.extensions));
         Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None }
     }
 

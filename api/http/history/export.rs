@@ -68,6 +68,9 @@ impl Params for ExportParams {
     }
 }
 
+/// What the handler of an export gets.
+type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Extension<Deadline>, ClientQuota, Lifetime);
+
 /// Export {manyItems} as NDJSON
 ///
 /// Returns the {manyItems} of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
@@ -87,14 +90,8 @@ impl Params for ExportParams {
         ExportProblems,
     ),
 )]
-pub async fn ndjson(
-    State(api): State<Arc<Api>>,
-    Extension(deadline): Extension<Deadline>,
-    quota: ClientQuota,
-    lifetime: Lifetime,
-    address: Address<(OwnerId, ExportParams)>,
-) -> Result<Response, Problem> {
-    export(&api, address, (deadline, quota, lifetime), Format::Ndjson, NDJSON).await
+pub async fn ndjson(asked: Asked) -> Result<Response, Problem> {
+    export(asked, Format::Ndjson, NDJSON).await
 }
 
 /// Export {manyItems} as CSV
@@ -114,24 +111,16 @@ pub async fn ndjson(
         ExportProblems,
     ),
 )]
-pub async fn csv(
-    State(api): State<Arc<Api>>,
-    Extension(deadline): Extension<Deadline>,
-    quota: ClientQuota,
-    lifetime: Lifetime,
-    address: Address<(OwnerId, ExportParams)>,
-) -> Result<Response, Problem> {
-    export(&api, address, (deadline, quota, lifetime), Format::Csv, "text/csv; charset=utf-8; header=present")
-        .await
+pub async fn csv(asked: Asked) -> Result<Response, Problem> {
+    export(asked, Format::Csv, "text/csv; charset=utf-8; header=present").await
 }
 
 async fn export(
-    api: &Api,
-    Address { engine, params: (owner, ExportParams { after, dates }) }: Address<(OwnerId, ExportParams)>,
-    (deadline, quota, lifetime): (Deadline, ClientQuota, Lifetime),
+    (State(api), address, Extension(deadline), quota, lifetime): Asked,
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
+    let Address { engine, params: (owner, ExportParams { after, dates }) } = address;
     let writer = Writer::new(engine.definition(), format).ok_or_else(|| {
         let items = engine.definition().item.noun().many();
         Problem::new(

@@ -1,9 +1,9 @@
 //! The schemas that a definition gives: templates only have their names.
 
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, Schema};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+use crate::http::schemas::one_or_many;
 
 /// Most items in one request, uploads aside.
 pub const MOST_ITEMS: usize = 1000;
@@ -35,12 +35,7 @@ impl ToSchema for NewItems {}
 
 impl PartialSchema for NewItems {
     fn schema() -> RefOr<Schema> {
-        let item = || Ref::from_schema_name(NewItem::name());
-        let many = ArrayBuilder::new().items(item()).min_items(Some(1)).max_items(Some(MOST_ITEMS));
-        AnyOfBuilder::new()
-            .description(Some("One {item}, or an array of 1 to 1,000, appended in their order."))
-            .item(item())
-            .item(many.title(Some("New{Item}Array")))
-            .into()
+        let description = "One {item}, or an array of 1 to 1,000, appended in their order.";
+        one_or_many(description, "New{Item}Array", NewItem::name(), MOST_ITEMS)
     }
 }

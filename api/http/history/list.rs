@@ -47,6 +47,7 @@ use params::{ListParams, Retired, Selection};
 use rows::{Rows, with_headers};
 
 /// A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemListing)]
@@ -57,22 +58,17 @@ pub struct ListingView {
     #[schema(schema_with = order)]
     order: Order,
     /// Only for a page: its permanent number, the same in either order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>, minimum = 1)]
     page: Option<PageNumber>,
     /// Only for a page: whether it is full. A full page never changes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     full: Option<bool>,
     /// Number of {manyItems} in the history; with `asOf`, at that moment. Absent for a span of time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     total_items: Option<u64>,
     /// Number of pages of the history. Absent if `totalItems` is absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     total_pages: Option<u64>,
     /// Only if earlier {manyItems} are retired: the first sequence number that is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>, minimum = 2)]
     first_seq: Option<Seq>,
     /// In `order`: up to {pageSize} {manyItems} of a page, up to `limit` of a window.
@@ -191,7 +187,7 @@ pub async fn list(
         return Err(Problem::new(Kind::PageNotFound, "The history has fewer pages."));
     }
     let headed = |response| match selection {
-        Selection::Dates(..) | Selection::Values(_) => response,
+        Selection::Search(..) => response,
         _ => with_headers(response, range, order, totals),
     };
     if part.is_some() && range.is_none() {
@@ -202,7 +198,7 @@ pub async fn list(
         return Ok(headed(unchanged));
     }
     let repeated = match selection {
-        Selection::Dates(dates, _) => {
+        Selection::Search(Some(dates), _) => {
             let bounds = [("from", dates.from()), ("to", dates.to())];
             let bounds = bounds.into_iter().filter_map(|(name, date)| Some((name, date?)));
             bounds.map(|(name, date)| format!("&{name}={date}")).collect()
@@ -230,17 +226,15 @@ pub async fn list(
             Json(ListingView { owner, order, page, full, total_items, total_pages, first_seq, items, links }),
         )
     };
-    if !matches!(selection, Selection::Dates(..) | Selection::Values(_)) {
+    if !matches!(selection, Selection::Search(..)) {
         reading.quota.charge(range.map_or(1, |range| definition.page_size.pages_of(range)))?;
     }
     let items = match (&source, selection) {
-        (Source::Present(history), Selection::Dates(_, window) | Selection::Values(window)) => {
+        (Source::Present(history), Selection::Search(dates, window)) => {
             let (cursor, limit, deadline) = (window.cursor, window.limit.get(), reading.deadline);
-            let found = match selection {
-                Selection::Dates(dates, _) => {
-                    reading.database(history.dated(dates, cursor, limit, deadline)).await
-                }
-                _ => reading.database(history.matching(&values, cursor, limit, deadline)).await,
+            let found = match dates {
+                Some(dates) => reading.database(history.dated(dates, cursor, limit, deadline)).await,
+                None => reading.database(history.matching(&values, cursor, limit, deadline)).await,
             }?;
             reading.quota.owe(of_search(found.read, found.examined));
             let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
@@ -255,7 +249,7 @@ pub async fn list(
     let links = match selection {
         Selection::Page(_) => addresses.around_page(page.unwrap_or(first_page), totals),
         Selection::Rows(rows, _) => addresses.around_offset(rows.offset, rows.limit, totals),
-        Selection::Window(window, _) | Selection::Dates(_, window) | Selection::Values(window) => {
+        Selection::Window(window, _) | Selection::Search(_, window) => {
             addresses.around_window(window.span(totals), window.limit, totals)
         }
     };

@@ -5,14 +5,11 @@
 //! requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
 //! ends.)
 
-use std::convert::Infallible;
-
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, TryFutureExt};
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
 
 use super::accept;
 use super::around::{Answer, Around, AroundLayer, Inner};
@@ -102,10 +99,7 @@ impl<S: Inner> Around<S> for Admission {
 
 impl Admission {
     /// Answers a request that its client may send.
-    fn call_permitted<S>(&self, inner: &mut S, mut request: Request) -> Answer<Response>
-    where
-        S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
-    {
+    fn call_permitted(&self, inner: &mut impl Inner, mut request: Request) -> Answer<Response> {
         let rates = self.gate.rates.as_ref();
         let quota = rates.map_or_else(ClientQuota::default, |rates| {
             ClientQuota::of(rates, self.class(&request), &request)

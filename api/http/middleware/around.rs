@@ -13,7 +13,7 @@ use tower_service::Service;
 /// The answer of a service that cannot fail.
 pub type Answer<R> = BoxFuture<'static, Result<R, Infallible>>;
 
-/// What stands inside a layer that may have to wait before it passes a request on.
+/// What stands inside a layer.
 pub trait Inner:
     Service<Request, Response = Response, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
 {

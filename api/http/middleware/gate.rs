@@ -14,6 +14,7 @@ use futures_util::FutureExt;
 use percent_encoding::percent_decode_str;
 
 use super::around::{Answer, Around, AroundLayer, Inner};
+use crate::auth::jwt::Jwt;
 use crate::auth::{Authenticator, Refusal};
 use crate::domain::{Clock, Principal, Scope};
 use crate::http::access::Access;
@@ -94,9 +95,9 @@ impl Gate {
         self.authenticator.is_some()
     }
 
-    /// What authenticates clients, if anything does.
-    pub fn authenticator(&self) -> Option<&Authenticator> {
-        self.authenticator.as_deref()
+    /// What verifies access tokens, if they are accepted.
+    pub fn jwt(&self) -> Option<&Jwt> {
+        self.authenticator.as_ref()?.jwt.as_ref()
     }
 
     /// Answers a request for a route with this access, of a history or of none: by `pass`, if it may pass. Handlers find
@@ -219,12 +220,12 @@ impl Gate {
 
     /// The parameter of a challenge that says where the metadata are, if this server knows its own address.
     fn metadata(&self) -> String {
-        let jwt = self.authenticator.as_ref().and_then(|authenticator| authenticator.jwt.as_ref());
-        let address = jwt.and_then(|jwt| jwt.audience().parse::<Uri>().ok()).and_then(|audience| {
-            let (scheme, authority) = (audience.scheme_str()?, audience.authority()?);
-            let path = audience.path().trim_end_matches('/');
-            ["http", "https"].contains(&scheme).then(|| format!("{scheme}://{authority}{METADATA}{path}"))
-        });
+        let address =
+            self.jwt().and_then(|jwt| jwt.settings.audience.parse::<Uri>().ok()).and_then(|audience| {
+                let (scheme, authority) = (audience.scheme_str()?, audience.authority()?);
+                let path = audience.path().trim_end_matches('/');
+                ["http", "https"].contains(&scheme).then(|| format!("{scheme}://{authority}{METADATA}{path}"))
+            });
         address.map_or_else(String::new, |address| format!(", resource_metadata=\"{address}\""))
     }
 }

@@ -26,10 +26,12 @@ pub fn without_null(template: &mut Value) {
 
 /// Completes the document: bounds of integers, schemas of headers, examples.
 pub fn complete(document: &mut Value) {
+    // The headers of the same name are alike in all answers.
+    let schemas = embedded(include_str!("headers.json"));
     each_operation(document, &mut |operation| {
         each_response(operation, &mut |_, response| {
             let headers = response.get_mut("headers").and_then(Value::as_object_mut);
-            headers.into_iter().flatten().for_each(|(name, header)| header["schema"] = header_schema(name));
+            headers.into_iter().flatten().for_each(|(name, header)| header["schema"] = schemas[name].clone());
             let bodies = response.get_mut("content").and_then(Value::as_object_mut);
             for (_, text) in bodies.into_iter().flatten().filter(|(kind, _)| kind.starts_with("text/")) {
                 text["schema"] = json!({ "$ref": format!("{REFERENCE}TextStream") });
@@ -48,20 +50,9 @@ pub fn complete(document: &mut Value) {
     pass_examples_on(document);
 }
 
-/// The headers of a server with rate limits, on every answer to clients that are limited, unless the server failed.
-const RATES: [(&str, &str); 2] = [
-    (
-        "RateLimit",
-        "What is left of the client's limit: `r` units, and the seconds `t` until all are back, or until there are enough \
-         for this request. Absent if the server has no limits, and from answers that are made before they apply.",
-    ),
-    (
-        "RateLimit-Policy",
-        "The client's limit: `q` units at once, which are back after `w` seconds. Absent like `RateLimit`.",
-    ),
-];
-
+/// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the server failed.
 fn tell_rates(document: &mut Value) {
+    let rates = embedded(include_str!("rates.json"));
     each_operation(document, &mut |operation| {
         // Probes are not limited: neither is who sends them asked.
         if operation["security"] == json!([]) {
@@ -70,43 +61,18 @@ fn tell_rates(document: &mut Value) {
         each_response(operation, &mut |status, response| {
             // A request for another host is refused before anything else.
             if status < "500" && status != "421" {
-                for (name, _) in RATES {
+                for name in rates.keys() {
                     response["headers"][name] = json!({ "$ref": format!("#/components/headers/{name}") });
                 }
             }
         });
     });
-    for (name, description) in RATES {
-        let header = json!({ "description": description, "schema": header_schema(name) });
-        document["components"]["headers"][name] = header;
-    }
+    document["components"]["headers"] = Value::Object(rates);
 }
 
-/// The schema of a header of an answer. The headers of the same name are alike in all answers.
-fn header_schema(name: &str) -> Value {
-    let text = |pattern: &str, longest: usize, example: &str| json!({ "type": "string", "pattern": pattern, "maxLength": longest, "examples": [example] });
-    match name {
-        "Accept-Ranges" => json!({ "type": "string", "enum": ["items"] }),
-        "Cache-Control" => text("^[a-z0-9=, -]+$", 40, "no-cache"),
-        "Content-Range" => text(r"^items ([0-9]+-[0-9]+|\*)/[0-9]+$", 60, "items 0-9/34"),
-        "ETag" => text(r#"^(W/)?"[!#-~]+"$"#, 10_000, r#""1c9dad48152e05.4.7.trades.p2""#),
-        "Idempotency-Replayed" => json!({ "type": "boolean", "examples": [true] }),
-        "Link" => text("^</", 400_000, r#"</v1/customers/7/trades>; rel="self""#),
-        "Location" => text("^/v1/", 200, "/v1/customers/7/trades/1"),
-        "RateLimit" => text(RATE, 400, r#""reads";r=92;t=1"#),
-        "RateLimit-Policy" => text(RATE, 400, r#""reads";q=100;w=1"#),
-        "Retry-After" => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX, "examples": [2] }),
-        "Server-Timing" => text("^db;dur=", 60, "db;dur=0.412, cache;desc=hit"),
-        "WWW-Authenticate" => text("^Bearer ", 4096, r#"Bearer realm="pagebucket""#),
-        "X-Total-Count" => {
-            json!({ "type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER, "examples": [34] })
-        }
-        _ => Value::Null,
-    }
+fn embedded(json: &'static str) -> Map<String, Value> {
+    serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
 }
-
-/// A list of strings with parameters (RFC 9651).
-const RATE: &str = r#"^"[^"]+"(;[a-z]+=[^,;]+)*(, "[^"]+"(;[a-z]+=[^,;]+)*)*$"#;
 
 /// Whole numbers have at most 2^53 - 1 if nothing else is said, and the format of their size.
 fn bound_integer(schema: &mut Value) {

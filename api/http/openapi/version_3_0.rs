@@ -9,39 +9,10 @@ use super::visit::{each_operation, each_schema, members};
 use crate::http::body::{NDJSON, OCTETS};
 
 /// What a schema of 3.0 may have.
-const KEYWORDS: [&str; 31] = [
-    "$ref",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "default",
-    "deprecated",
-    "description",
-    "enum",
-    "example",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "not",
-    "nullable",
-    "oneOf",
-    "pattern",
-    "properties",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
-];
+const KEYWORDS: &str = "$ref additionalProperties allOf anyOf default deprecated description enum example exclusiveMaximum \
+                        exclusiveMinimum format items maxItems maxLength maxProperties maximum minItems minLength \
+                        minProperties minimum multipleOf not nullable oneOf pattern properties required title type \
+                        uniqueItems";
 
 /// The document of 3.1 in the words of 3.0.
 pub fn in_3_0(mut document: Value) -> Value {
@@ -99,7 +70,7 @@ fn rewritten(schema: Value) -> Value {
         }
     }
     rewrite_type(&mut schema);
-    schema.retain(|name, _| KEYWORDS.contains(&name.as_str()));
+    schema.retain(|name, _| KEYWORDS.split(' ').any(|keyword| keyword == name));
     if schema.len() > 1
         && let Some(reference) = schema.shift_remove("$ref")
     {

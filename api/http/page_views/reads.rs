@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
@@ -66,6 +67,7 @@ pub async fn series(
 }
 
 /// The views of a page over a span of time.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PageViewSeries)]
@@ -84,7 +86,6 @@ pub struct SeriesView {
     #[schema(minimum = 0)]
     total_views: u64,
     /// The point with the most views, the first of equals. Absent if there are no views.
-    #[serde(skip_serializing_if = "Option::is_none")]
     busiest: Option<PointView>,
     /// One point for each unit of `resolution`, in order, including points without views.
     #[schema(max_items = 10000)]
@@ -153,15 +154,13 @@ pub struct BucketView {
 }
 
 fn seconds() -> RefOr<Schema> {
-    schema(
-        r#"{
-            "type": "object",
-            "description": "Views by the second of the minute, 0 to 59.",
-            "propertyNames": { "type": "string", "maxLength": 2, "pattern": "^([0-9]|[1-5][0-9])$" },
-            "additionalProperties": { "type": "integer", "minimum": 0 },
-            "maxProperties": 60
-        }"#,
-    )
+    schema(json!({
+        "type": "object",
+        "description": "Views by the second of the minute, 0 to 59.",
+        "propertyNames": { "type": "string", "maxLength": 2, "pattern": "^([0-9]|[1-5][0-9])$" },
+        "additionalProperties": { "type": "integer", "minimum": 0 },
+        "maxProperties": 60
+    }))
 }
 
 /// List the pages with the most views

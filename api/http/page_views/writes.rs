@@ -4,13 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::{Extension, Json};
 use serde::Serialize;
-use serde_json::json;
-use utoipa::openapi::schema::Schema;
-use utoipa::openapi::{Ref, RefOr};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::domain::{
@@ -22,7 +20,7 @@ use crate::http::idempotency::KEY;
 use crate::http::params::Reader;
 use crate::http::problem::{CountProblems, Kind, PreallocationProblems, Problem};
 use crate::http::rate::ClientQuota;
-use crate::http::schemas::{date_time, instant, new_date, page_path, schema, whole};
+use crate::http::schemas::{date_time, instant, new_date, one_or_many, page_path, whole};
 use crate::store::Deadline;
 use crate::store::page_views::Preallocated;
 
@@ -31,6 +29,9 @@ const MOST_VIEWS: usize = 1_000;
 
 /// Buckets of a preallocated hour.
 const MINUTES: usize = 60;
+
+/// What the handlers get.
+type Asked = (State<Arc<Api>>, Extension<Deadline>, Request);
 
 /// Count page views
 ///
@@ -59,16 +60,11 @@ const MINUTES: usize = 60;
         CountProblems,
     ),
 )]
-pub async fn count(
-    State(api): State<Arc<Api>>,
-    Extension(deadline): Extension<Deadline>,
-    request: Request,
-) -> Result<StatusCode, Problem> {
-    let expected = |parts: &Parts| expect(&parts.headers, JSON, || upload_below(&parts.uri));
+pub async fn count(asked: Asked) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| {
         parse_views(body, MOST_VIEWS, now).map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
     };
-    count_body(&api, deadline, request, expected, parse).await
+    count_body(asked, JSON, upload_below, parse).await
 }
 
 /// Upload page views
@@ -88,24 +84,18 @@ pub async fn count(
         CountProblems,
     ),
 )]
-pub async fn upload(
-    State(api): State<Arc<Api>>,
-    Extension(deadline): Extension<Deadline>,
-    request: Request,
-) -> Result<StatusCode, Problem> {
-    let expected = |parts: &Parts| expect(&parts.headers, NDJSON, String::new);
+pub async fn upload(asked: Asked) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| {
         parse_views_by_line(body, now).map_err(|faults| Problem::invalid_body(Kind::InvalidPageView, &faults))
     };
-    count_body(&api, deadline, request, expected, parse).await
+    count_body(asked, NDJSON, |_| String::new(), parse).await
 }
 
-/// Counts the views of a body.
+/// Counts the views of a body of this media type. `advice` may say where to send others.
 async fn count_body(
-    api: &Api,
-    deadline: Deadline,
-    request: Request,
-    expected: impl FnOnce(&Parts) -> Result<(), Problem>,
+    (State(api), Extension(deadline), request): Asked,
+    media_type: &str,
+    advice: fn(&Uri) -> String,
     parse: impl FnOnce(&[u8], Instant) -> Result<Vec<PageView>, Problem>,
 ) -> Result<StatusCode, Problem> {
     let (parts, body) = request.into_parts();
@@ -118,7 +108,7 @@ async fn count_body(
         );
     }
     reader.finish()?;
-    expected(&parts)?;
+    expect(&parts.headers, media_type, || advice(&parts.uri))?;
     let bytes = read(body, api.limits).await?;
     // The clock is read after the body, so that views in a slow body are dated when it has ended.
     let views = parse(&bytes, api.clock.now())?;
@@ -158,11 +148,8 @@ async fn count_body(
         PreallocationProblems,
     ),
 )]
-pub async fn preallocate(
-    State(api): State<Arc<Api>>,
-    Extension(deadline): Extension<Deadline>,
-    request: Request,
-) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
+pub async fn preallocate(asked: Asked) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
+    let (State(api), Extension(deadline), request) = asked;
     let (parts, body) = request.into_parts();
     Reader::of(&parts).finish()?;
     expect(&parts.headers, JSON, String::new)?;
@@ -194,24 +181,22 @@ pub struct PreallocatedView {
     existing: u32,
 }
 
-/// Views of a page as a client sends them.
-pub struct NewPageView;
+/// Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(examples(json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })))]
+#[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
+pub struct NewPageView {
+    #[schema(schema_with = page_path)]
+    path: (),
+    #[schema(schema_with = new_date, required = false)]
+    at: (),
+    #[schema(schema_with = views, required = false)]
+    views: (),
+}
 
-impl ToSchema for NewPageView {}
-
-impl PartialSchema for NewPageView {
-    fn schema() -> RefOr<Schema> {
-        let views = whole(1, u64::from(PageView::MOST_VIEWS)).default(Some(1.into()));
-        let view = json!({
-            "type": "object",
-            "description": "Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.",
-            "required": ["path"],
-            "properties": { "path": page_path(), "at": new_date(), "views": views.build() },
-            "additionalProperties": false,
-            "examples": [{ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 }],
-        });
-        schema(&view.to_string())
-    }
+fn views() -> ObjectBuilder {
+    whole(1, u64::from(PageView::MOST_VIEWS)).default(Some(1.into()))
 }
 
 /// One page view, or an array of 1 to 1,000.
@@ -225,28 +210,19 @@ impl ToSchema for NewPageViews {
 
 impl PartialSchema for NewPageViews {
     fn schema() -> RefOr<Schema> {
-        let view = Ref::from_schema_name(NewPageView::name());
-        let views = json!({ "title": "NewPageViewArray", "type": "array", "items": view, "minItems": 1, "maxItems": MOST_VIEWS });
         let description = "One page view, or an array of 1 to 1,000.";
-        schema(&json!({ "description": description, "anyOf": [view, views] }).to_string())
+        one_or_many(description, "NewPageViewArray", NewPageView::name(), MOST_VIEWS)
     }
 }
 
-/// An hour of a page, as a client asks for it.
-pub struct NewPreallocation;
-
-impl ToSchema for NewPreallocation {}
-
-impl PartialSchema for NewPreallocation {
-    fn schema() -> RefOr<Schema> {
-        let preallocation = json!({
-            "type": "object",
-            "description": "A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.",
-            "required": ["path", "hour"],
-            "properties": { "path": page_path(), "hour": date_time() },
-            "additionalProperties": false,
-            "examples": [{ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" }],
-        });
-        schema(&preallocation.to_string())
-    }
+/// A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(examples(json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })))]
+#[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
+pub struct NewPreallocation {
+    #[schema(schema_with = page_path)]
+    path: (),
+    #[schema(schema_with = date_time)]
+    hour: (),
 }

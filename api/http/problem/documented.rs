@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use utoipa::IntoResponses;
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{RefOr, Response};
-use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
 use super::content::Problem;
 use super::kind::Kind::{self, *};
 use super::render::MEDIA_TYPE;
 use crate::domain::Faults;
 use crate::http::access::Access;
-use crate::http::schemas::schema;
 
 /// Problems of every operation under `/v1`.
 const COMMON: &[Kind] =
@@ -118,110 +118,35 @@ fn header(status: u16) -> Option<(&'static str, &'static str)> {
 }
 
 fn example(kind: Kind) -> Value {
-    let members = match kind {
-        InvalidParameter => {
-            json!({ "errors": [{ "parameter": "page", "detail": "must be a whole number from 1 to 9007199254740991" }] })
-        }
-        InvalidItem => json!({ "errors": [{ "pointer": "{faultPointer}", "detail": "{faultDetail}" }] }),
-        InvalidPageView => {
-            json!({ "errors": [{ "pointer": "/0/path", "detail": "must begin with \"/\"" }] })
-        }
-        PartlyStored => {
-            json!({ "ranges": [{ "firstSeq": 1, "lastSeq": 20 }], "notStoredItems": { "first": 20, "last": 24 } })
-        }
-        Retired => json!({ "firstPage": 3, "firstSeq": 21 }),
-        OutcomeUnknown => json!({ "ranges": [], "unknownItems": { "first": 0, "last": 24 } }),
-        _ => json!({}),
-    };
-    let members = members.as_object().cloned().unwrap_or_default();
+    let mut examples: BTreeMap<String, Map<String, Value>> = embedded(EXAMPLES);
+    let members = examples.remove(kind.spec().slug).unwrap_or_default();
     let problem = Problem::new(kind, kind.spec().about).with(members);
     problem.body([("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
 }
 
-impl ToSchema for Problem {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.extend(PARTS.map(|(name, part)| (name.to_owned(), schema(part))));
-    }
-}
+/// The members of examples that not every problem has, by their slugs.
+const EXAMPLES: &str = include_str!("examples.json");
 
-impl PartialSchema for Problem {
-    /// The schema of every problem.
-    fn schema() -> RefOr<Schema> {
-        schema(SCHEMA)
-    }
+/// The schema of every problem, and those that it refers to, by their names. The names of a body have no bound but that of
+/// the body, which the operator chooses; so have pointers to what they name.
+pub fn schemas() -> BTreeMap<String, RefOr<Schema>> {
+    embedded(include_str!("schemas.json"))
 }
 
 const _: () = assert!(Faults::KEPT == 100, "the schema states it");
 
-/// The names of a body have no bound but that of the body, which the operator chooses; so have pointers to what they name.
-const SCHEMA: &str = r##"{
-    "type": "object",
-    "description": "An error (RFC 9457).",
-    "required": ["type", "title", "status", "detail", "instance", "requestId"],
-    "properties": {
-        "type": { "type": "string", "maxLength": 64, "pattern": "^/problems#[a-z-]+$", "description": "The kind of problem, as the address of its description." },
-        "title": { "type": "string", "maxLength": 64, "description": "The name of the kind, the same for every problem of one `type`." },
-        "status": { "type": "integer", "minimum": 400, "maximum": 599 },
-        "detail": { "type": "string", "maxLength": 65536, "description": "What went wrong this time." },
-        "instance": { "type": "string", "maxLength": 65536, "description": "The path of the request." },
-        "requestId": { "type": "string", "maxLength": 128, "pattern": "^[A-Za-z0-9_.:-]+$", "description": "The request's id, as in the header `x-request-id`." },
-        "errors": { "type": "array", "maxItems": 100, "items": { "$ref": "#/components/schemas/ProblemError" }, "description": "What is wrong with the request: at most 100 faults." },
-        "errorsOmitted": { "type": "integer", "minimum": 1, "description": "Number of further faults." },
-        "ranges": { "type": "array", "maxItems": 1000, "items": { "$ref": "#/components/schemas/SeqRange" }, "description": "Sequence numbers of the stored items." },
-        "firstPage": { "type": "integer", "minimum": 2, "maximum": 9007199254740991, "description": "The first page that the history still has." },
-        "firstSeq": { "type": "integer", "minimum": 2, "maximum": 9007199254740991, "description": "The first item on that page." },
-        "unknownItems": { "$ref": "#/components/schemas/IndexRange", "description": "Items of the request's array that may or may not be stored." },
-        "notStoredItems": { "$ref": "#/components/schemas/IndexRange", "description": "Items of the request's array that are not stored." },
-        "stored": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are stored." },
-        "refused": { "type": "integer", "minimum": 0, "description": "Lines of an upload that are refused, each for a fault of its own." },
-        "owners": { "type": "integer", "minimum": 0, "maximum": 10000, "description": "Owners with at least one stored line." },
-        "moreOwners": { "type": "boolean", "description": "Whether there are more owners, which were not counted." },
-        "problems": { "type": "array", "maxItems": 100, "items": { "$ref": "#/components/schemas/LineProblem" }, "description": "Faults of the first refused lines." },
-        "unknownLines": { "type": "array", "maxItems": 20000, "items": { "$ref": "#/components/schemas/LineRange" }, "description": "Lines of an upload, counted from 1, that may or may not be stored." },
-        "notStoredLines": { "type": "array", "maxItems": 20000, "items": { "$ref": "#/components/schemas/LineRange" }, "description": "Lines of an upload, counted from 1, that are not stored. The last range has no `last`: it has no end." },
-        "counted": { "type": "integer", "minimum": 0, "description": "Page views that are counted." },
-        "unknown": { "type": "integer", "minimum": 0, "description": "Page views that may or may not be counted." },
-        "notCountedItems": { "type": "array", "maxItems": 400000000, "items": { "type": "integer", "minimum": 0 },
-            "description": "Items of the request's array, or of its lines without the blank ones, counted from 0, that are not counted." }
-    }
-}"##;
+fn embedded<T: DeserializeOwned>(json: &'static str) -> T {
+    serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
+}
 
-/// The schemas that [`SCHEMA`] refers to.
-const PARTS: [(&str, &str); 3] = [
-    (
-        "ProblemError",
-        r##"{
-            "type": "object",
-            "description": "One thing that is wrong with a request.",
-            "required": ["detail"],
-            "properties": {
-                "parameter": { "type": "string", "maxLength": 64, "description": "Name of a parameter of the path or the query, or of a header." },
-                "pointer": { "type": "string", "maxLength": 2147483647, "description": "JSON Pointer (RFC 6901) into the body." },
-                "line": { "type": "integer", "minimum": 1, "description": "In a body of lines, the line that `pointer` refers to, counted from 1." },
-                "detail": { "type": "string", "maxLength": 65536, "description": "What is wrong." }
-            }
-        }"##,
-    ),
-    (
-        "IndexRange",
-        r##"{
-            "type": "object",
-            "description": "Consecutive items of an array, counted from 0, both ends included.",
-            "required": ["first", "last"],
-            "properties": { "first": { "type": "integer", "minimum": 0 }, "last": { "type": "integer", "minimum": 0 } }
-        }"##,
-    ),
-    (
-        "LineRange",
-        r##"{
-            "type": "object",
-            "description": "Consecutive lines, counted from 1, both ends included.",
-            "required": ["first"],
-            "properties": {
-                "first": { "type": "integer", "minimum": 1 },
-                "last": { "type": "integer", "minimum": 1, "description": "Absent if the range has no end." }
-            },
-            "examples": [{ "first": 12, "last": 15 }]
-        }"##,
-    ),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_of_a_kind() {
+        let examples: Map<String, Value> = embedded(EXAMPLES);
+        let known = |slug: &String| Kind::ALL.iter().any(|kind| kind.spec().slug == slug);
+        assert!(examples.keys().all(known), "{examples:?}");
+    }
+}

@@ -1,5 +1,4 @@
 use std::any::Any;
-use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 
 use axum::body::Body;
@@ -7,12 +6,11 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use tower_service::Service;
 
 use super::content::Problem;
 use super::kind::Kind;
 
-use crate::http::middleware::around::{Answer, Around};
+use crate::http::middleware::around::{Answer, Around, Inner};
 use crate::http::middleware::request_id::RequestId;
 
 /// The media type of RFC 9457.
@@ -23,10 +21,7 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 #[derive(Clone, Copy)]
 pub struct Render;
 
-impl<S> Around<S> for Render
-where
-    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>,
-{
+impl<S: Inner> Around<S> for Render {
     type Response = Response;
 
     fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {

@@ -1,9 +1,10 @@
 //! Who is counted: a principal, or an address.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::Request;
+use ipnet::IpNet;
 
 use super::forwarded;
 use crate::domain::Principal;
@@ -12,15 +13,15 @@ use crate::http::peer::Peer;
 /// A client, as it is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Client {
-    /// An address of IPv4, or a network of IPv6: see [`counted`].
+    /// An address of IPv4, or a network of IPv6: see [`Peer::network`].
     Address(IpAddr),
     /// A principal's name.
     Name(Arc<str>),
 }
 
-/// The proxies whose headers are believed.
+/// The networks of the proxies whose headers are believed.
 #[derive(Debug, Clone, Default)]
-pub struct Proxies(Vec<(IpAddr, u8)>);
+pub struct Proxies(pub Vec<IpNet>);
 
 impl Client {
     /// The client of a request: its principal if it has one, otherwise its address.
@@ -34,16 +35,11 @@ impl Client {
     /// The address of a request's client.
     pub fn at(request: &Request, proxies: &Proxies) -> Self {
         let Peer(peer) = request.extensions().get().expect("the server adds the peer to each request");
-        Self::Address(counted(proxies.client(*peer, request)))
+        Self::Address(Peer(proxies.client(*peer, request)).network())
     }
 }
 
 impl Proxies {
-    /// The proxies of these networks, each an address and the length of its prefix in bits.
-    pub fn new(networks: Vec<(IpAddr, u8)>) -> Self {
-        Self(networks)
-    }
-
     /// The first address on the way back from the server that is no trusted proxy's; the last one that is known, if the way
     /// ends before.
     fn client(&self, peer: IpAddr, request: &Request) -> IpAddr {
@@ -62,26 +58,7 @@ impl Proxies {
     }
 
     fn trust(&self, address: IpAddr) -> bool {
-        let has = |(network, bits): &(IpAddr, u8)| match (network, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let differ = network.to_bits() ^ address.to_bits();
-                differ.leading_zeros() >= u32::from(*bits)
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let differ = network.to_bits() ^ address.to_bits();
-                differ.leading_zeros() >= u32::from(*bits)
-            }
-            _ => false,
-        };
-        self.0.iter().any(has)
-    }
-}
-
-/// Of IPv6 the network of 64 bits: one client has all of its addresses.
-fn counted(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        self.0.iter().any(|network| network.contains(&address))
     }
 }
 
@@ -96,8 +73,7 @@ mod tests {
 
     /// 10.0.0.0/8 and 2001:db8:1::/48.
     fn proxies() -> Proxies {
-        let address = |text: &str| text.parse().unwrap();
-        Proxies::new(vec![(address("10.1.2.3"), 8), (address("2001:db8:1::"), 48)])
+        Proxies(vec!["10.1.2.3/8".parse().unwrap(), "2001:db8:1::/48".parse().unwrap()])
     }
 
     fn request(peer: &str, headers: &[(&str, &str)]) -> Request {
@@ -157,13 +133,13 @@ mod tests {
 
     #[test]
     fn networks_may_be_all_addresses_or_one() {
-        let trusts = |network: &str, bits, address: &str| {
-            Proxies::new(vec![(network.parse().unwrap(), bits)]).trust(address.parse().unwrap())
+        let trusts = |network: &str, address: &str| {
+            Proxies(vec![network.parse().unwrap()]).trust(address.parse().unwrap())
         };
-        assert!(trusts("0.0.0.0", 0, "192.0.2.1") && trusts("::", 0, "2001:db8::1"));
-        assert!(!trusts("0.0.0.0", 0, "2001:db8::1") && !trusts("::", 0, "192.0.2.1"));
-        assert!(trusts("192.0.2.1", 32, "192.0.2.1") && !trusts("192.0.2.1", 32, "192.0.2.0"));
-        assert!(trusts("2001:db8::1", 128, "2001:db8::1") && !trusts("2001:db8::1", 128, "2001:db8::2"));
+        assert!(trusts("0.0.0.0/0", "192.0.2.1") && trusts("::/0", "2001:db8::1"));
+        assert!(!trusts("0.0.0.0/0", "2001:db8::1") && !trusts("::/0", "192.0.2.1"));
+        assert!(trusts("192.0.2.1/32", "192.0.2.1") && !trusts("192.0.2.1/32", "192.0.2.0"));
+        assert!(trusts("2001:db8::1/128", "2001:db8::1") && !trusts("2001:db8::1/128", "2001:db8::2"));
     }
 
     #[test]

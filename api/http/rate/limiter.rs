@@ -23,9 +23,10 @@ pub struct Limiter<C: Clock = MonotonicClock> {
     debts: Bucket<C>,
     table: Table,
     clock: C,
-    burst: NonZeroU32,
+    /// Units of a full bucket.
+    pub burst: NonZeroU32,
     /// Time in which a unit is refilled.
-    interval: Duration,
+    pub interval: Duration,
 }
 
 type Bucket<C> = RateLimiter<Client, Table, C, StateInformationMiddleware>;
@@ -50,16 +51,6 @@ impl<C: Clock + Clone> Limiter<C> {
         };
         let owing = NonZeroU32::MIN.saturating_add(MOST_OWED);
         Self { bucket: bucket(NonZeroU32::MIN), debts: bucket(owing), table, clock, burst, interval }
-    }
-
-    /// Units of a full bucket.
-    pub fn burst(&self) -> NonZeroU32 {
-        self.burst
-    }
-
-    /// Time in which a unit is refilled.
-    pub fn interval(&self) -> Duration {
-        self.interval
     }
 
     /// Takes these units, at most a burst. Returns how many are left.

@@ -1,10 +1,10 @@
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use governor::clock::MonotonicClock;
+use ipnet::IpNet;
 
 use super::class::Class;
 use super::client::{Client, Proxies};
@@ -18,20 +18,6 @@ const BURST: Duration = Duration::from_secs(10);
 /// The largest bucket.
 const LARGEST: u32 = 100_000;
 
-/// What an operator chooses.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Units that a client may use `per` this time.
-    pub units: NonZeroU32,
-    /// A second, a minute or an hour.
-    pub per: Duration,
-    /// Units of a full bucket. At least 1; at most 100,000 count.
-    pub burst: Option<NonZeroU32>,
-    /// The networks of proxies whose `Forwarded` and `X-Forwarded-For` are believed, each an address and the length of its
-    /// prefix in bits.
-    pub trusted_proxies: Vec<(IpAddr, u8)>,
-}
-
 /// The limits of all clients, the same for each class.
 #[derive(Debug)]
 pub struct RateLimits {
@@ -40,19 +26,19 @@ pub struct RateLimits {
 }
 
 impl RateLimits {
-    /// Every bucket is full.
-    pub fn new(settings: Settings) -> Self {
-        let Settings { units, per, burst, trusted_proxies } = settings;
+    /// A client may use these units `per` second, minute or hour. A full bucket holds `burst` units, at most 100,000. The
+    /// headers `Forwarded` and `X-Forwarded-For` of the proxies in these networks are believed. Every bucket is full.
+    pub fn new(units: NonZeroU32, per: Duration, burst: Option<NonZeroU32>, proxies: Vec<IpNet>) -> Self {
         let in_burst = (BURST.as_nanos() * u128::from(units.get()) / per.as_nanos()) as u32;
         let burst = burst.or(NonZeroU32::new(in_burst)).unwrap_or(NonZeroU32::MIN);
         let burst = burst.min(NonZeroU32::MIN.saturating_add(LARGEST - 1));
         let of_class = Class::ALL.map(|class| {
             let limiter = Limiter::new(per / units.get(), burst, MonotonicClock);
-            let window = seconds(limiter.interval() * burst.get());
+            let window = seconds(limiter.interval * burst.get());
             let policy = format!("\"{}\";q={burst};w={window}", class.name());
             (limiter, HeaderValue::try_from(policy).expect("words of ours, and numbers"))
         });
-        Self { of_class, proxies: Proxies::new(trusted_proxies) }
+        Self { of_class, proxies: Proxies(proxies) }
     }
 
     /// Takes a unit from the bucket of the address of a request, for a token or key that has to be verified, or for a refusal:
@@ -115,12 +101,9 @@ mod tests {
     use crate::http::peer::Peer;
 
     fn limits(units: u32, per: u64, burst: Option<u32>) -> RateLimits {
-        RateLimits::new(Settings {
-            units: NonZeroU32::new(units).unwrap(),
-            per: Duration::from_secs(per),
-            burst: burst.and_then(NonZeroU32::new),
-            trusted_proxies: vec![(IpAddr::from([127, 0, 0, 1]), 32)],
-        })
+        let (units, burst) = (NonZeroU32::new(units).unwrap(), burst.and_then(NonZeroU32::new));
+        let proxies = vec!["127.0.0.1/32".parse().unwrap()];
+        RateLimits::new(units, Duration::from_secs(per), burst, proxies)
     }
 
     #[test]
@@ -150,7 +133,7 @@ mod tests {
         let from = |address: &'static str| {
             let request =
                 Request::builder().header("x-forwarded-for", address).header("authorization", "any");
-            let request = request.extension(Peer(IpAddr::from([127, 0, 0, 1]))).body(Body::empty()).unwrap();
+            let request = request.extension(Peer("127.0.0.1".parse().unwrap())).body(Body::empty()).unwrap();
             limits.charge_sign_in(&request)
         };
         assert!(from("192.0.2.1").is_ok() && from("192.0.2.1").is_ok());

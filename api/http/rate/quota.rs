@@ -79,7 +79,7 @@ impl ClientQuota {
             }
             Err(mut short) => {
                 // The request would have to take everything again.
-                short.wait += limiter.interval() * quota.taken.load(Ordering::Relaxed);
+                short.wait += limiter.interval * quota.taken.load(Ordering::Relaxed);
                 quota.left.store(short.left, Ordering::Relaxed);
                 quota.again.store(seconds(short.wait).max(1), Ordering::Relaxed);
                 Err(refusal(quota.class, short))
@@ -99,7 +99,7 @@ impl ClientQuota {
     pub async fn pace(&self, class: Class, units: usize) {
         let Some(quota) = &self.0 else { return };
         let limiter = quota.limits.limiter(class);
-        for part in parts(units, limiter.burst()) {
+        for part in parts(units, limiter.burst) {
             while let Err(short) = limiter.take(&quota.client, part) {
                 tokio::time::sleep(short.wait).await;
             }
@@ -110,7 +110,7 @@ impl ClientQuota {
     pub fn owe_of(&self, class: Class, units: usize) {
         let Some(quota) = &self.0 else { return };
         let limiter = quota.limits.limiter(class);
-        for part in parts(units, limiter.burst()) {
+        for part in parts(units, limiter.burst) {
             limiter.owe(&quota.client, part);
         }
     }
@@ -121,7 +121,7 @@ impl ClientQuota {
         headers.insert(POLICY, quota.limits.policy(quota.class).clone());
         let (left, again) = (quota.left.load(Ordering::Relaxed), quota.again.load(Ordering::Relaxed));
         let limiter = quota.limits.limiter(quota.class);
-        let full = seconds(limiter.interval() * (limiter.burst().get() - left));
+        let full = seconds(limiter.interval * (limiter.burst.get() - left));
         let until = if again > 0 { again } else { full };
         let value = format!("\"{}\";r={left};t={until}", quota.class.name());
         headers.insert(LEFT, HeaderValue::try_from(value).expect("words of ours, and numbers"));
@@ -131,7 +131,7 @@ impl ClientQuota {
 impl Quota {
     /// What the request has not taken yet.
     fn rest(&self, units: usize) -> Option<NonZeroU32> {
-        let most = self.limits.limiter(self.class).burst().get();
+        let most = self.limits.limiter(self.class).burst.get();
         let units = u32::try_from(units).unwrap_or(u32::MAX).min(most);
         NonZeroU32::new(units.saturating_sub(self.taken.load(Ordering::Relaxed)))
     }

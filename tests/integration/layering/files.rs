@@ -36,6 +36,9 @@ impl Files {
                     directories.push(path);
                     continue;
                 }
+                if path.extension().is_none_or(|extension| extension != "rs") {
+                    continue;
+                }
                 let module = path.strip_prefix(root).expect("below the root").with_extension("");
                 let mut module: Module =
                     module.iter().map(|part| part.to_str().expect("a name").to_owned()).collect();

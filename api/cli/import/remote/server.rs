@@ -94,13 +94,8 @@ impl Broken {
         let Some(kind) = kind(problem) else {
             return Self::off("the answer ends with a line that is not a pagebucket server's".to_owned());
         };
-        Self {
-            words: format!("the server says: {}", words(problem)),
-            known: true,
-            passing: passing(kind.spec().status),
-            answered: true,
-            wait: Duration::ZERO,
-        }
+        let words = format!("the server says: {}", words(problem));
+        Self { known: true, passing: passing(kind.spec().status), ..Self::off(words) }
     }
 
     /// The answer has stopped before its end.
@@ -125,7 +120,7 @@ impl Broken {
             None => format!("the answer is {status}, and does not come from a pagebucket server"),
         };
         let known = kind.is_some_and(|kind| kind.spec().nothing_stored);
-        Self { words, known, passing: passing(status), answered: true, wait }
+        Self { known, passing: passing(status), wait, ..Self::off(words) }
     }
 }
 
@@ -175,12 +170,9 @@ pub(super) async fn begin(
     if let Some(key) = key {
         request = request.header("idempotency-key", key.as_str());
     }
-    let answer = request.send().await.map_err(|error| Broken {
-        words: format!("{server} does not answer: {}", cause(&error)),
-        known: error.is_connect() || error.is_builder(),
-        passing: true,
-        answered: false,
-        wait: Duration::ZERO,
+    let answer = request.send().await.map_err(|error| {
+        let words = format!("{server} does not answer: {}", cause(&error));
+        Broken { known: error.is_connect() || error.is_builder(), answered: false, ..Broken::off(words) }
     })?;
     if answer.status() == StatusCode::OK && is(answer.headers(), MEDIA_TYPE) {
         return Ok(answer);

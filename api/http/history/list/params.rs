@@ -1,8 +1,7 @@
 //! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time.
 
 use serde_json::json;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::path::Parameter;
 
 use super::rows::{Rows, requested};
 use crate::definition::Definition;
@@ -10,8 +9,8 @@ use crate::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
     Window,
 };
-use crate::http::params::{Params, Reader, dates, in_query};
-use crate::http::schemas::{date_time, ordinal, whole};
+use crate::http::params::{Params, Reader, dates, in_header, in_query};
+use crate::http::schemas::{date_time, ordinal, schema, whole};
 use crate::store::history::Engine;
 
 /// What a listing shows.
@@ -36,10 +35,8 @@ pub enum Selection {
     Window(Window, Option<Seq>),
     /// The same at an offset in the order.
     Rows(Rows, Option<Seq>),
-    /// A window of the items of a span of time.
-    Dates(DateRange, Window),
-    /// A window of the items with the given values.
-    Values(Window),
+    /// A window of the items of a span of time; without one, of those with the given values.
+    Search(Option<DateRange>, Window),
 }
 
 impl Params for ListParams {
@@ -94,10 +91,9 @@ impl Params for ListParams {
         };
         let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(*page_size)) };
         let rows = |offset: Position| Rows { offset: offset.get(), limit: window.limit, part: false };
-        let selection = match dates {
-            Some(dates) => Selection::Dates(dates, window),
-            None if !values.is_empty() => Selection::Values(window),
-            None if let Some(rows) = range.or(offset.map(rows)) => Selection::Rows(rows, as_of),
+        let selection = match range.or(offset.map(rows)) {
+            _ if dates.is_some() || !values.is_empty() => Selection::Search(dates, window),
+            Some(rows) => Selection::Rows(rows, as_of),
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
             None => Selection::Window(window, as_of),
         };
@@ -105,10 +101,9 @@ impl Params for ListParams {
     }
 
     fn documented() -> Vec<Parameter> {
-        let order = ObjectBuilder::new()
-            .schema_type(SchemaType::new(Type::String))
-            .enum_values(Some(["asc", "desc"]))
-            .default(Some("asc".into()));
+        // No pattern: other values are ignored.
+        let range = json!({ "type": "string", "maxLength": 16_384, "examples": ["items=0-9"] });
+        let order = json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" });
         vec![
             in_query(
                 "page",
@@ -161,24 +156,15 @@ impl Params for ListParams {
             in_query(
                 "order",
                 "`asc`: oldest first. `desc`: newest first. It applies to the items and to the links.",
-                order,
+                schema(order),
             ),
-            ParameterBuilder::new()
-                .name("Range")
-                .parameter_in(ParameterIn::Header)
-                .description(Some(
-                    "`items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 \
-                     {manyItems}, with both ends; only in a GET, and not together with parameters that select something \
-                     else. Other units are ignored, and so is the header together with `If-Range`.",
-                ))
-                .schema(Some(
-                    // No pattern: other values are ignored.
-                    ObjectBuilder::new()
-                        .schema_type(SchemaType::new(Type::String))
-                        .max_length(Some(16_384))
-                        .examples([json!("items=0-9")]),
-                ))
-                .build(),
+            in_header(
+                "Range",
+                "`items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 \
+                 {manyItems}, with both ends; only in a GET, and not together with parameters that select something \
+                 else. Other units are ignored, and so is the header together with `If-Range`.",
+                schema(range),
+            ),
         ]
     }
 }
@@ -188,7 +174,7 @@ impl Selection {
     pub fn as_of(self) -> Option<Seq> {
         match self {
             Self::Window(_, as_of) | Self::Rows(_, as_of) => as_of,
-            Self::Page(_) | Self::Dates(..) | Self::Values(_) => None,
+            Self::Page(_) | Self::Search(..) => None,
         }
     }
 
@@ -214,8 +200,7 @@ impl Selection {
         };
         match self {
             Self::Window(window, as_of) => Self::Window(beginning(window), as_of),
-            Self::Dates(dates, window) => Self::Dates(dates, beginning(window)),
-            Self::Values(window) => Self::Values(beginning(window)),
+            Self::Search(dates, window) => Self::Search(dates, beginning(window)),
             Self::Page(None) => {
                 let first = totals.page_size().page_of(first);
                 let last = totals.last_page().filter(|_| order == Order::Descending);
@@ -254,7 +239,7 @@ impl Selection {
         match self {
             Self::Page(_) => false,
             Self::Rows(..) => order == Order::Descending,
-            Self::Window(window, _) | Self::Dates(_, window) | Self::Values(window) => {
+            Self::Window(window, _) | Self::Search(_, window) => {
                 matches!(window.cursor, Cursor::Before(_) | Cursor::End)
             }
         }
@@ -264,7 +249,7 @@ impl Selection {
     pub fn seqs(self, order: Order, totals: Totals) -> Option<SeqRange> {
         let window = match self {
             Self::Page(_) => return totals.on_page(self.page(order, totals)?),
-            Self::Window(window, _) | Self::Dates(_, window) | Self::Values(window) => window,
+            Self::Window(window, _) | Self::Search(_, window) => window,
             Self::Rows(Rows { offset, limit, .. }, _) => {
                 Window { cursor: Cursor::at_offset(offset, order, totals), limit }
             }

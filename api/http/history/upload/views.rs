@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 use crate::domain::{Fault, Faults, Seq, SeqRange};
 use crate::http::history::item_view::{OwnerMember, owner_member};
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{self, Kind, Problem};
 use crate::http::schemas::owner_id;
 
 /// Consecutive sequence numbers, both ends included.
@@ -32,6 +32,7 @@ impl RangeView {
 }
 
 /// Summary of an upload to one history, in which every line is stored or refused.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UploadedItems)]
@@ -44,7 +45,6 @@ pub struct UploadedView {
     #[schema(max_items = 1000)]
     pub ranges: Vec<RangeView>,
     /// Number of further ranges.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub ranges_omitted: Option<u64>,
     #[serde(flatten)]
@@ -70,6 +70,7 @@ pub struct ManyUploadedView {
 }
 
 /// Outcomes of an upload's lines.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CountsView {
@@ -83,12 +84,12 @@ pub struct CountsView {
     #[schema(max_items = 100)]
     pub problems: Vec<LineProblemView>,
     /// Number of further refused lines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub problems_omitted: Option<u64>,
 }
 
 /// Faults of one line.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LineProblem, examples(json!({ "line": 3, "errors": [{ "pointer": "", "detail": "must not be empty" }] })))]
@@ -99,7 +100,6 @@ pub struct LineProblemView {
     #[schema(max_items = 10)]
     pub errors: Vec<FaultView>,
     /// Number of further faults.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub errors_omitted: Option<usize>,
 }
@@ -126,13 +126,13 @@ pub struct FaultView {
 }
 
 /// Outcome of one line, or of all lines that follow.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemLineOutcome)]
 pub struct OutcomeView {
     /// Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload ended
     /// early.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, required = false)]
     pub line: Option<u64>,
     /// Only in an upload to many histories.
@@ -140,11 +140,9 @@ pub struct OutcomeView {
     #[schema(schema_with = maybe_owner)]
     pub owner: Option<OwnerMember>,
     /// Sequence number of the {item}, if it is stored durably.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>, minimum = 1)]
     pub seq: Option<Seq>,
     /// Why the line is not stored, or may not be.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = ProblemOfLine, required = false)]
     pub problem: Option<Value>,
 }
@@ -159,7 +157,8 @@ pub struct ProblemOfLine;
 
 impl utoipa::PartialSchema for ProblemOfLine {
     fn schema() -> RefOr<Schema> {
-        let mut schema = Problem::schema();
+        let mut schema =
+            problem::schemas().remove("Problem").expect("one of them is the schema of every problem");
         if let RefOr::T(Schema::Object(object)) = &mut schema {
             object.required.retain(|name| name != "instance" && name != "requestId");
             object.description = Some("Why a line is not stored: an error (RFC 9457).".to_owned());
