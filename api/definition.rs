@@ -20,4 +20,4 @@ mod oracle_tests;
 
 pub use all::{Definitions, LoadError};
 pub use names::{OF_LISTINGS, camel_case, capitalised};
-pub use one::{DateProperty, Definition, DefinitionError, Owner};
+pub use one::{DateProperty, Definition, Owner};

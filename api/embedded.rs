@@ -107,13 +107,13 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
             Ok(claim) => return own(&binary?, layout, claim, began + START).await,
             Err(holder) => holder,
         };
+        let name = Holder::name(holder.as_ref());
         match (role, &holder) {
             (Role::Tool, Some(Holder { role: Role::Server, port, .. })) => {
                 if let Some(port) = port {
                     let Some(secrets) = Secrets::kept(&layout)? else {
                         return Err(Error::NotRun(format!(
-                            "{} uses the data directory {directory} without a password file there: restart that server",
-                            Holder::name(holder.as_ref())
+                            "{name} uses the data directory {directory} without a password file there: restart that server"
                         )));
                     };
                     if Replica::at(*port, Some(&secrets.key)).await?.is_primary_of(&layout.db).await {
@@ -126,17 +126,15 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
             (_, None) if began.elapsed() < ANNOUNCE => {}
             _ => {
                 return Err(Error::NotRun(format!(
-                    "the data directory {directory} is in use by {}: stop that process or wait for its end, or name \
-                     another directory by --data-dir",
-                    Holder::name(holder.as_ref())
+                    "the data directory {directory} is in use by {name}: stop that process or wait for its end, or name \
+                     another directory by --data-dir"
                 )));
             }
         }
         if began.elapsed() > START {
             return Err(Error::NotRun(format!(
-                "{} uses the data directory {directory}, but its mongod was not primary within {} s: see mongod.log \
+                "{name} uses the data directory {directory}, but its mongod was not primary within {} s: see mongod.log \
                  there, or restart that server",
-                Holder::name(holder.as_ref()),
                 START.as_secs()
             )));
         }

@@ -60,37 +60,29 @@ impl Writer {
                 rows.extend_from_slice(b"}\n");
             }
             Some(columns) => {
+                let not_a_cell = |name: &str, detail: &str| {
+                    let field = format!("{name} of item {}", item.seq);
+                    Error::from(Corruption::new(format!("of {owner}"), field, detail))
+                };
                 let mut cells = vec![None; columns.len()];
                 for (name, value) in item.document().iter().filter_map(Result::ok) {
                     match columns.iter().position(|column| column == name.as_str()) {
                         Some(place) => cells[place] = Some(value),
                         None if name.as_str() == self.definition.key_field() => {}
-                        None => {
-                            return Err(not_a_cell(
-                                owner,
-                                item,
-                                name.as_str(),
-                                "is no column of the definition",
-                            ));
-                        }
+                        None => return Err(not_a_cell(name.as_str(), "is no column of the definition")),
                     }
                 }
                 let _ = write!(rows, "{owner},{}", item.seq);
                 for (name, cell) in columns.iter().zip(cells) {
                     rows.push(b',');
                     cell.map_or(Ok(()), |value| write_cell(value, rows))
-                        .map_err(|corrupt| not_a_cell(owner, item, name, corrupt.detail))?;
+                        .map_err(|corrupt| not_a_cell(name, corrupt.detail))?;
                 }
                 rows.extend_from_slice(b"\r\n");
             }
         }
         Ok(())
     }
-}
-
-fn not_a_cell(owner: &OwnerId, item: &Stored<'_>, name: &str, detail: &str) -> Error {
-    let (field, detail) = (format!("{name} of item {}", item.seq), detail.to_owned());
-    Error::from(Corruption { id: format!("of {owner}"), field, detail })
 }
 
 /// The properties of an item as columns, the date last, if every item is a row of a table.

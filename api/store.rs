@@ -24,7 +24,7 @@ pub mod page_views;
 mod poll;
 mod read_preference;
 mod sharding;
-mod whole_number;
+mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,12 +33,13 @@ use std::time::Duration;
 use mongodb::Database;
 use mongodb::bson::doc;
 use tokio::sync::OnceCell;
+use tokio_util::task::AbortOnDropHandle;
 
 pub use capacity::{Ages, Capacity};
 pub use connection::{CommandObserver, ConnectError, Connection, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
 pub use epoch::Epoch;
-pub use error::{Corruption, Error, Gone};
+pub use error::{Corruption, Error, Gone, Result};
 pub use house::Housekeeping;
 pub use migrations::histories::KnownHistory;
 pub use migrations::{Migration, MigrationError};
@@ -52,7 +53,6 @@ use group_commit::Sessions;
 use history::{AppendQueue, Engine, Retention};
 use migrations::histories;
 use page_views::PageViews;
-use poll::Poll;
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -67,7 +67,7 @@ pub struct Store {
     page_views: PageViews,
     api_keys: ApiKeys,
     epoch: Arc<OnceCell<Epoch>>,
-    _poll: Arc<Poll>,
+    _poll: Arc<AbortOnDropHandle<()>>,
 }
 
 impl Store {
@@ -90,7 +90,7 @@ impl Store {
             Engine::new(definition, database, &sessions, &clock, &appends, capacity)
         };
         let histories: Vec<_> = definitions.iter().map(engine).collect();
-        let poll = Poll::start(database.clone(), histories.clone(), capacity.ages).await;
+        let poll = poll::start(database.clone(), histories.clone(), capacity.ages).await;
         let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
         let page_views = PageViews::new(database.clone(), sessions, capacity);
         let (epoch, _poll) = (Arc::default(), Arc::new(poll));
@@ -215,10 +215,7 @@ impl Store {
     /// The primary does not answer in time.
     pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
         let database = self.database.client().database("admin");
-        let ping = async move {
-            database.run_command(doc! { "ping": 1 }).await?;
-            Ok(())
-        };
+        let ping = async move { Ok(database.run_command(doc! { "ping": 1 }).await.map(drop)?) };
         Deadline::within(limit).read(ping).await
     }
 

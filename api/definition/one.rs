@@ -18,9 +18,6 @@ const LEAST_ITEM_BYTES: usize = 64;
 /// Bytes of a definition's text.
 const MAX_TEXT: usize = 1 << 20;
 
-/// Why a text is not a definition: a JSON Pointer and a rule, one sentence.
-pub type DefinitionError = Mistake;
-
 /// A history: an append-only list of items of one kind for each owner.
 #[derive(Debug)]
 pub struct Definition {
@@ -69,7 +66,7 @@ impl Definition {
     ///
     /// # Errors
     /// The first mistake.
-    pub fn parse(text: &str) -> Result<Self, DefinitionError> {
+    pub fn parse(text: &str) -> Result<Self, Mistake> {
         if text.len() > MAX_TEXT {
             return Err(Mistake::new("", format!("must have at most {MAX_TEXT} bytes")));
         }
@@ -103,18 +100,9 @@ impl Definition {
         let filters = members.read("filters", |source| filters(source, &schema))?.unwrap_or_default();
         let source = serde_json::from_str(item.raw.get())
             .map_err(|error| item.mistake(format!("cannot be read: {error}")))?;
-        let date = DateProperty { required: schema.date_is_required(), name: date };
-        Ok(Self {
-            name: name.into(),
-            title,
-            owner,
-            page_size,
-            max_item_bytes,
-            date,
-            filters,
-            item: schema,
-            source,
-        })
+        let (name, item) = (name.into(), schema);
+        let date = DateProperty { required: item.date_is_required(), name: date };
+        Ok(Self { name, title, owner, page_size, max_item_bytes, date, filters, item, source })
     }
 
     /// The history of trades that is built in.

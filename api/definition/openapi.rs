@@ -201,13 +201,7 @@ fn bound_integers(schema: &mut Map<String, Value>) {
         return;
     }
     let most = MAX_SAFE_INTEGER as i64;
-    for (closed, open, bound) in
-        [("minimum", "exclusiveMinimum", -most), ("maximum", "exclusiveMaximum", most)]
-    {
-        if !schema.contains_key(open) {
-            schema.entry(closed).or_insert(json!(bound));
-        }
-    }
+    bound(schema, json!(-most), json!(most));
     if schema["type"] == "integer" {
         schema.insert("format".to_owned(), json!("int64"));
     }
@@ -219,23 +213,28 @@ fn bound_sizes(schema: &mut Map<String, Value>, max_item_bytes: usize) {
         return;
     }
     let listed = schema.contains_key("enum") || schema.contains_key("const");
-    let bound = json!(max_item_bytes);
+    let size = json!(max_item_bytes);
     if may_be(schema, "string") && !listed {
-        schema.entry("maxLength").or_insert(bound.clone());
+        schema.entry("maxLength").or_insert(size.clone());
     }
     if may_be(schema, "array") {
-        schema.entry("maxItems").or_insert(bound.clone());
+        schema.entry("maxItems").or_insert(size.clone());
     }
     if schema.get("additionalProperties").is_some_and(Value::is_object) {
-        schema.entry("maxProperties").or_insert(bound);
+        schema.entry("maxProperties").or_insert(size);
     }
     if may_be(schema, "number") {
-        for (closed, open, bound) in
-            [("minimum", "exclusiveMinimum", f64::MIN), ("maximum", "exclusiveMaximum", f64::MAX)]
-        {
-            if !schema.contains_key(open) {
-                schema.entry(closed).or_insert(json!(bound));
-            }
+        bound(schema, json!(f64::MIN), json!(f64::MAX));
+    }
+}
+
+/// Bounds numbers that have no bounds of their own.
+fn bound(schema: &mut Map<String, Value>, least: Value, most: Value) {
+    for (closed, open, bound) in
+        [("minimum", "exclusiveMinimum", least), ("maximum", "exclusiveMaximum", most)]
+    {
+        if !schema.contains_key(open) {
+            schema.entry(closed).or_insert(bound);
         }
     }
 }

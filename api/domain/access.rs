@@ -41,11 +41,6 @@ impl Scope {
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// Every scope.
-    pub fn all() -> Self {
-        Scope::ALL.into_iter().collect()
-    }
-
     /// Whether the scope is in the set.
     pub fn has(self, scope: Scope) -> bool {
         self.0 & (1 << scope as u8) != 0
@@ -125,7 +120,7 @@ mod tests {
     fn scopes_are_what_was_given() {
         for scope in Scope::ALL {
             assert_eq!(Scope::parse(&scope.to_string()), Ok(scope));
-            assert!(Scopes::all().has(scope) && !Scopes::default().has(scope));
+            assert!(Scopes::from_iter(Scope::ALL).has(scope) && !Scopes::default().has(scope));
             assert_eq!(Scopes::from_iter([scope]).iter().collect::<Vec<_>>(), [scope]);
         }
         assert!(Scope::parse("Read").is_err() && Scope::parse("").is_err());

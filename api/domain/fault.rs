@@ -1,4 +1,6 @@
-use super::NotJson;
+use serde_json::value::RawValue;
+
+use super::{Json, NotJson};
 
 /// One fault of an input, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,4 +97,37 @@ impl Invalid {
     pub(crate) fn new(rule: impl Into<String>) -> Self {
         Self(rule.into())
     }
+}
+
+/// Parses a JSON text that is one item or an array of 1 to `max` items, and finds all its faults. `nouns` are one item, one
+/// with an article, and many. `read` gets each item with its JSON Pointer.
+///
+/// # Errors
+/// See [`DraftError`].
+pub fn one_or_many<T>(
+    bytes: &[u8],
+    max: usize,
+    [one, article, many]: [&str; 3],
+    mut read: impl FnMut(&RawValue, &str, &mut Faults) -> Option<T>,
+) -> Result<Vec<T>, DraftError> {
+    let raw = Json::check(bytes)?;
+    let (mut all, mut faults) = (Vec::new(), Faults::default());
+    match Json::read(raw) {
+        Json::Array(items) => {
+            if items.is_empty() {
+                faults.push(String::new, format!("must have at least one {one}"));
+            } else if items.len() > max {
+                faults.push(String::new, format!("must have at most {max} {many}"));
+            }
+            for (index, item) in items.into_iter().enumerate() {
+                all.extend(read(item, &format!("/{index}"), &mut faults));
+            }
+        }
+        Json::Object(_) => all.extend(read(raw, "", &mut faults)),
+        other => {
+            let rule = format!("must be {article} or an array of {many}, not {}", other.kind());
+            faults.push(String::new, rule);
+        }
+    }
+    if faults.is_empty() { Ok(all) } else { Err(DraftError::Invalid(faults)) }
 }

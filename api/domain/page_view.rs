@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{DraftError, Faults, Instant, Invalid, Json, Minute, PagePath, Resolution};
+use super::{DraftError, Faults, Instant, Invalid, Json, Minute, PagePath, Resolution, one_or_many};
 
 /// Views of one page at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,27 +133,8 @@ fn text(value: Json<'_>) -> Result<String, Invalid> {
 /// # Errors
 /// See [`DraftError`].
 pub fn parse_views(bytes: &[u8], max: usize, now: Instant) -> Result<Vec<PageView>, DraftError> {
-    let raw = Json::check(bytes)?;
-    let mut faults = Faults::default();
-    let mut views = Vec::new();
-    match Json::read(raw) {
-        Json::Array(items) => {
-            if items.is_empty() {
-                faults.push(String::new, "must have at least one page view");
-            } else if items.len() > max {
-                faults.push(String::new, format!("must have at most {max} page views"));
-            }
-            for (index, item) in items.into_iter().enumerate() {
-                views.extend(parse_view(item, &format!("/{index}"), now, &mut faults));
-            }
-        }
-        Json::Object(_) => views.extend(parse_view(raw, "", now, &mut faults)),
-        other => {
-            let rule = format!("must be a page view or an array of page views, not {}", other.kind());
-            faults.push(String::new, rule);
-        }
-    }
-    if faults.is_empty() { Ok(views) } else { Err(DraftError::Invalid(faults)) }
+    let nouns = ["page view", "a page view", "page views"];
+    one_or_many(bytes, max, nouns, |view, pointer, faults| parse_view(view, pointer, now, faults))
 }
 
 /// Parses a text with one page view in each line, at least one, and finds all its faults. Blank lines are

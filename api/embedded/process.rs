@@ -83,10 +83,8 @@ impl Mongod {
 
     /// Completes when the child has ended, at once if it has ended already. May be dropped and called again.
     pub(super) async fn exited(&mut self) -> Result<ExitStatus, Error> {
-        self.child
-            .wait()
-            .await
-            .map_err(|error| Error::io("wait for mongod, which logs to", &self.log, &error))
+        let ended = self.child.wait().await;
+        ended.map_err(|error| Error::io("wait for mongod, which logs to", &self.log, &error))
     }
 
     /// Kills it, unless it has ended, and waits for its end.

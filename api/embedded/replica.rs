@@ -69,9 +69,7 @@ impl Replica {
         if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.is_err() {
             return false;
         }
-        let Ok(options) = self.run(doc! { "getCmdLineOpts": 1 }).await else {
-            return false;
-        };
+        let Ok(options) = self.run(doc! { "getCmdLineOpts": 1 }).await else { return false };
         let path = options
             .get_document("parsed")
             .and_then(|parsed| parsed.get_document("storage"))

@@ -18,11 +18,8 @@ pub(super) struct Lines {
 
 impl Lines {
     pub fn new(input: Box<dyn Read + Send>) -> Self {
-        Self {
-            input: BufReader::with_capacity(LONGEST_ROW, input),
-            splitter: Splitter::default(),
-            again: VecDeque::new(),
-        }
+        let input = BufReader::with_capacity(LONGEST_ROW, input);
+        Self { input, splitter: Splitter::default(), again: VecDeque::new() }
     }
 
     /// The next bytes, without taking them; none at the end of the file.
@@ -56,6 +53,7 @@ impl Lines {
             }
         }
     }
+
     /// The next lines are these.
     pub fn read_again(&mut self, lines: Vec<Line>) {
         lines.into_iter().rev().for_each(|line| self.again.push_front(line));

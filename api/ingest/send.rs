@@ -37,24 +37,9 @@ pub enum Refusal {
     #[display("its owner has had another request with the same `Idempotency-Key`")]
     KeyReused,
     /// Its owner is erased, or what an earlier attempt has stored is retired.
-    #[display("{_0}")]
     Gone(Gone),
     /// See [`LineRefusal`].
-    #[display("{}", line_refusal(*_0))]
     Line(LineRefusal),
-}
-
-fn line_refusal(refusal: LineRefusal) -> &'static str {
-    match refusal {
-        LineRefusal::Differs => {
-            "it differs from the line that an earlier upload with the same `Idempotency-Key` has stored"
-        }
-        LineRefusal::OutOfOrder => {
-            "an earlier upload with the same `Idempotency-Key` has not stored it, but later lines: send it with another \
-             key, or none"
-        }
-        LineRefusal::BeyondNumbers => "only the first 4,294,967,295 lines may have an `Idempotency-Key`",
-    }
 }
 
 /// The outcome of a batch: `ends` has those of the first rows, the next `unknown` rows have an unknown outcome, and the

@@ -13,6 +13,14 @@ pub(super) enum Place<'a> {
 }
 
 impl Place<'_> {
+    /// The number of values from the outermost one to this one.
+    pub(super) fn level(&self) -> u32 {
+        match self {
+            Self::At(_) => 1,
+            Self::Member(above, _) | Self::Item(above, _) => above.level() + 1,
+        }
+    }
+
     /// Adds a fault at this place. A name of more than 64 bytes is not repeated: the fault is reported of the object
     /// that has it.
     pub(super) fn fault(&self, faults: &mut Faults, detail: impl Into<String>) {

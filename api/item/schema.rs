@@ -19,7 +19,9 @@ use super::draft::Draft;
 use super::format::Format;
 use super::noun::Noun;
 use super::place::Place;
-use crate::domain::{DraftError, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize};
+use crate::domain::{
+    DraftError, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize, one_or_many,
+};
 
 pub use self::node::{SIDES, Side};
 pub use self::source::{Members, Mistake, Source};
@@ -60,39 +62,29 @@ impl Schema {
     /// # Errors
     /// The first mistake.
     pub fn parse(source: &Source<'_>, frame: Frame<'_>) -> Result<Self, Mistake> {
+        let Frame { title, date, reserved, page_size, max_item_bytes, key_field } = frame;
         let root = compile::compile(source)?;
         let within = |part: &str| format!("{}/{part}", source.pointer);
         if root.kinds != Kinds::OBJECT {
             return Err(Mistake::new(within("type"), "must be \"object\""));
         }
         let properties = &root.object.properties;
-        if let Some(property) =
-            properties.iter().find(|property| is_reserved(&frame.reserved, &property.name))
-        {
-            return Err(Mistake::new(
-                within(&format!("properties/{}", property.name)),
-                "has a name that is reserved",
-            ));
+        let mut names = properties.iter().map(|property| &property.name);
+        if let Some(name) = names.find(|name| is_reserved(&reserved, name)) {
+            return Err(Mistake::new(within(&format!("properties/{name}")), "has a name that is reserved"));
         }
-        let date = properties.iter().position(|property| property.name == frame.date);
+        let place = within(&format!("properties/{date}"));
+        let date = properties.iter().position(|property| property.name == date);
         let date = date.ok_or_else(|| Mistake::new("/date", "must name a property of the item"))?;
         if !is_plain_date(&properties[date].node) {
-            return Err(Mistake::new(
-                within(&format!("properties/{}", frame.date)),
-                "must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it",
-            ));
+            let rule = "must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it";
+            return Err(Mistake::new(place, rule));
         }
-        let index_digits = (frame.page_size.get() - 1).to_string().len();
+        let index_digits = (page_size.get() - 1).to_string().len();
         // An element of the array, and in its document a key of 12 bytes: type, name, length, subtype, bytes.
-        let around = (1 + index_digits + 1) + (1 + frame.key_field.len() + 1 + 4 + 1 + 12);
-        Ok(Self {
-            noun: Noun::of_name(frame.title),
-            date,
-            reserved: frame.reserved,
-            max_item_bytes: frame.max_item_bytes,
-            max_document_bytes: frame.max_item_bytes.saturating_sub(around),
-            root,
-        })
+        let around = (1 + index_digits + 1) + (1 + key_field.len() + 1 + 4 + 1 + 12);
+        let (noun, max_document_bytes) = (Noun::of_name(title), max_item_bytes.saturating_sub(around));
+        Ok(Self { root, noun, date, reserved, max_item_bytes, max_document_bytes })
     }
 
     /// What an item is called.
@@ -110,27 +102,8 @@ impl Schema {
     /// # Errors
     /// See [`DraftError`].
     pub fn parse_drafts(&self, bytes: &[u8], max: usize) -> Result<Vec<Draft>, DraftError> {
-        let raw = Json::check(bytes)?;
-        let (one, many) = (self.noun.one(), self.noun.many());
-        let mut faults = Faults::default();
-        let drafts: Vec<_> = match Json::read(raw) {
-            Json::Array(items) => {
-                if items.is_empty() {
-                    faults.push(String::new, format!("must have at least one {one}"));
-                } else if items.len() > max {
-                    faults.push(String::new, format!("must have at most {max} {many}"));
-                }
-                let draft = |(index, item)| self.parse_draft(item, &format!("/{index}"), &mut faults);
-                items.into_iter().enumerate().filter_map(draft).collect()
-            }
-            Json::Object(_) => self.parse_draft(raw, "", &mut faults).into_iter().collect(),
-            other => {
-                let (article, kind) = (self.noun.article(), other.kind());
-                faults.push(String::new, format!("must be {article} or an array of {many}, not {kind}"));
-                Vec::new()
-            }
-        };
-        if faults.is_empty() { Ok(drafts) } else { Err(DraftError::Invalid(faults)) }
+        let nouns = [self.noun.one(), self.noun.article(), self.noun.many()];
+        one_or_many(bytes, max, nouns, |item, pointer, faults| self.parse_draft(item, pointer, faults))
     }
 
     /// Parses a JSON text that is one item. With `owner`, a name and a type, this member of the text says whose item
@@ -198,7 +171,7 @@ impl Schema {
             reserved: &|name| self.is_reserved(name),
             item: self.noun.article(),
         };
-        let mut pieces = checker.object(&self.root.object, &members, &Place::At(pointer), 1);
+        let mut pieces = checker.object(&self.root.object, &members, &Place::At(pointer));
         let (oversized, mut bytes) = (checker.oversized(), checker.out);
         if oversized {
             let detail = format!("must take at most {} bytes when it is stored", self.max_item_bytes);

@@ -6,7 +6,7 @@ use mongodb::error::Error as DriverError;
 use mongodb::options::{Acknowledgment, ReturnDocument, WriteConcern};
 use mongodb::{Collection, Database};
 
-use super::{COMMAND, Deadline, Error};
+use super::{COMMAND, Deadline, Error, Result};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "adoptions";
@@ -43,7 +43,7 @@ impl Adoptions {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn start(&self, history: &str, source: &str, parameters: Document) -> Result<Adoption, Error> {
+    pub async fn start(&self, history: &str, source: &str, parameters: Document) -> Result<Adoption> {
         let parameters = doc! { "$literal": parameters };
         let are_same = doc! { "$eq": ["$parameters", &parameters] };
         let update = vec![doc! { "$set": {
@@ -69,7 +69,7 @@ impl Adoptions {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>, Error> {
+    pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>> {
         let found = within(async || self.collection().find_one(id(history, source)).await).await?;
         Ok(found.as_ref().map(Adoption::of))
     }
@@ -78,7 +78,7 @@ impl Adoptions {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn note(&self, history: &str, source: &str, adoption: &Adoption) -> Result<(), Error> {
+    pub async fn note(&self, history: &str, source: &str, adoption: &Adoption) -> Result<()> {
         let Adoption { runs: _, followed, copied, token } = adoption;
         let token = token.clone().map_or(Bson::Null, Bson::Document);
         let set = doc! { "followed": followed, "copied": copied, "token": token, "latest": DateTime::now() };
@@ -116,7 +116,7 @@ fn durable() -> WriteConcern {
 }
 
 /// Asks until an answer comes, for as long as a command may take.
-async fn within<T>(mut ask: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T, Error> {
+async fn within<T>(mut ask: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T> {
     let deadline = Deadline::within(COMMAND);
     let mut attempts = 0;
     loop {

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
 
 use super::group_commit::{Command, Sessions, Verdict, durable};
 use super::majority::{MonotonicReads, at_most};
-use super::{COMMAND, Corruption, Deadline, Error};
+use super::values::{self, binary, date};
+use super::{COMMAND, Corruption, Deadline, Error, Result};
 use crate::domain::{Instant, Scope, Scopes};
 
 /// Name of the collection.
@@ -67,14 +67,13 @@ pub enum Revocation {
 /// The API keys of a database. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ApiKeys {
-    database: Database,
     reads: MonotonicReads,
     sessions: Arc<Sessions>,
 }
 
 impl ApiKeys {
     pub(super) fn new(database: Database, sessions: Arc<Sessions>) -> Self {
-        Self { reads: MonotonicReads::of(database.clone()), database, sessions }
+        Self { reads: MonotonicReads::of(database), sessions }
     }
 
     /// Stores the record of a new key, durably on a majority.
@@ -89,14 +88,11 @@ impl ApiKeys {
     ) -> Result<(), CreateError> {
         let deadline = deadline.or_within(COMMAND);
         let command = Command::insert(COLLECTION, vec![record.document(hash)], durable(deadline));
-        let answer = self.sessions.commit(&self.database, command, deadline).await;
+        let answer = self.sessions.commit(&self.reads, command, deadline).await;
         let unknown = "no final answer came in time; the key may exist: list the keys, and revoke it";
         let answer = answer.map_err(|unanswered| unanswered.or_unavailable(unknown))?;
         match answer.verdicts.first() {
-            Some(Verdict::Stored) => {
-                self.reads.learn(answer.at);
-                Ok(())
-            }
+            Some(Verdict::Stored) => Ok(()),
             Some(Verdict::Refused) => Err(CreateError::NameTaken),
             other => Err(Error::Internal(format!("the record of a key was refused: {other:?}")).into()),
         }
@@ -106,7 +102,7 @@ impl ApiKeys {
     ///
     /// # Errors
     /// The database does not answer in time, or a record is corrupt.
-    pub async fn all(&self, deadline: Deadline) -> Result<Vec<KeyRecord>, Error> {
+    pub async fn all(&self, deadline: Deadline) -> Result<Vec<KeyRecord>> {
         let command = doc! { "find": COLLECTION, "sort": { "name": 1 } };
         self.query(command, deadline).await
     }
@@ -115,12 +111,12 @@ impl ApiKeys {
     ///
     /// # Errors
     /// The database does not answer in time, or the record is corrupt.
-    pub async fn find(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<KeyRecord>, Error> {
-        let command = at_most(COLLECTION, doc! { "_id": binary(hash) }, 1, doc! { "_id": 1 });
+    pub async fn find(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<KeyRecord>> {
+        let command = at_most(COLLECTION, doc! { "_id": binary(hash.0) }, 1, doc! { "_id": 1 });
         Ok(self.query(command, deadline).await?.pop())
     }
 
-    async fn query(&self, command: Document, deadline: Deadline) -> Result<Vec<KeyRecord>, Error> {
+    async fn query(&self, command: Document, deadline: Deadline) -> Result<Vec<KeyRecord>> {
         let deadline = deadline.or_within(COMMAND);
         let read = |document: &RawDocument| Ok(KeyRecord::read(document)?);
         self.reads.find(None, command, None, deadline, read).await
@@ -130,7 +126,7 @@ impl ApiKeys {
     ///
     /// # Errors
     /// The database does not answer in time. The key may be revoked then.
-    pub async fn revoke(&self, name: &str, at: Instant, deadline: Deadline) -> Result<Revocation, Error> {
+    pub async fn revoke(&self, name: &str, at: Instant, deadline: Deadline) -> Result<Revocation> {
         let deadline = deadline.or_within(COMMAND);
         // The first revocation keeps its date.
         let revoked = doc! { "$ifNull": ["$revoked", date(at)] };
@@ -151,19 +147,17 @@ impl ApiKeys {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn note_use(&self, hash: KeyHash, hour: Instant) -> Result<(), Error> {
-        let (query, update) = (doc! { "_id": binary(hash) }, doc! { "$max": { "lastUsed": date(hour) } });
+    pub async fn note_use(&self, hash: KeyHash, hour: Instant) -> Result<()> {
+        let (query, update) = (doc! { "_id": binary(hash.0) }, doc! { "$max": { "lastUsed": date(hour) } });
         let concern = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
         let records = self.records();
-        let noting = async move {
-            records.update_one(query, update).write_concern(concern).await?;
-            Ok(())
-        };
+        let noting =
+            async move { Ok(records.update_one(query, update).write_concern(concern).await.map(drop)?) };
         Deadline::within(COMMAND).read(noting).await
     }
 
     fn records(&self) -> Collection<Document> {
-        self.database.collection(COLLECTION)
+        self.reads.database.collection(COLLECTION)
     }
 }
 
@@ -172,10 +166,10 @@ impl KeyRecord {
         let Self { name, scopes, owners, created, last_used, expires, revoked } = self;
         let scopes: Vec<_> = scopes.iter().map(|scope| scope.to_string()).collect();
         let mut document =
-            doc! { "_id": binary(hash), "name": name, "scopes": scopes, "created": date(*created) };
+            doc! { "_id": binary(hash.0), "name": name, "scopes": scopes, "created": date(*created) };
         let owners = owners.as_ref().map(|owners| ("owners", Bson::from(owners.clone())));
         let dates = [("lastUsed", last_used), ("expires", expires), ("revoked", revoked)];
-        let dates = dates.into_iter().filter_map(|(field, at)| Some((field, date((*at)?))));
+        let dates = dates.into_iter().filter_map(|(field, at)| Some((field, date((*at)?).into())));
         document.extend(owners.into_iter().chain(dates).map(|(field, value)| (field.to_owned(), value)));
         document
     }
@@ -197,9 +191,7 @@ impl KeyRecord {
         };
         let instant = |field: &str| match document.get(field) {
             Ok(None) => Ok(None),
-            Ok(Some(RawBsonRef::DateTime(at))) => {
-                Instant::from_millis(at.timestamp_millis()).map(Some).map_err(|_| corrupt(field))
-            }
+            Ok(Some(RawBsonRef::DateTime(at))) => values::instant(at).map(Some).ok_or_else(|| corrupt(field)),
             _ => Err(corrupt(field)),
         };
         let scopes = texts("scopes")?.ok_or_else(|| corrupt("scopes"))?;
@@ -214,12 +206,4 @@ impl KeyRecord {
             name,
         })
     }
-}
-
-fn binary(hash: KeyHash) -> Binary {
-    Binary { subtype: BinarySubtype::Generic, bytes: hash.0.to_vec() }
-}
-
-fn date(at: Instant) -> Bson {
-    DateTime::from_millis(at.millis()).into()
 }

@@ -12,6 +12,7 @@ use mongodb::error::Error as DriverError;
 use super::connection::{ConnectError, describe};
 use super::error::code;
 use super::migrations::histories;
+use super::values::whole_number;
 use super::{api_keys, indexes, page_views};
 use crate::definition::Definitions;
 
@@ -37,10 +38,8 @@ pub(super) async fn refuse_foreign(
 /// Refuses a collection that is missing or lacks a guard.
 pub(super) async fn check_guards(database: &Database, definitions: &Definitions) -> Result<(), ConnectError> {
     for definition in definitions.iter() {
-        if options(database, &definition.name)
-            .await?
-            .is_some_and(|options| !options.contains_key("clusteredIndex"))
-        {
+        let options = options(database, &definition.name).await?;
+        if options.is_some_and(|options| !options.contains_key("clusteredIndex")) {
             return Err(ConnectError::Foreign(definition.name.to_string()));
         }
         check(database, &definition.name, &[&definition.owner.field, "page"]).await?;
@@ -86,8 +85,7 @@ fn has_validator(options: &Document) -> bool {
 }
 
 fn is_unique(index: &Document, fields: &[&str]) -> bool {
-    let ascending =
-        |value: &Bson| value.as_i32() == Some(1) || value.as_i64() == Some(1) || value.as_f64() == Some(1.0);
+    let ascending = |value: &Bson| whole_number(value) == Some(1);
     let on_fields =
         index.get_document("key").is_ok_and(|key| key.keys().eq(fields) && key.values().all(ascending));
     let partial = ["partialFilterExpression", "sparse"].iter().any(|option| index.contains_key(option));

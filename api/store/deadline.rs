@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Error;
+use super::{Error, Result};
 
 /// How long a command waits until a primary is known, and how long a read waits until the database is available
 /// again.
@@ -85,8 +85,8 @@ impl Deadline {
     /// The error of `work`, or [`Error::Unavailable`] if `work` gave no answer.
     pub(super) fn read<T: Send + 'static>(
         self,
-        work: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> impl Future<Output = Result<T, Error>> + Send {
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send {
         let no_answer = || Err(Error::Unavailable("no answer within the deadline".to_owned()));
         let task = self.spawn(work);
         async move { task.await.unwrap_or_else(no_answer) }

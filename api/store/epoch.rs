@@ -5,7 +5,7 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::{COMMAND, Deadline, Error, migrations};
+use super::{COMMAND, Deadline, Error, Result, migrations};
 
 /// The epoch of a database, the same for all instances that use the database.
 /// `Display` writes hexadecimal digits.
@@ -14,7 +14,7 @@ use super::{COMMAND, Deadline, Error, migrations};
 pub struct Epoch(i64);
 
 /// Reads the epoch of `database`.
-pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch, Error> {
+pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch> {
     let records = database.collection::<Document>(migrations::COLLECTION);
     let read = async move {
         let found = records.find_one(doc! { "_id": "epoch" }).read_concern(ReadConcern::majority()).await?;
@@ -25,7 +25,7 @@ pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoc
 }
 
 /// Gives `database` another epoch. Instances that run keep the one that they have read.
-pub(super) async fn renew(database: &Database, deadline: Deadline) -> Result<(), Error> {
+pub(super) async fn renew(database: &Database, deadline: Deadline) -> Result<()> {
     let records = database.collection::<Document>(migrations::COLLECTION);
     // As migration 0003 chose the first one.
     let number = doc! { "$floor": { "$multiply": [{ "$rand": {} }, 9_007_199_254_740_992_i64] } };

@@ -1,7 +1,10 @@
-use mongodb::bson::raw::RawDocument;
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::error::ErrorKind;
 
 use crate::domain::{PageNumber, Seq};
+
+/// What a question to the database leads to.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong with the database. The messages are for the log, never for a client: they may contain the
 /// driver's message.
@@ -50,13 +53,18 @@ pub struct Corruption {
 }
 
 impl Corruption {
-    pub(super) fn new(id: impl Into<String>, field: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(id: impl Into<String>, field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { id: id.into(), field: field.into(), detail: detail.into() }
     }
 
     /// Of a bucket of a history.
     pub(super) fn of(bucket: &RawDocument, field: &str, detail: &str) -> Self {
-        Self::new(bucket.get_str("_id").unwrap_or("without a readable _id"), field, detail)
+        let id = match bucket.get("_id") {
+            Ok(Some(RawBsonRef::String(id))) => id.to_owned(),
+            Ok(Some(RawBsonRef::ObjectId(id))) => id.to_hex(),
+            _ => "without a readable _id".to_owned(),
+        };
+        Self::new(id, field, detail)
     }
 }
 

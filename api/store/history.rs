@@ -119,7 +119,7 @@ pub use erase::{Erasure, Reopening};
 pub use export::{Batch, Export};
 pub use find::MOST_SKIPPED;
 pub use matching::{MOST_EXAMINED, Values};
-pub use outcome::{AppendError, Cause, Progress};
+pub use outcome::{AppendError, Appended, Cause, Progress};
 pub use owners::Owners;
 pub use reads::{FullPages, History};
 pub use request::weight;

@@ -7,7 +7,7 @@ use mongodb::Database;
 
 use super::history::{Engine, Erasure, Retention};
 use super::migrations::Lock;
-use super::{COMMAND, Deadline, Error};
+use super::{COMMAND, Deadline, Result};
 use crate::domain::OwnerId;
 
 /// How long a round works on one history, at most. The next round goes on.
@@ -33,7 +33,7 @@ pub(super) async fn keep(
     database: &Database,
     engines: &[Engine],
     retention: &BTreeMap<Box<str>, Retention>,
-) -> Result<Option<Housekeeping>, Error> {
+) -> Result<Option<Housekeeping>> {
     let Some(lock) = Lock::try_take(database, LOCK).await? else { return Ok(None) };
     let mut done = Housekeeping::default();
     let mut failed = None;
@@ -49,11 +49,7 @@ pub(super) async fn keep(
     failed.map_or(Ok(Some(done)), Err)
 }
 
-async fn keep_one(
-    engine: &Engine,
-    retention: Option<Retention>,
-    done: &mut Housekeeping,
-) -> Result<(), Error> {
+async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Housekeeping) -> Result<()> {
     if retention.is_none() && !engine.may_have_lost_pages() {
         return Ok(());
     }
@@ -83,7 +79,7 @@ async fn keep_one(
 }
 
 /// Goes on with an erasure.
-async fn erase(engine: &Engine, owner: &OwnerId, round: Deadline) -> Result<Erasure, Error> {
+async fn erase(engine: &Engine, owner: &OwnerId, round: Deadline) -> Result<Erasure> {
     let mut erasure = Erasure::Erasing;
     while erasure == Erasure::Erasing && !round.passed() {
         erasure = engine.erase(owner, Deadline::within(COMMAND)).await?;

@@ -9,7 +9,8 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 
 use super::error::code;
-use super::{COMMAND, Deadline, Error, whole_number};
+use super::values::whole_number;
+use super::{COMMAND, Deadline, Error, Result};
 
 /// IndexNotFound, IndexOptionsConflict: another instance that starts at the same time has just dropped the
 /// index or created it with other options.
@@ -28,7 +29,7 @@ pub(super) async fn expire_after(
     collection: &str,
     field: &str,
     seconds: Option<i64>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let deadline = Deadline::within(COMMAND);
     let name = format!("{field}_1");
     let mut index = doc! { "key": { field: 1 }, "name": &name };
@@ -39,13 +40,12 @@ pub(super) async fn expire_after(
     for attempt in 0..ATTEMPTS {
         let indexes = list(database, collection).await?;
         let existing = indexes.iter().find(|index| index.get_str("name").ok() == Some(&name));
-        let commands =
-            match existing.map(|index| index.get("expireAfterSeconds").and_then(whole_number::read)) {
-                Some(existing) if existing == seconds => return Ok(()),
-                Some(_) if seconds.is_some() => vec![&change],
-                Some(_) => vec![&drop, &create],
-                None => vec![&create],
-            };
+        let commands = match existing.map(|index| index.get("expireAfterSeconds").and_then(whole_number)) {
+            Some(existing) if existing == seconds => return Ok(()),
+            Some(_) if seconds.is_some() => vec![&change],
+            Some(_) => vec![&drop, &create],
+            None => vec![&create],
+        };
         match run(database, commands).await {
             Ok(()) => {
                 tracing::info!(

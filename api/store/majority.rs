@@ -11,7 +11,7 @@ use mongodb::raw_batch_cursor::RawBatchCursor;
 use parking_lot::Mutex;
 
 use crate::store::error::code;
-use crate::store::{Deadline, Error, NO_PRIMARY};
+use crate::store::{Deadline, Error, NO_PRIMARY, Result};
 
 /// The server refuses an `afterClusterTime` that is later than its own clock.
 const INVALID_OPTIONS: i32 = 72;
@@ -29,7 +29,7 @@ const INVALID_OPTIONS: i32 = 72;
 /// that is rolled back.
 #[derive(Debug, Clone)]
 pub struct MonotonicReads {
-    database: Database,
+    pub(super) database: Database,
     newest: Arc<Mutex<Option<Timestamp>>>,
 }
 
@@ -62,8 +62,8 @@ impl MonotonicReads {
         command: Document,
         after: Option<Timestamp>,
         deadline: Deadline,
-        read: impl Fn(&RawDocument) -> Result<T, Error> + Send + Sync + 'static,
-    ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
+        read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
+    ) -> impl Future<Output = Result<Vec<T>>> + Send {
         let reads = self.clone();
         deadline.read(async move {
             let mut patient = Patient::new(after, deadline);
@@ -98,8 +98,8 @@ impl MonotonicReads {
     async fn collect<T>(
         &self,
         mut cursor: RawBatchCursor,
-        read: &impl Fn(&RawDocument) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
+        read: &impl Fn(&RawDocument) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let mut found = Vec::new();
         while let Some(batch) = cursor.try_next().await? {
             self.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
@@ -153,7 +153,7 @@ impl Patient {
     ///
     /// # Errors
     /// Returns `error` if another attempt would not help or the patience is used up.
-    pub async fn after(&mut self, error: Error) -> Result<(), Error> {
+    pub async fn after(&mut self, error: Error) -> Result<()> {
         match error {
             // After a failover the cluster may never reach `after`, or refuse it because its clock was set
             // back. A majority read without `after` is as safe; at worst the next append is refused again.

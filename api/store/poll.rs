@@ -3,36 +3,25 @@
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::history::Engine;
 use super::majority::MonotonicReads;
 use super::migrations::histories;
-use super::{Ages, Deadline, Error, NO_PRIMARY, whole_number};
+use super::values::whole_number;
+use super::{Ages, Deadline, Error, NO_PRIMARY};
 
-/// The task that asks. It ends with this value.
-#[derive(Debug)]
-pub(super) struct Poll(JoinHandle<()>);
-
-impl Poll {
-    /// Asks once, and then again and again.
-    pub(super) async fn start(database: Database, engines: Vec<Engine>, ages: Ages) -> Self {
-        let reads = MonotonicReads::of(database);
-        ask(&reads, &engines).await;
-        Self(tokio::spawn(async move {
-            loop {
-                sleep(ages.poll).await;
-                ask(&reads, &engines).await;
-            }
-        }))
-    }
-}
-
-impl Drop for Poll {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// Asks once, and then again and again, in a task that ends with its handle.
+pub(super) async fn start(database: Database, engines: Vec<Engine>, ages: Ages) -> AbortOnDropHandle<()> {
+    let reads = MonotonicReads::of(database);
+    ask(&reads, &engines).await;
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        loop {
+            sleep(ages.poll).await;
+            ask(&reads, &engines).await;
+        }
+    }))
 }
 
 async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
@@ -46,7 +35,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
     let number = |history: &RawDocument| {
         let history = Document::try_from(history).map_err(|error| Error::Internal(error.to_string()))?;
         let name = history.get_str("_id").unwrap_or_default().to_owned();
-        Ok((name, history.get("markers").and_then(whole_number::read).unwrap_or(0)))
+        Ok((name, history.get("markers").and_then(whole_number).unwrap_or(0)))
     };
     match reads.find(None, command, None, Deadline::within(NO_PRIMARY), number).await {
         Ok(found) => {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
-use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 
 use super::history::RECORDS;
-use super::{Error, page_views};
+use super::values::binary;
+use super::{Error, Result, page_views};
 use crate::definition::{Definition, Definitions};
 
 /// Documents that are sampled for each chunk, to find where to split.
@@ -52,7 +52,7 @@ pub(super) async fn shard(
     database: &Database,
     definitions: &Definitions,
     chunks: u64,
-) -> Result<Vec<(ShardKey, u64)>, Error> {
+) -> Result<Vec<(ShardKey, u64)>> {
     let admin = database.client().database("admin");
     let mut sharded = Vec::new();
     for shard_key in shard_keys(definitions) {
@@ -76,7 +76,7 @@ pub(super) async fn shard(
 }
 
 /// The lower bounds of the chunks of a collection.
-async fn boundaries(database: &Database, namespace: &str) -> Result<Vec<Document>, Error> {
+async fn boundaries(database: &Database, namespace: &str) -> Result<Vec<Document>> {
     let config = database.client().database("config");
     let collection = config.collection::<Document>("collections").find_one(doc! { "_id": namespace }).await?;
     let uuid = collection.and_then(|collection| collection.get("uuid").cloned());
@@ -88,7 +88,7 @@ async fn boundaries(database: &Database, namespace: &str) -> Result<Vec<Document
 }
 
 /// The keys of some documents, in their order.
-async fn sample(database: &Database, shard_key: &ShardKey, chunks: u64) -> Result<Vec<Document>, Error> {
+async fn sample(database: &Database, shard_key: &ShardKey, chunks: u64) -> Result<Vec<Document>> {
     let mut fields = doc! { "_id": 0 };
     fields.extend(shard_key.key.clone());
     let pipeline = [
@@ -115,8 +115,8 @@ fn even_hashes(chunks: u64) -> Vec<Document> {
     let chunks = chunks.min(1 << 16);
     let point = |chunk: u64| {
         let first = ((chunk << 16) / chunks) as u16;
-        let bytes = first.to_be_bytes().into_iter().chain([0; 30]).collect();
-        doc! { "_id": Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes }) }
+        let bytes: Vec<u8> = first.to_be_bytes().into_iter().chain([0; 30]).collect();
+        doc! { "_id": binary(bytes) }
     };
     (1..chunks).map(point).collect()
 }

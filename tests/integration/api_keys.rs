@@ -477,7 +477,7 @@ async fn no_corrupt_record_can_be_written() {
     }
     let all = instance.store.api_keys().all(soon()).await.expect("an answer");
     assert_eq!(all.len(), 2);
-    assert_eq!(all[0].scopes, Scopes::all());
+    assert_eq!(all[0].scopes, Scopes::from_iter(Scope::ALL));
     assert_eq!(all[0].owners.as_ref().map(Vec::len), Some(5));
 }
 

@@ -42,20 +42,13 @@ impl Checker<'_> {
     }
 
     /// Writes an element of a document or an array (bsonspec.org, version 1.1). Returns where it is.
-    fn element(
-        &mut self,
-        name: &str,
-        node: &Node,
-        raw: &RawValue,
-        place: &Place<'_>,
-        level: u32,
-    ) -> Range<usize> {
+    fn element(&mut self, name: &str, node: &Node, raw: &RawValue, place: &Place<'_>) -> Range<usize> {
         let start = self.out.len();
         // Its type is known after its value.
         self.out.push(0);
         self.out.extend_from_slice(name.as_bytes());
         self.out.push(0);
-        self.out[start] = self.value(node, raw, place, level) as u8;
+        self.out[start] = self.value(node, raw, place) as u8;
         start..self.out.len()
     }
 
@@ -68,13 +61,7 @@ impl Checker<'_> {
     }
 
     /// Writes a value. Returns its type in BSON; if a fault is added, the bytes and the type mean nothing.
-    pub(super) fn value(
-        &mut self,
-        node: &Node,
-        raw: &RawValue,
-        place: &Place<'_>,
-        level: u32,
-    ) -> ElementType {
+    pub(super) fn value(&mut self, node: &Node, raw: &RawValue, place: &Place<'_>) -> ElementType {
         let json = Json::read(raw);
         let kind = match json {
             Json::Null => Kinds::NULL,
@@ -104,15 +91,15 @@ impl Checker<'_> {
             }
             Json::Number(text) => self.number(&node.numbers, text, place),
             Json::String(text) => self.text(node, &text.unwrap_or_default(), place),
-            _ if level > MOST_LEVELS => {
+            Json::Array(_) | Json::Object(_) if place.level() > MOST_LEVELS => {
                 self.fault(place, format!("must not be nested deeper than {MOST_LEVELS} levels"))
             }
             Json::Array(items) => {
-                self.array(&node.array, &items, place, level);
+                self.array(&node.array, &items, place);
                 ElementType::Array
             }
             Json::Object(members) => {
-                self.object(&node.object, &members, place, level);
+                self.object(&node.object, &members, place);
                 ElementType::EmbeddedDocument
             }
         }
@@ -177,7 +164,7 @@ impl Checker<'_> {
         written.unwrap_or_else(|Invalid(rule)| self.fault(place, rule))
     }
 
-    fn array(&mut self, rules: &Array, items: &[&RawValue], place: &Place<'_>, level: u32) {
+    fn array(&mut self, rules: &Array, items: &[&RawValue], place: &Place<'_>) {
         if !rules.count.admits(items.len()) {
             self.fault(place, rules.count.rule("item"));
         }
@@ -189,7 +176,7 @@ impl Checker<'_> {
             if self.oversized() {
                 return;
             }
-            self.element(&index.to_string(), node, item, &Place::Item(place, index), level + 1);
+            self.element(&index.to_string(), node, item, &Place::Item(place, index));
         }
         self.end(start);
         if rules.unique && self.faults.count() == before {
@@ -203,13 +190,7 @@ impl Checker<'_> {
 
     /// Writes an object, declared members first, in the order of the schema. Returns where they are, one piece for each
     /// property, then the others.
-    pub(super) fn object(
-        &mut self,
-        rules: &Object,
-        members: &[Member<'_>],
-        place: &Place<'_>,
-        level: u32,
-    ) -> Vec<Piece> {
+    pub(super) fn object(&mut self, rules: &Object, members: &[Member<'_>], place: &Place<'_>) -> Vec<Piece> {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);
         let mut pieces: Vec<Piece> = vec![None; rules.properties.len()];
@@ -231,7 +212,7 @@ impl Checker<'_> {
                 }
                 Some(index) => (index, &*rules.properties[index].node),
                 None => {
-                    let Some(node) = self.other(rules, name, place, level) else { continue };
+                    let Some(node) = self.other(rules, name, place) else { continue };
                     others.push(name);
                     pieces.push(None);
                     (pieces.len() - 1, node)
@@ -239,7 +220,7 @@ impl Checker<'_> {
             };
             ordered &= order >= expected;
             expected = order + 1;
-            pieces[order] = Some(self.element(name, node, member.value, &here, level + 1));
+            pieces[order] = Some(self.element(name, node, member.value, &here));
         }
         for (property, piece) in rules.properties.iter().zip(&pieces) {
             if property.required && piece.is_none() {
@@ -258,24 +239,18 @@ impl Checker<'_> {
     }
 
     /// The node of a member that is not declared, unless there must not be one.
-    fn other<'n>(
-        &mut self,
-        rules: &'n Object,
-        name: &str,
-        place: &Place<'_>,
-        level: u32,
-    ) -> Option<&'n Node> {
-        let here = Place::Member(place, name);
+    fn other<'n>(&mut self, rules: &'n Object, name: &str, place: &Place<'_>) -> Option<&'n Node> {
+        let (here, is_outermost) = (Place::Member(place, name), matches!(place, Place::At(_)));
         let node = rules.other();
         if node.is_none() && name.len() > LONGEST_NAME {
             self.fault(place, format!("has an unknown field, with a name of {} bytes", name.len()));
         } else if node.is_none() {
-            let object = if level == 1 { self.item } else { "this object" };
+            let object = if is_outermost { self.item } else { "this object" };
             self.fault(&here, format!("is not a field of {object}"));
         } else if !is_storable(name) {
             self.fault(&here, "must have a name without \".\" and NUL that does not begin with \"$\"");
             return None;
-        } else if level == 1 && (self.reserved)(name) {
+        } else if is_outermost && (self.reserved)(name) {
             self.fault(&here, "has a name that is reserved");
             return None;
         }

@@ -10,7 +10,7 @@ use super::check::Checker;
 use super::node::{
     Array, Bound, Count, Kinds, Node, NumberKind, Numbers, Object, OneOf, Property, SIDES, TYPES, Text,
 };
-use super::source::{Members, Mistake, Source};
+use super::source::{Members, Mistake, Result, Source};
 use crate::domain::{Fault, Faults, Json};
 use crate::item::canonical;
 use crate::item::decimal::Decimal;
@@ -34,7 +34,7 @@ const NAME_RULE: &str = "must have a name of A-Z, a-z, 0-9, \"_\" and \"-\" that
 ///
 /// # Errors
 /// The first mistake.
-pub(super) fn compile(source: &Source<'_>) -> Result<Arc<Node>, Mistake> {
+pub(super) fn compile(source: &Source<'_>) -> Result<Arc<Node>> {
     let mut keywords = keywords(source)?;
     let definitions = keywords.read("$defs", declared)?.unwrap_or_default();
     let by_name = definitions.iter().cloned().collect();
@@ -67,18 +67,18 @@ fn subject(keyword: &str) -> Option<Kinds> {
     })
 }
 
-fn keywords<'a>(schema: &Source<'a>) -> Result<Members<'a>, Mistake> {
+fn keywords<'a>(schema: &Source<'a>) -> Result<Members<'a>> {
     let known = |keyword: &str| subject(keyword).is_some();
     schema.object("an object, which is a schema", known, "is not a keyword that a definition may use")
 }
 
 /// Schemas by their names: `properties` or `$defs`.
-fn declared<'a>(source: &Source<'a>) -> Result<Vec<(String, Source<'a>)>, Mistake> {
+fn declared<'a>(source: &Source<'a>) -> Result<Vec<(String, Source<'a>)>> {
     Ok(source.object("an object of schemas", is_declarable, NAME_RULE)?.rest)
 }
 
 /// Removes the annotations, and checks their form. Examples are checked with the schema.
-fn check_annotations(keywords: &mut Members<'_>) -> Result<(), Mistake> {
+fn check_annotations(keywords: &mut Members<'_>) -> Result<()> {
     keywords.read("title", Source::text)?;
     keywords.read("description", Source::text)?;
     keywords.read("deprecated", Source::boolean)?;
@@ -93,7 +93,7 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn node(&mut self, source: &Source<'a>, depth: usize) -> Result<Arc<Node>, Mistake> {
+    fn node(&mut self, source: &Source<'a>, depth: usize) -> Result<Arc<Node>> {
         if depth > DEEPEST {
             return Err(source.mistake(format!("is nested deeper than {DEEPEST} schemas")));
         }
@@ -107,7 +107,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn reference(&mut self, source: &Source<'a>, depth: usize) -> Result<Arc<Node>, Mistake> {
+    fn reference(&mut self, source: &Source<'a>, depth: usize) -> Result<Arc<Node>> {
         let text = source.text()?;
         let name = text
             .strip_prefix(REFERENCE)
@@ -124,12 +124,7 @@ impl<'a> Compiler<'a> {
         Ok(node)
     }
 
-    fn schema(
-        &mut self,
-        source: &Source<'a>,
-        mut keywords: Members<'a>,
-        depth: usize,
-    ) -> Result<Arc<Node>, Mistake> {
+    fn schema(&mut self, source: &Source<'a>, mut keywords: Members<'a>, depth: usize) -> Result<Arc<Node>> {
         let types = keywords.take("type");
         let (kinds, number_kind) = types.as_ref().map(kinds).transpose()?.unwrap_or_default();
         for (name, keyword) in &keywords.rest {
@@ -174,7 +169,7 @@ impl<'a> Compiler<'a> {
         Ok(Arc::new(node))
     }
 
-    fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> Result<Object, Mistake> {
+    fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> Result<Object> {
         let mut object = Object::default();
         for (name, source) in keywords.read("properties", declared)?.unwrap_or_default() {
             let node = self.node(&source, depth + 1)?;
@@ -200,7 +195,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The kinds that `type` names, and how their numbers are stored.
-fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind), Mistake> {
+fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind)> {
     let names = match Json::read(source.raw) {
         Json::Array(_) => source.array()?,
         _ => vec![source.clone()],
@@ -230,7 +225,7 @@ fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind), Mistake> {
     Ok((kinds, numbers))
 }
 
-fn text(keywords: &mut Members<'_>) -> Result<Text, Mistake> {
+fn text(keywords: &mut Members<'_>) -> Result<Text> {
     let count = count(keywords, "minLength", "maxLength")?;
     let pattern = keywords
         .read("pattern", |source| Pattern::new(&source.text()?).map_err(|rule| source.mistake(rule)))?;
@@ -243,7 +238,7 @@ fn text(keywords: &mut Members<'_>) -> Result<Text, Mistake> {
     Ok(Text { count, pattern, format })
 }
 
-fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Result<Count, Mistake> {
+fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Result<Count> {
     let lower = keywords.read(least, Source::count)?.unwrap_or_default();
     let Some(source) = keywords.take(most) else { return Ok(Count { least: lower, most: None }) };
     match source.count()? {
@@ -257,7 +252,7 @@ fn numbers(
     kind: NumberKind,
     kinds: Kinds,
     format: Option<Format>,
-) -> Result<Numbers, Mistake> {
+) -> Result<Numbers> {
     let decimals = format == Some(Format::Decimal);
     let (mut sources, mut bounds) = (Vec::new(), Vec::new());
     for side in &SIDES {
@@ -299,7 +294,7 @@ fn numbers(
     }
 }
 
-fn one_of(sources: &[Source<'_>], node: &Node) -> Result<OneOf, Mistake> {
+fn one_of(sources: &[Source<'_>], node: &Node) -> Result<OneOf> {
     let mut forms = Vec::with_capacity(sources.len());
     for source in sources {
         accept(node, source)?;
@@ -320,7 +315,7 @@ fn one_of(sources: &[Source<'_>], node: &Node) -> Result<OneOf, Mistake> {
 
 /// # Errors
 /// The schema that has this value refuses it.
-fn accept(node: &Node, value: &Source<'_>) -> Result<(), Mistake> {
+fn accept(node: &Node, value: &Source<'_>) -> Result<()> {
     match fault_of(node, value.raw, &value.pointer) {
         None => Ok(()),
         Some(fault) => {
@@ -339,6 +334,6 @@ pub(super) fn fault_of(node: &Node, value: &RawValue, pointer: &str) -> Option<F
         reserved: &|_| false,
         item: "the schema",
     };
-    checker.value(node, value, &Place::At(pointer), 1);
+    checker.value(node, value, &Place::At(pointer));
     faults.kept().first().cloned()
 }

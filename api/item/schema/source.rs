@@ -15,6 +15,9 @@ pub struct Mistake {
     pub rule: String,
 }
 
+/// What reading a definition leads to.
+pub(super) type Result<T, E = Mistake> = std::result::Result<T, E>;
+
 impl Mistake {
     /// A mistake at this place.
     pub fn new(pointer: impl Into<String>, rule: impl Into<String>) -> Self {
@@ -36,7 +39,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The text is not JSON.
-    pub fn of_text(text: &'a str) -> Result<Self, Mistake> {
+    pub fn of_text(text: &'a str) -> Result<Self> {
         let raw = Json::check(text.as_bytes());
         let raw = raw.map_err(|error| Mistake::new("", format!("is not JSON: {error}")))?;
         Ok(Self { raw, pointer: String::new() })
@@ -52,12 +55,7 @@ impl<'a> Source<'a> {
     /// # Errors
     /// The value is not an object, which is `what` in a sentence. It has a name twice, or one of another name, which
     /// breaks the rule `unknown`.
-    pub fn object(
-        &self,
-        what: &str,
-        known: impl Fn(&str) -> bool,
-        unknown: &str,
-    ) -> Result<Members<'a>, Mistake> {
+    pub fn object(&self, what: &str, known: impl Fn(&str) -> bool, unknown: &str) -> Result<Members<'a>> {
         let Json::Object(members) = Json::read(self.raw) else {
             return Err(self.mistake(format!("must be {what}")));
         };
@@ -80,7 +78,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not an array.
-    pub fn array(&self) -> Result<Vec<Self>, Mistake> {
+    pub fn array(&self) -> Result<Vec<Self>> {
         let Json::Array(items) = Json::read(self.raw) else { return Err(self.mistake("must be an array")) };
         let place = |(index, raw)| Self { raw, pointer: format!("{}/{index}", self.pointer) };
         Ok(items.into_iter().enumerate().map(place).collect())
@@ -90,7 +88,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not a string.
-    pub fn text(&self) -> Result<String, Mistake> {
+    pub fn text(&self) -> Result<String> {
         match Json::read(self.raw) {
             Json::String(Some(text)) => Ok(text.into_owned()),
             _ => Err(self.mistake("must be a string")),
@@ -101,7 +99,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is neither.
-    pub fn boolean(&self) -> Result<bool, Mistake> {
+    pub fn boolean(&self) -> Result<bool> {
         self.raw.get().parse().map_err(|_| self.mistake("must be true or false"))
     }
 
@@ -109,7 +107,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not one.
-    pub fn count(&self) -> Result<usize, Mistake> {
+    pub fn count(&self) -> Result<usize> {
         let number = self.raw.get().parse::<u32>();
         number.map(|number| number as usize).map_err(|_| {
             self.mistake(
@@ -122,7 +120,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not a number.
-    pub fn number(&self) -> Result<&'a str, Mistake> {
+    pub fn number(&self) -> Result<&'a str> {
         match Json::read(self.raw) {
             Json::Number(text) => Ok(text),
             _ => Err(self.mistake("must be a number")),
@@ -149,11 +147,7 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn read<T>(
-        &mut self,
-        name: &str,
-        read: impl FnOnce(&Source<'a>) -> Result<T, Mistake>,
-    ) -> Result<Option<T>, Mistake> {
+    pub fn read<T>(&mut self, name: &str, read: impl FnOnce(&Source<'a>) -> Result<T>) -> Result<Option<T>> {
         self.take(name).map(|source| read(&source)).transpose()
     }
 
@@ -161,7 +155,7 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// It is not there.
-    pub fn required(&mut self, name: &str) -> Result<Source<'a>, Mistake> {
+    pub fn required(&mut self, name: &str) -> Result<Source<'a>> {
         self.take(name).ok_or_else(|| Mistake::new(format!("{}/{name}", self.pointer), "is required"))
     }
 }

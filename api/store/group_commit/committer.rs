@@ -168,15 +168,9 @@ struct Committer<M: Messages, P: BatchPolicy<M>> {
 /// Starts a committer. It ends when all of its handles are dropped.
 fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
     let (sender, inbox) = unbounded_channel();
-    let committer = Committer {
-        policy,
-        own: sender.downgrade(),
-        waiting: HashMap::new(),
-        ready: VecDeque::new(),
-        busy: HashMap::new(),
-        commits: 0,
-        committing: 0,
-    };
+    let own = sender.downgrade();
+    let (waiting, ready, busy, commits, committing) = Default::default();
+    let committer = Committer { policy, own, waiting, ready, busy, commits, committing };
     tokio::spawn(committer.run(inbox));
     Handle(sender)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, Timestamp};
 
-use crate::store::whole_number;
+use crate::store::values::whole_number;
 
 /// A final answer: the server has decided about every statement, and what is stored is stored durably.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,15 +80,15 @@ pub fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answe
 fn judge_error(error: &Bson) -> Result<(usize, Verdict), ()> {
     let error = error.as_document().ok_or(())?;
     let index = number(error.get("index")).ok_or(())?;
-    match error.get_i32("code") {
-        Ok(DUPLICATE_KEY) => Ok((index, Verdict::Refused)),
-        Ok(DOCUMENT_VALIDATION_FAILURE) if only_the_count_is_wrong(error) => Ok((index, Verdict::Refused)),
-        Ok(DOCUMENT_VALIDATION_FAILURE) => Ok((index, Verdict::Malformed(error.to_string()))),
-        Ok(code) if WRONG_TYPES.contains(&code) || TOO_LARGE.contains(&code) => {
-            Ok((index, Verdict::Malformed(error.to_string())))
-        }
-        _ => Err(()),
-    }
+    let malformed = || Verdict::Malformed(error.to_string());
+    let verdict = match error.get_i32("code") {
+        Ok(DUPLICATE_KEY) => Verdict::Refused,
+        Ok(DOCUMENT_VALIDATION_FAILURE) if only_the_count_is_wrong(error) => Verdict::Refused,
+        Ok(DOCUMENT_VALIDATION_FAILURE) => malformed(),
+        Ok(code) if WRONG_TYPES.contains(&code) || TOO_LARGE.contains(&code) => malformed(),
+        _ => return Err(()),
+    };
+    Ok((index, verdict))
 }
 
 /// Whether only the validator's `$expr` is not satisfied. If a document fails `{$jsonSchema, $expr}`, the
@@ -108,7 +108,7 @@ fn only_the_count_is_wrong(error: &Document) -> bool {
 }
 
 fn number(value: Option<&Bson>) -> Option<usize> {
-    value.and_then(whole_number::read).and_then(|number| usize::try_from(number).ok())
+    value.and_then(whole_number).and_then(|number| usize::try_from(number).ok())
 }
 
 #[cfg(test)]

@@ -17,8 +17,9 @@ use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 use parking_lot::Mutex;
 
-use super::reply::{self, Answer};
+use super::reply::{self, Answer, Verdict};
 use crate::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
+use crate::store::majority::MonotonicReads;
 use crate::store::{Deadline, Error, Topology, error};
 
 /// A pool of sessions for numbered commands.
@@ -125,18 +126,18 @@ impl Sessions {
         Self { client, topology, idle: Mutex::default() }
     }
 
-    /// Runs a command until the server gives a final answer or the deadline passes. A standalone server has no
-    /// numbers, so there it is one attempt.
+    /// Runs a command in the database of `reads` until the server gives a final answer or the deadline passes. A standalone server
+    /// has no numbers, so there it is one attempt. `reads` learns the time of the answer.
     ///
     /// # Errors
     /// See [`Unanswered`].
     pub async fn commit(
         self: &Arc<Self>,
-        database: &Database,
+        reads: &MonotonicReads,
         command: Command,
         deadline: Deadline,
     ) -> Result<Answer, Unanswered> {
-        let (sessions, database) = (Arc::clone(self), database.clone());
+        let (sessions, database) = (Arc::clone(self), reads.database.clone());
         let collection = command.collection.clone();
         metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection.clone())
             .record(command.count as f64);
@@ -146,6 +147,12 @@ impl Sessions {
         let outcome = deadline.spawn(replay).await.unwrap_or(Err(Unanswered::Unknown));
         metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
             .record(started.elapsed().as_secs_f64());
+        // If all statements were refused, it may be the time of a write that a majority does not have yet.
+        if let Ok(Answer { verdicts, at, .. }) = &outcome
+            && verdicts.contains(&Verdict::Stored)
+        {
+            reads.learn(*at);
+        }
         outcome
     }
 

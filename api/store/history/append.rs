@@ -8,21 +8,25 @@ use tokio::sync::oneshot;
 
 use super::append_queue::Waiting;
 use super::dedup::{
-    Fingerprint, Goal, ItemKey, Placed, Record, RecordId, Registered, Registration, Search, keep_looked,
-    query, scan, set_outcome, updates,
+    Fingerprint, ItemKey, Placed, Record, RecordId, Registered, Registration, Search, query, search_to_end,
+    set_outcome, updates,
 };
 use super::engine::Engine;
-use super::outcome::{AppendError, Cause, Progress};
-use super::request::{Answer, Keyed, Request, weight};
+use super::outcome::{AppendError, Appended, Cause, Progress};
+use super::request::{Keyed, Request, weight};
+use super::source::OfOwner;
 use crate::domain::{IdempotencyKey, Instant, OwnerId, SeqRange};
 use crate::item::{Draft, Item};
 use crate::metric::KEYED_APPENDS;
 use crate::store::group_commit::{COMMITTERS, NoAnswer, Room, Ticket};
 use crate::store::moment::Moment;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline, Error, Result};
 
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);
+
+/// The answer to an append with a key, and when the first request with the key arrived.
+type Once = Result<(Progress, Instant), AppendError>;
 
 impl Engine {
     /// Stores at least one item at the end of a history, in the given order.
@@ -33,12 +37,7 @@ impl Engine {
     /// # Errors
     /// See [`AppendError`]. Each item that the error does not count as unknown is stored exactly once or not
     /// at all.
-    pub async fn append(
-        &self,
-        owner: OwnerId,
-        items: Vec<Item>,
-        deadline: Deadline,
-    ) -> Result<Progress, AppendError> {
+    pub async fn append(&self, owner: OwnerId, items: Vec<Item>, deadline: Deadline) -> Appended {
         let room = self.0.queue.room(&owner, weight(items.iter().map(Item::size)));
         let room = room.map_err(AppendError::nothing)?;
         self.enqueue(owner, items, Search::unkeyed(), None, room, deadline).await
@@ -55,16 +54,29 @@ impl Engine {
     ///
     /// # Errors
     /// See [`AppendError`].
-    pub async fn append_part(
+    pub fn append_part(
         &self,
         owner: OwnerId,
         items: Vec<Item>,
         waiting: &mut Waiting,
-    ) -> Result<Progress, AppendError> {
-        let room =
-            self.0.queue.room_of_an_upload(&owner, weight(items.iter().map(Item::size)), waiting).await;
-        let room = room.map_err(AppendError::nothing)?;
-        self.enqueue(owner, items, Search::unkeyed(), None, room, Deadline::within(COMMAND)).await
+    ) -> impl Future<Output = Appended> + Send {
+        self.enqueue_part(owner, items, Search::unkeyed(), None, waiting)
+    }
+
+    /// Same as [`Engine::enqueue`] for items of an upload, as soon as there is room in the queue.
+    pub(super) async fn enqueue_part(
+        &self,
+        owner: OwnerId,
+        items: Vec<Item>,
+        search: Search,
+        keyed: Option<Keyed>,
+        waiting: &mut Waiting,
+    ) -> Appended {
+        let rest = weight(items[search.placed.count..].iter().map(Item::size));
+        match self.0.queue.room_of_an_upload(&owner, rest, waiting).await {
+            Ok(room) => self.enqueue(owner, items, search, keyed, room, Deadline::within(COMMAND)).await,
+            Err(cause) => Err(AppendError::after(search.placed, 0, cause)),
+        }
     }
 
     /// Sends the items that `search` has not placed to the owner's committer, at once, and waits for its answer.
@@ -76,7 +88,7 @@ impl Engine {
         keyed: Option<Keyed>,
         room: Room,
         deadline: Deadline,
-    ) -> impl Future<Output = Answer> + use<> {
+    ) -> impl Future<Output = Appended> + use<> {
         let (ticket, pending) = Ticket::new(deadline, room);
         let (refused_at, attempts, alone) = (None, 0, false);
         let request = Request { owner, refused_at, attempts, alone, keyed, items, search, ticket };
@@ -143,7 +155,7 @@ impl Engine {
         drafts: Vec<Draft>,
         proposed: Record,
         deadline: Deadline,
-    ) -> Result<(Progress, Instant), AppendError> {
+    ) -> Once {
         let (definition, fingerprint) = (self.definition(), proposed.fingerprint);
         let room = self.0.queue.room(&owner, weight(drafts.iter().map(Draft::size)));
         let room = room.map_err(AppendError::nothing)?;
@@ -157,38 +169,21 @@ impl Engine {
         if let Some(ranges) = &registered.record.outcome {
             return Ok((Progress::replayed(ranges.clone()), date));
         }
+        let of = self.0.source.of(&owner, deadline);
         let keys = (0..drafts.len()).map(|index| ItemKey::new(definition, &owner, &key, index));
         let mut search = Search::of_items(keys.collect(), registered.record.from);
         if !registered.is_new {
-            self.find(&owner, id, &mut search, deadline).await.map_err(AppendError::nothing)?;
+            search_to_end(of, id, &mut search).await.map_err(AppendError::nothing)?;
             if search.is_over() {
-                return self.tell(&owner, id, search.placed.ranges, date, deadline).await;
+                return tell(of, id, search.placed.ranges, date).await;
             }
         }
         let items = drafts.iter().map(|draft| draft.dated(date)).collect();
         let keyed = Keyed { id, stored: false, registered: Some(registered) };
         let progress = self.enqueue(owner.clone(), items, search, Some(keyed), room, deadline).await?;
         match progress.is_replayed() {
-            true => self.tell(&owner, id, progress.placed.ranges, date, deadline).await,
+            true => tell(of, id, progress.placed.ranges, date).await,
             false => Ok((progress, date)),
-        }
-    }
-
-    /// Stores the outcome of an earlier request durably in the record, then answers it.
-    async fn tell(
-        &self,
-        owner: &OwnerId,
-        id: RecordId,
-        ranges: Vec<SeqRange>,
-        date: Instant,
-        deadline: Deadline,
-    ) -> Result<(Progress, Instant), AppendError> {
-        let update = Bson::from(set_outcome(query(&self.0.source, id, owner), &ranges));
-        match self.0.source.commit(updates(vec![update], deadline), deadline).await {
-            Ok(_) => Ok((Progress::replayed(ranges), date)),
-            Err(unanswered) => Err(AppendError::nothing(
-                unanswered.or_unavailable("it is not known whether an outcome is in its record"),
-            )),
         }
     }
 
@@ -201,7 +196,7 @@ impl Engine {
         proposed: Record,
         keeps: bool,
         deadline: Deadline,
-    ) -> Result<Registered, Error> {
+    ) -> Result<Registered> {
         let deadline = deadline.or_within(REGISTER);
         let (answer, answered) = oneshot::channel();
         let registrar = &self.0.registrars[owner.spread() as usize % COMMITTERS];
@@ -214,20 +209,15 @@ impl Engine {
         let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
         deadline.wait_for(answered).await.and_then(Result::ok).ok_or_else(unavailable)?
     }
+}
 
-    /// Searches the whole history, which may be long, without blocking a committer. If this attempt fails
-    /// before its end, a repeat goes on where it stopped.
-    pub(super) async fn find(
-        &self,
-        owner: &OwnerId,
-        id: RecordId,
-        search: &mut Search,
-        deadline: Deadline,
-    ) -> Result<(), Error> {
-        let goal = Goal::End { after: search.looked() };
-        while !scan(&self.0.source, owner, &mut [&mut *search], goal, deadline).await? {
-            keep_looked(&self.0.source, owner, [(id, &*search)].into_iter(), deadline).await;
-        }
-        Ok(())
+/// Stores the outcome of an earlier request durably in the record, then answers it.
+async fn tell(of: OfOwner<'_>, id: RecordId, ranges: Vec<SeqRange>, date: Instant) -> Once {
+    let update = Bson::from(set_outcome(query(of.source, id, of.owner), &ranges));
+    match of.source.commit(updates(vec![update], of.deadline), of.deadline).await {
+        Ok(_) => Ok((Progress::replayed(ranges), date)),
+        Err(unanswered) => Err(AppendError::nothing(
+            unanswered.or_unavailable("it is not known whether an outcome is in its record"),
+        )),
     }
 }

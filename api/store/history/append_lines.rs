@@ -15,10 +15,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::append_queue::{Waiting, stopped};
-use super::dedup::{Fingerprint, LineRefusal, NumberedItem, Record, RecordId, Registered, Search, Tag};
+use super::dedup::{
+    Fingerprint, LineRefusal, NumberedItem, Record, RecordId, Registered, Search, Tag, search_to_end,
+};
 use super::engine::Engine;
-use super::outcome::{AppendError, Cause, Progress};
-use super::request::{Keyed, weight};
+use super::outcome::{AppendError, Appended, Cause, Progress};
+use super::request::Keyed;
 use crate::domain::{IdempotencyKey, Instant, OwnerId};
 use crate::item::Draft;
 use crate::store::{COMMAND, Deadline};
@@ -73,7 +75,7 @@ impl Engine {
         lines: impl IntoIterator<Item = (u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
-    ) -> Result<Progress, AppendError> {
+    ) -> Appended {
         let mut lines: Vec<_> = lines.into_iter().collect();
         let beyond = lines.partition_point(|(number, _)| *number <= u64::from(u32::MAX));
         let beyond = lines.split_off(beyond).len();
@@ -91,7 +93,7 @@ impl Engine {
         lines: Vec<(u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
-    ) -> Result<Progress, AppendError> {
+    ) -> Appended {
         let (owner, definition) = (so_far.owner.clone(), self.definition());
         let id = RecordId::new(definition, &owner, &so_far.key);
         let registered = self.keep_record(so_far, id, now, &waiting.stop).await;
@@ -105,7 +107,8 @@ impl Engine {
         let tag = Tag::new(definition, &owner, &so_far.key);
         let mut search = Search::of_lines(tag, Arc::clone(&lines), begun.looked);
         if !begun.at_end {
-            let searching = self.find(&owner, id, &mut search, Deadline::within(SEARCH));
+            let of = self.0.source.of(&owner, Deadline::within(SEARCH));
+            let searching = search_to_end(of, id, &mut search);
             let searched = waiting.stop.run_until_cancelled(searching).await;
             searched.unwrap_or_else(|| Err(stopped())).map_err(AppendError::nothing)?;
             if search.is_over() {
@@ -114,14 +117,9 @@ impl Engine {
             }
             begun.at_end = true;
         }
-        let rest = weight(lines[search.placed.count..].iter().map(|line| line.item.size()));
-        let room = match self.0.queue.room_of_an_upload(&owner, rest, waiting).await {
-            Ok(room) => room,
-            Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
-        };
         let items = lines.iter().map(|line| line.item.clone()).collect();
         let keyed = Keyed { id, stored: false, registered };
-        let answer = self.enqueue(owner, items, search, Some(keyed), room, Deadline::within(COMMAND)).await;
+        let answer = self.enqueue_part(owner, items, search, Some(keyed), waiting).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
             // Lines with an unknown outcome may be stored: the next search must look for them.

@@ -18,12 +18,11 @@ use std::sync::Arc;
 use super::append_queue::Waiting;
 use super::dedup::{Goal, ItemKey, Search, scan};
 use super::engine::Engine;
-use super::outcome::{AppendError, Progress};
-use super::request::weight;
+use super::outcome::{AppendError, Appended, Progress};
 use super::tails::Tails;
 use crate::domain::{OwnerId, Seq, SeqRange};
 use crate::item::Item;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline, Error, Result};
 
 /// How an item is known to be stored already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +49,8 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time, or the last bucket of an owner is corrupt.
-    pub async fn with_items(&self, owners: Vec<OwnerId>) -> Result<HashSet<OwnerId>, Error> {
-        let tails = Tails::read(&self.0.source, owners.clone(), None, Deadline::within(COMMAND)).await;
+    pub async fn with_items(&self, owners: Vec<OwnerId>) -> Result<HashSet<OwnerId>> {
+        let tails = Tails::read(&self.0.source, &owners, None, Deadline::within(COMMAND)).await;
         let mut found = HashSet::new();
         for owner in owners {
             match tails.of(&owner) {
@@ -73,10 +72,11 @@ impl Engine {
         owner: &OwnerId,
         keys: Arc<[ItemKey]>,
         after: u64,
-    ) -> Result<(HashMap<ItemKey, Seq>, u64), Error> {
+    ) -> Result<(HashMap<ItemKey, Seq>, u64)> {
         let mut search = Search::of_marked(keys, after);
         let goal = Goal::End { after };
-        while !scan(&self.0.source, owner, &mut [&mut search], goal, Deadline::within(COMMAND)).await? {}
+        let of = || self.0.source.of(owner, Deadline::within(COMMAND));
+        while !scan(of(), &mut [&mut search], goal).await? {}
         let looked = search.looked();
         Ok((search.found.into_iter().collect(), looked))
     }
@@ -92,7 +92,7 @@ impl Engine {
         owner: &OwnerId,
         items: Vec<(Item, Mark)>,
         waiting: &mut Waiting,
-    ) -> Result<Progress, AppendError> {
+    ) -> Appended {
         let (mut found, mut searched) = (HashMap::new(), 0);
         if std::mem::replace(&mut so_far.failed, true) {
             so_far.own = None;
@@ -116,7 +116,8 @@ impl Engine {
             }
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
-            let appended = self.append_unstored(owner, batch, keys.into(), from, waiting).await;
+            let search = Search::of_marked(keys.into(), from);
+            let appended = self.enqueue_part(owner.clone(), batch, search, None, waiting).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),
                 Err(AppendError { progress, unknown, cause }) => (progress.placed, Some((unknown, cause))),
@@ -135,20 +136,5 @@ impl Engine {
         }
         so_far.failed = false;
         Ok(progress)
-    }
-
-    async fn append_unstored(
-        &self,
-        owner: &OwnerId,
-        items: Vec<Item>,
-        keys: Arc<[ItemKey]>,
-        from: u64,
-        waiting: &mut Waiting,
-    ) -> Result<Progress, AppendError> {
-        let bytes = weight(items.iter().map(Item::size));
-        let room = self.0.queue.room_of_an_upload(owner, bytes, waiting).await;
-        let room = room.map_err(AppendError::nothing)?;
-        let search = Search::of_marked(keys, from);
-        self.enqueue(owner.clone(), items, search, None, room, Deadline::within(COMMAND)).await
     }
 }

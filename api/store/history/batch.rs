@@ -35,31 +35,15 @@ const STATEMENT: usize = 600;
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) owner: OwnerId,
-    /// The known tail. A tail that is not in the catalog is read first.
-    pub(super) tail: Known,
+    /// The tail; `None` if the history is empty, or nothing is known.
+    pub(super) tail: Option<Tail>,
+    /// When the tail, or what it follows from, was read. Otherwise nothing is known of it: it must be read at the time of the last
+    /// refusal or later.
+    pub(super) read: Option<Moment>,
     pub(super) requests: Vec<Request>,
     pub(super) statements: Vec<Statement>,
     /// Whether the keys of the stored items are to be remembered.
     pub(super) keyed: bool,
-}
-
-/// What is known of a tail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
-    /// Nothing is known. The tail must be read at the time of the last refusal or later.
-    Nothing,
-    /// The tail; `None` if the history is empty. When it, or what it follows from, was read.
-    Tail(Option<Tail>, Moment),
-}
-
-impl Known {
-    /// This tail, read when what it follows from was read.
-    fn known(self, tail: Tail) -> Option<KnownTail> {
-        match self {
-            Self::Tail(_, read) => Some(KnownTail { tail, read }),
-            Self::Nothing => None,
-        }
-    }
 }
 
 /// The outcome of a batch, for its committer.
@@ -107,16 +91,10 @@ impl Batch {
         behind.map(|request| &mut request.search).collect()
     }
 
-    /// Answers the requests whose searches have not reached `last`: they have failed.
-    pub(super) fn fail_behind(&mut self, last: u64, error: &Error) {
-        let behind = self.requests.extract_if(.., |request| request.is_behind(last));
-        behind.for_each(|request| request.fail(0, error.clone().into()));
-    }
-
-    /// Answers the requests with marked items of which another attempt has stored some: their callers look which.
-    pub(super) fn fail_found(&mut self) {
-        let found = self.requests.extract_if(.., |request| !request.search.found.is_empty());
-        found.for_each(|request| request.fail(0, Cause::Contended));
+    /// Answers the requests for which `fails` holds.
+    pub(super) fn fail_if(&mut self, fails: impl Fn(&Request) -> bool, cause: impl Fn() -> Cause) {
+        let failed = self.requests.extract_if(.., |request| fails(request));
+        failed.for_each(|request| request.fail(0, cause()));
     }
 
     /// Plans the statements that append the items after the tail, as many as fit into a command: the rest is placed
@@ -125,21 +103,16 @@ impl Batch {
     ///
     /// # Errors
     /// The outcome of the batch, if no item is left to store or the history has no second left.
-    pub(super) fn plan(
-        mut self,
-        definition: &Definition,
-        tail: Option<Tail>,
-        now: Instant,
-    ) -> Result<Self, Box<Settled>> {
+    pub(super) fn plan(mut self, definition: &Definition, now: Instant) -> Result<Self, Box<Settled>> {
         let (placed, rest): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         placed.into_iter().for_each(Request::succeed);
         self.requests = rest;
         if self.requests.is_empty() {
-            let tail = tail.and_then(|tail| self.tail.known(tail));
+            let tail = self.tail.zip(self.read).map(|(tail, read)| KnownTail { tail, read });
             return Err(Box::new(Settled { tail, ..Settled::ended(self.owner) }));
         }
         let items: Vec<_> = self.marked().collect();
-        match statement::plan(definition.page_size, tail, &items, now) {
+        match statement::plan(definition.page_size, self.tail, &items, now) {
             Ok(mut statements) => {
                 statements.truncate(fit(&statements, &items));
                 self.statements = statements;
@@ -195,7 +168,8 @@ impl Batch {
                 given_up.for_each(|request| request.fail(0, Cause::Contended));
             }
         }
-        let tail = tail.filter(|_| failed.is_none()).and_then(|tail| self.tail.known(tail));
+        let tail = tail.filter(|_| failed.is_none()).zip(self.read);
+        let tail = tail.map(|(tail, read)| KnownTail { tail, read });
         Settled { owner: self.owner, tail, again, run, done }
     }
 

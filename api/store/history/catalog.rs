@@ -8,7 +8,7 @@ use std::hash::RandomState;
 use std::sync::Arc;
 
 use hashlink::LruCache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::bucket_id::Tail;
 use crate::domain::OwnerId;
@@ -25,18 +25,11 @@ pub(super) struct KnownTail {
 type Cache = LruCache<OwnerId, KnownTail, RandomState>;
 
 /// The tails that one committer knows. Clones share them.
-#[derive(Debug, Clone)]
-pub(super) struct Catalog(Arc<Mutex<Cache>>);
+pub(super) type Catalog = Arc<Mutex<Cache>>;
 
-impl Catalog {
-    /// A catalog of at most `capacity` owners, at least 1.
-    pub(super) fn new(capacity: usize) -> Self {
-        Self(Arc::new(Mutex::new(Cache::with_hasher(capacity.max(1), RandomState::new()))))
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Cache> {
-        self.0.lock()
-    }
+/// A catalog of at most `capacity` owners, at least 1.
+pub(super) fn new(capacity: usize) -> Catalog {
+    Arc::new(Mutex::new(Cache::with_hasher(capacity.max(1), RandomState::new())))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::find::{self, find_page};
 use super::marker;
 use super::source::Source;
 use crate::domain::{OwnerId, PageNumber};
-use crate::store::{Deadline, Error};
+use crate::store::{Deadline, Error, Result};
 
 /// The most reads of one history under way at once. It is just large enough to keep the server busy: each
 /// further read waits and makes the next command larger.
@@ -39,7 +39,7 @@ struct Line {
 struct Wanted {
     page: PageNumber,
     deadline: Deadline,
-    answer: oneshot::Sender<Result<Option<Bucket>, Error>>,
+    answer: oneshot::Sender<Result<Option<Bucket>>>,
 }
 
 impl Coalescer {
@@ -53,7 +53,7 @@ impl Coalescer {
         owner: &OwnerId,
         page: PageNumber,
         deadline: Deadline,
-    ) -> Result<Option<Bucket>, Error> {
+    ) -> Result<Option<Bucket>> {
         let (answer, answered) = oneshot::channel();
         let wanted = Wanted { page, deadline, answer };
         self.join(source, owner, wanted);
@@ -134,16 +134,17 @@ async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     if pages.len() == 1 {
         return one_by_one(source, owner, wanted).await;
     }
-    match find::find(source, owner, find::pages(source, owner, &pages), None, deadline).await {
+    let of = source.of(owner, deadline);
+    match find::find(of, find::pages(of, &pages), None).await {
         Ok(found) => {
             for wanted in wanted {
                 let at = found.binary_search_by_key(&wanted.page, Bucket::page);
                 let bucket = match at {
                     Ok(at) => Ok(Some(found[at].clone())),
-                    Err(_) if source.markers.any() => {
-                        marker::check(source, owner, wanted.page, wanted.deadline).await.map(|()| None)
+                    Err(_) => {
+                        let of = source.of(owner, wanted.deadline);
+                        marker::check_if_any(of, wanted.page).await.map(|()| None)
                     }
-                    Err(_) => Ok(None),
                 };
                 // Fails if the reader is gone.
                 let _ = wanted.answer.send(bucket);
@@ -157,6 +158,6 @@ async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
 
 async fn one_by_one(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     for Wanted { page, deadline, answer } in wanted {
-        let _ = answer.send(find_page(source, owner, page, None, deadline).await);
+        let _ = answer.send(find_page(source.of(owner, deadline), page, None).await);
     }
 }

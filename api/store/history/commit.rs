@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::batch::{Appends, Batch, Known, MOST_OF_A_COMMAND, Settled};
+use super::batch::{Appends, Batch, MOST_OF_A_COMMAND, Settled};
 use super::bucket_id::Tail;
 use super::dedup::{Goal, confirm, keep_looked, near, scan};
+use super::outcome::Cause;
 use super::request::Request;
 use super::source::Source;
 use super::statement::upsert;
@@ -61,32 +62,29 @@ async fn plan(
     committer: &Handle<Appends>,
     report: &impl Fn(Settled),
 ) -> Vec<Batch> {
-    let cold = || batches.iter().filter(|batch| batch.tail == Known::Nothing);
-    let owners = cold().map(|batch| batch.owner.clone()).collect();
+    let cold = || batches.iter().filter(|batch| batch.read.is_none());
+    let owners = cold().map(|batch| &batch.owner);
     // A tail that refused a request is seen from that time on.
     let refused_at = cold().flat_map(|batch| &batch.requests).filter_map(|request| request.refused_at).max();
     let read = Moment::now(&source.clock);
     let found = Tails::read(source, owners, refused_at, deadline(&batches)).await;
     let mut ready = Vec::with_capacity(batches.len());
     for mut batch in batches {
-        let tail = match batch.tail {
-            Known::Tail(tail, _) => Ok(tail),
-            Known::Nothing => found.of(&batch.owner),
-        };
-        match tail {
-            Ok(tail) => {
-                if batch.tail == Known::Nothing {
-                    batch.tail = Known::Tail(tail, read);
+        if batch.read.is_none() {
+            match found.of(&batch.owner) {
+                Ok(tail) => (batch.tail, batch.read) = (tail, Some(read)),
+                Err(error) => {
+                    report(batch.fail(|| error.clone().into()));
+                    continue;
                 }
-                ready.push((batch, tail));
             }
-            Err(error) => report(batch.fail(|| error.clone().into())),
         }
+        ready.push(batch);
     }
     let now = source.clock.now();
     let mut planned = Vec::with_capacity(ready.len());
-    for (batch, tail) in search(source, ready, committer).await {
-        match batch.plan(&source.definition, tail, now) {
+    for batch in search(source, ready, committer).await {
+        match batch.plan(&source.definition, now) {
             Ok(batch) => planned.push(batch),
             Err(settled) => report(*settled),
         }
@@ -97,13 +95,9 @@ async fn plan(
 /// Searches the items that were added since the keyed requests last searched. A request's items that are
 /// found are placed. If a search fails, only its requests fail. If many items were added, a request leaves the
 /// commit and returns when its search is up to date.
-async fn search(
-    source: &Arc<Source>,
-    batches: Vec<(Batch, Option<Tail>)>,
-    committer: &Handle<Appends>,
-) -> Vec<(Batch, Option<Tail>)> {
-    let work = batches.into_iter().map(async |(mut batch, tail)| {
-        let last = Tail::items(tail);
+async fn search(source: &Arc<Source>, batches: Vec<Batch>, committer: &Handle<Appends>) -> Vec<Batch> {
+    let work = batches.into_iter().map(async |mut batch| {
+        let last = Tail::items(batch.tail);
         let far_behind = batch.take_far_behind(last, near(source));
         if !far_behind.is_empty() {
             let (source, committer) = (Arc::clone(source), committer.clone());
@@ -112,12 +106,13 @@ async fn search(
         let (owner, deadline) = (batch.owner.clone(), deadline([&batch]));
         let mut searches = batch.searches_behind(last);
         if !searches.is_empty()
-            && let Err(error) = scan(source, &owner, &mut searches, Goal::Through(last), deadline).await
+            && let Err(error) = scan(source.of(&owner, deadline), &mut searches, Goal::Through(last)).await
         {
-            batch.fail_behind(last, &error);
+            batch.fail_if(|request| request.is_behind(last), || error.clone().into());
         }
-        batch.fail_found();
-        (batch, tail)
+        // Another attempt has stored some of its marked items: the caller looks which.
+        batch.fail_if(|request| !request.search.found.is_empty(), || Cause::Contended);
+        batch
     });
     join_all(work).await
 }
@@ -135,7 +130,7 @@ async fn catch_up(
         requests.iter_mut().filter_map(|request| Some((request.unseen_record()?, request))).collect();
     if let Some(deadline) = unseen.iter().map(|(_, request)| request.ticket.deadline()).max() {
         let records = unseen.iter().map(|(record, _)| *record);
-        if confirm(&source, &owner, records, last, deadline).await {
+        if confirm(source.of(&owner, deadline), records, last).await {
             unseen.iter_mut().for_each(|(_, request)| request.search.known_through(last));
         }
     }
@@ -144,14 +139,15 @@ async fn catch_up(
             request.fail(0, Error::Unavailable("the search did not end in time".to_owned()).into());
         }
         let Some(deadline) = requests.iter().map(|request| request.ticket.deadline()).max() else { return };
+        let of = source.of(&owner, deadline);
         let mut searches: Vec<_> = requests.iter_mut().map(|request| &mut request.search).collect();
-        if let Err(error) = scan(&source, &owner, &mut searches, Goal::Through(last), deadline).await {
+        if let Err(error) = scan(of, &mut searches, Goal::Through(last)).await {
             return requests.into_iter().for_each(|request| request.fail(0, error.clone().into()));
         }
         // So that a repeat goes on from there.
         let looked =
             requests.iter().filter_map(|request| Some((request.keyed.as_ref()?.id, &request.search)));
-        keep_looked(&source, &owner, looked, deadline).await;
+        keep_looked(of, looked).await;
     }
     requests.into_iter().rev().for_each(|request| committer.put_back(request));
 }

@@ -11,14 +11,15 @@
 use std::collections::VecDeque;
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{DateTime, Document, doc};
+use mongodb::bson::{Document, doc};
 
 use super::document::Bucket;
 use super::reads::History;
 use super::search::Found;
 use super::source::{Source, page_of};
 use crate::domain::{Cursor, DateRange, OwnerId, PageNumber};
-use crate::store::{COMMAND, Corruption, Deadline, Error};
+use crate::store::values::date;
+use crate::store::{COMMAND, Corruption, Deadline, Result};
 
 /// How many pages the first scan of the index chooses. Each further scan chooses four times as many, at most
 /// [`MOST_CHOSEN`], because every scan examines all keys of the range again.
@@ -53,7 +54,7 @@ impl History {
         cursor: Cursor,
         limit: usize,
         deadline: Deadline,
-    ) -> Result<Found, Error> {
+    ) -> Result<Found> {
         let Some(tail) = self.last() else { return Ok(Found::default()) };
         let search = self.search(cursor);
         let backwards = search.backwards;
@@ -95,7 +96,7 @@ impl DateScan {
         history: &History,
         most: usize,
         deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
+    ) -> Result<Vec<Bucket>> {
         let (source, Some(tail)) = (history.source(), history.tail()) else { return Ok(Vec::new()) };
         if self.chosen.is_empty()
             && let Some((low, high)) = self.left.filter(|(low, high)| low <= high)
@@ -124,10 +125,10 @@ impl DateScan {
         let mut filter = source.owned_by(owner);
         filter.insert("count", source.page_size().get() as i32);
         if let Some(from) = self.dates.from() {
-            filter.insert("last", doc! { "$gte": DateTime::from_millis(from.millis()) });
+            filter.insert("last", doc! { "$gte": date(from) });
         }
         if let Some(to) = self.dates.to() {
-            filter.insert("first", doc! { "$lt": DateTime::from_millis(to.millis()) });
+            filter.insert("first", doc! { "$lt": date(to) });
         }
         filter.insert("page", doc! { "$gte": low.get() as i64, "$lte": high.get() as i64 });
         doc! {

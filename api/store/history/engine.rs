@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::append_queue::AppendQueue;
 use super::batch::Appends;
-use super::catalog::Catalog;
+use super::catalog::{self, Catalog};
 use super::coalesce::Coalescer;
 use super::dedup::{Registration, registrar};
 use super::erased_keys::KeyScans;
@@ -60,13 +60,13 @@ impl Engine {
         queue: &AppendQueue,
         capacity: Capacity,
     ) -> Self {
-        let reads = MonotonicReads::of(database.clone());
+        let reads = MonotonicReads::of(database);
         let (sessions, clock, server_time) = (Arc::clone(sessions), clock.clone(), Default::default());
         let markers = Markers::new(capacity.ages);
-        let source = Source { definition, database, reads, sessions, clock, server_time, markers };
+        let source = Source { definition, reads, sessions, clock, server_time, markers };
         let source = Arc::new(source);
         let catalogs: [_; COMMITTERS] =
-            std::array::from_fn(|_| Catalog::new(capacity.catalog_owners.div_ceil(COMMITTERS)));
+            std::array::from_fn(|_| catalog::new(capacity.catalog_owners.div_ceil(COMMITTERS)));
         let policy = |number: usize| AppendPolicy::new(Arc::clone(&source), catalogs[number].clone(), number);
         let committers = Committers::start(policy);
         let registrars = catalogs.clone().map(|catalog| registrar(Arc::clone(&source), catalog));

@@ -18,10 +18,10 @@ use mongodb::bson::{DateTime, Document, doc};
 use super::bucket_id::BucketId;
 use super::engine::Engine;
 use super::marker::{self, Marker, TOMBSTONE, server_time, tombstone_id};
-use super::source::{Source, owner_in, page_of};
+use super::source::{OfOwner, owner_in, page_of};
 use crate::domain::{Instant, OwnerId, PageNumber};
 use crate::store::majority::at_most;
-use crate::store::{COMMAND, Corruption, Deadline, Error, whole_number};
+use crate::store::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// The most pages that a step deletes.
 pub(super) const MOST_DELETED: usize = 1_000;
@@ -62,27 +62,23 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time. Then the step may be repeated.
-    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure, Error> {
-        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        let of = self.0.source.of(owner, deadline.or_within(COMMAND));
         // Before the tombstone is read: a record that is touched later may be of a history that was reopened meanwhile.
-        let began = server_time(source, deadline).await?;
-        let found = marker::find(source, owner, deadline).await?;
-        let Some(tombstone) = found.filter(|marker| marker.erased) else {
-            return bury(source, owner, deadline).await;
-        };
+        let began = server_time(of.source, of.deadline).await?;
+        let Some(tombstone) = tombstone(of).await? else { return bury(of).await };
         if tombstone.swept {
             self.0.key_scans.forget(owner);
             return Ok(Erasure::Swept);
         }
-        let done = delete_pages(source, owner, deadline).await?
-            && self.0.key_scans.go_on(source, owner, (&tombstone, began), deadline).await?;
+        let done = delete_pages(of).await? && self.0.key_scans.go_on(of, &tombstone, began).await?;
         match (done, tombstone.aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
             (true, true) => {
                 let swept = doc! { "$set": { "swept": true } };
                 // If the tombstone is not found, another instance has come to this end.
-                change(source, owner, swept, deadline).await?;
+                change(of, swept).await?;
                 self.0.key_scans.forget(owner);
                 Ok(Erasure::Swept)
             }
@@ -93,9 +89,8 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>, Error> {
-        let found = marker::find(&self.0.source, owner, deadline.or_within(COMMAND)).await?;
-        Ok(found.filter(|marker| marker.erased).map(|tombstone| tombstone.swept))
+    pub async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>> {
+        Ok(tombstone(self.0.source.of(owner, deadline)).await?.map(|tombstone| tombstone.swept))
     }
 
     /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None` without a
@@ -103,10 +98,9 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>, Error> {
+    pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
         let source = &self.0.source;
-        let found = marker::find(source, owner, deadline.or_within(COMMAND)).await?;
-        let since = found.filter(|marker| marker.erased).and_then(|tombstone| tombstone.since);
+        let since = tombstone(source.of(owner, deadline)).await?.and_then(|tombstone| tombstone.since);
         let age = source.markers.ages.marker.as_millis() as i64;
         Ok(since.and_then(|since| Instant::from_millis(since.timestamp_millis() + age).ok()))
     }
@@ -115,10 +109,10 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time. Then it may be repeated.
-    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening, Error> {
+    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
-        let found = marker::find(source, owner, deadline).await?;
-        let Some(tombstone) = found.filter(|marker| marker.erased) else { return Ok(Reopening::NotErased) };
+        let of = source.of(owner, deadline);
+        let Some(tombstone) = tombstone(of).await? else { return Ok(Reopening::NotErased) };
         if !tombstone.swept {
             return Ok(Reopening::NotSwept);
         }
@@ -126,9 +120,9 @@ impl Engine {
         // Without a page before it the history is as if it had never been.
         if tombstone.first_page > PageNumber::FIRST {
             let id = BucketId { owner: owner.clone(), second: tombstone.second };
-            write(source, owner, &id.to_string(), 1, tombstone, doc! { "swept": true }, deadline).await?;
+            write(of, &id.to_string(), 1, tombstone, doc! { "swept": true }).await?;
         }
-        let tombstone = doc! { "q": the_tombstone(source, owner, true), "limit": 1 };
+        let tombstone = doc! { "q": of.filter(the_tombstone(owner, true)), "limit": 1 };
         source.write(doc! { "delete": source.collection(), "deletes": [tombstone] }, deadline).await?;
         source.raise_markers(deadline).await?;
         Ok(Reopening::Reopened)
@@ -138,7 +132,7 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub(in crate::store) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>, Error> {
+    pub(in crate::store) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>> {
         const MOST: usize = 100;
         let source = &self.0.source;
         let definition = Arc::clone(&source.definition);
@@ -152,57 +146,49 @@ impl Engine {
     }
 }
 
+/// The tombstone, if the owner is erased.
+async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
+    Ok(marker::find(of).await?.filter(|marker| marker.erased))
+}
+
 /// Writes the tombstone.
-async fn bury(source: &Source, owner: &OwnerId, deadline: Deadline) -> Result<Erasure, Error> {
-    source.raise_markers(deadline).await?;
-    let last = last_opened(source, owner, deadline).await?;
+async fn bury(of: OfOwner<'_>) -> Result<Erasure> {
+    of.source.raise_markers(of.deadline).await?;
+    let last = last_opened(of).await?;
     let (first_page, second) = last.unwrap_or((PageNumber::FIRST, 0));
     let tombstone = Marker { erased: true, first_page, second, swept: false, since: None, aged: false };
     let more =
         doc! { "erased": { "$ifNull": ["$erased", "$$NOW"] }, "swept": { "$ifNull": ["$swept", false] } };
-    write(source, owner, &tombstone_id(owner), TOMBSTONE, tombstone, more, deadline).await?;
+    write(of, &tombstone_id(of.owner), TOMBSTONE, tombstone, more).await?;
     // Again: an instance may have asked, and read a tail, before the tombstone was there.
-    source.raise_markers(deadline).await?;
+    of.source.raise_markers(of.deadline).await?;
     Ok(if last.is_some() { Erasure::Erasing } else { Erasure::Nothing })
 }
 
 /// The page after all that an owner has, and the second of the last one; `None` if there is nothing. Damage inside of a bucket
 /// does not keep an owner from being erased.
-async fn last_opened(
-    source: &Source,
-    owner: &OwnerId,
-    deadline: Deadline,
-) -> Result<Option<(PageNumber, u64)>, Error> {
-    let numbered = source.owned(owner, doc! { "page": { "$type": NUMBER } });
-    let mut command = at_most(source.collection(), numbered, 1, source.by_page());
-    let order = doc! { source.owner_field(): -1, "page": -1 };
-    command.extend(doc! { "sort": order, "projection": marker::fields(source) });
-    let of = owner.clone();
+async fn last_opened(of: OfOwner<'_>) -> Result<Option<(PageNumber, u64)>> {
+    let mut command = of.at_most(doc! { "page": { "$type": NUMBER } }, 1);
+    let order = doc! { of.source.owner_field(): -1, "page": -1 };
+    command.extend(doc! { "sort": order, "projection": marker::fields(of.source) });
+    let owner = of.owner.clone();
     let read = move |bucket: &RawDocument| match Marker::read(bucket)? {
         Some(marker) => Ok((marker.first_page, marker.second)),
-        None => numbers(bucket, &of).map(|(page, second)| (page.next(), second)),
+        None => numbers(bucket, &owner).map(|(page, second)| (page.next(), second)),
     };
-    Ok(source.reads.find(None, command, None, deadline, read).await?.pop())
+    Ok(of.find(command, read).await?.pop())
 }
 
 /// The page number of a bucket, and its second if its `_id` is readable.
-fn numbers(bucket: &RawDocument, owner: &OwnerId) -> Result<(PageNumber, u64), Error> {
+fn numbers(bucket: &RawDocument, owner: &OwnerId) -> Result<(PageNumber, u64)> {
     let page = page_of(bucket).map_err(|why| Corruption::of(bucket, "page", why))?;
     let id = BucketId::parse(bucket.get_str("_id").unwrap_or_default(), owner);
     Ok((page, id.map_or(0, |id| id.second)))
 }
 
 /// Writes a marker where there is no bucket, or raises its numbers.
-async fn write(
-    source: &Source,
-    owner: &OwnerId,
-    id: &str,
-    page: i64,
-    marker: Marker,
-    more: Document,
-    deadline: Deadline,
-) -> Result<(), Error> {
-    let query = source.owned(owner, doc! { "_id": id, "page": page });
+async fn write(of: OfOwner<'_>, id: &str, page: i64, marker: Marker, more: Document) -> Result<()> {
+    let query = of.filter(doc! { "_id": id, "page": page });
     let mut set = doc! {
         "count": 0,
         // Dates of nothing.
@@ -215,54 +201,42 @@ async fn write(
     };
     set.extend(more);
     let update = doc! { "q": query, "u": [{ "$set": set }], "upsert": true, "hint": { "_id": 1 } };
-    source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await.map(drop)
+    let command = doc! { "update": of.source.collection(), "updates": [update] };
+    of.source.write(command, of.deadline).await.map(drop)
 }
 
-fn the_tombstone(source: &Source, owner: &OwnerId, swept: bool) -> Document {
-    source.owned(owner, doc! { "_id": tombstone_id(owner), "swept": swept })
+fn the_tombstone(owner: &OwnerId, swept: bool) -> Document {
+    doc! { "_id": tombstone_id(owner), "swept": swept }
 }
 
 /// Changes the tombstone. Returns whether it was there, and not swept.
-async fn change(
-    source: &Source,
-    owner: &OwnerId,
-    change: Document,
-    deadline: Deadline,
-) -> Result<bool, Error> {
-    let update = doc! { "q": the_tombstone(source, owner, false), "u": change, "hint": { "_id": 1 } };
-    let reply = source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await?;
-    Ok(reply.get("n").and_then(whole_number::read) == Some(1))
+async fn change(of: OfOwner<'_>, change: Document) -> Result<bool> {
+    of.update(the_tombstone(of.owner, false), change, doc! { "_id": 1 }).await
 }
 
 /// Deletes pages, and a marker of the beginning. Returns whether none is left.
-async fn delete_pages(source: &Source, owner: &OwnerId, deadline: Deadline) -> Result<bool, Error> {
-    let filter = source.owned(owner, doc! { "page": { "$lt": TOMBSTONE, "$type": NUMBER } });
-    let mut command = at_most(source.collection(), filter, MOST_DELETED, source.by_page());
+async fn delete_pages(of: OfOwner<'_>) -> Result<bool> {
+    let mut command = of.at_most(doc! { "page": { "$lt": TOMBSTONE, "$type": NUMBER } }, MOST_DELETED);
     command.insert("projection", doc! { "page": 1, "count": 1, "since": 1 });
-    let of = owner.clone();
+    let owner = of.owner.clone();
     let read = move |bucket: &RawDocument| {
-        let (page, second) = numbers(bucket, &of)?;
+        let (page, second) = numbers(bucket, &owner)?;
         Ok((page, second, bucket.get_datetime("since").ok()))
     };
-    let found = source.reads.find(None, command, None, deadline, read).await?;
+    let found = of.find(command, read).await?;
     let (Some((first, _, since)), Some((last, second, _))) = (found.first(), found.last()) else {
-        let damaged = source.owned(owner, doc! { "page": { "$not": { "$type": NUMBER } } });
-        let delete = doc! { "q": damaged, "limit": 0, "hint": source.by_page() };
-        source.write(doc! { "delete": source.collection(), "deletes": [delete] }, deadline).await?;
+        // Damaged buckets.
+        of.delete([doc! { "page": { "$not": { "$type": NUMBER } } }]).await?;
         return Ok(true);
     };
     let used = doc! { "$max": { "firstPage": last.next().get() as i64, "second": *second as i64 } };
-    if !change(source, owner, used, deadline).await? {
-        let ended = format!("another instance has come to the end of the erasure of {owner}");
+    if !change(of, used).await? {
+        let ended = format!("another instance has come to the end of the erasure of {}", of.owner);
         return Err(Error::Unavailable(ended));
     }
-    let delete = |condition: Document| {
-        doc! { "q": source.owned(owner, condition), "limit": 0, "hint": source.by_page() }
-    };
     let range = doc! { "$gte": first.get() as i64, "$lte": last.get() as i64 };
-    let mut deletes = vec![delete(doc! { "page": range, "since": { "$exists": false } })];
     // This marker alone: a later one begins the history that was reopened.
-    deletes.extend(since.map(|since| delete(doc! { "page": 1_i64, "since": since })));
-    source.write(doc! { "delete": source.collection(), "deletes": deletes }, deadline).await?;
+    let marker = since.map(|since| doc! { "page": 1_i64, "since": since });
+    of.delete([doc! { "page": range, "since": { "$exists": false } }].into_iter().chain(marker)).await?;
     Ok(found.len() < MOST_DELETED)
 }

@@ -10,7 +10,7 @@ use super::document::{Bucket, Stored};
 use super::engine::Engine;
 use super::reads::History;
 use crate::domain::{DateRange, OwnerId, PageNumber, Position, Totals};
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline, Result};
 
 /// The most pages in a batch, if they fit into one reply. Of trades, 1,000 items: about 120 KB of rows.
 const BATCH: usize = 100;
@@ -37,7 +37,7 @@ impl Engine {
         after: Position,
         dates: Option<DateRange>,
         deadline: Deadline,
-    ) -> Result<Export, Error> {
+    ) -> Result<Export> {
         let size = self.definition().page_size;
         let history = self.history(owner, deadline).await?;
         let after = history.from(after)?;
@@ -72,7 +72,7 @@ impl Export {
     ///
     /// # Errors
     /// The database does not answer in time, the next pages were deleted meanwhile, or a bucket is corrupt.
-    pub async fn next(&mut self) -> Result<Option<Batch>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Batch>> {
         let most = BATCH.min(self.history.source().most_buckets());
         let size = self.totals().page_size();
         loop {

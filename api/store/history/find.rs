@@ -9,10 +9,10 @@ use mongodb::options::SelectionCriteria;
 use super::bucket_id::{BucketId, Tail};
 use super::document::Bucket;
 use super::marker::{self, Marker};
-use super::source::Source;
-use crate::domain::{OwnerId, PageNumber};
+use super::source::{OfOwner, Source};
+use crate::domain::PageNumber;
 use crate::store::majority::at_most;
-use crate::store::{Corruption, Deadline, Error};
+use crate::store::{Corruption, Error, Result};
 
 /// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one more
 /// document examined and takes half a microsecond. A seek by page number is an index key and a look-up, and
@@ -26,44 +26,42 @@ pub(super) fn skips_to(source: &Source, page: PageNumber) -> bool {
 }
 
 /// The command that finds the last bucket.
-pub(super) fn last(source: &Source, owner: &OwnerId) -> Document {
-    in_order(source, owner, None, -1, 0)
+pub(super) fn last(of: OfOwner<'_>) -> Document {
+    in_order(of, None, -1, 0)
 }
 
 /// The command that finds a page by its number. `tail` is the tail of the history, if it is known.
-fn page(source: &Source, owner: &OwnerId, page: PageNumber, tail: Option<Tail>) -> Document {
-    if skips_to(source, page) {
-        return in_order(source, owner, None, 1, page.get() - 1);
+fn page(of: OfOwner<'_>, page: PageNumber, tail: Option<Tail>) -> Document {
+    if skips_to(of.source, page) {
+        return in_order(of, None, 1, page.get() - 1);
     }
     if let Some(tail) = tail.filter(|tail| tail.page.get() - page.get() <= MOST_SKIPPED) {
         // Counted from the known tail, so that buckets opened since then are not counted.
-        return in_order(source, owner, Some(tail), -1, tail.page.get() - page.get());
+        return in_order(of, Some(tail), -1, tail.page.get() - page.get());
     }
-    by_number(source, owner, page)
+    by_number(of, page)
 }
 
 /// The command that finds a page by its number, wherever it is.
-fn by_number(source: &Source, owner: &OwnerId, page: PageNumber) -> Document {
-    let filter = source.owned(owner, doc! { "page": page.get() as i64 });
-    at_most(source.collection(), filter, 1, source.by_page())
+fn by_number(of: OfOwner<'_>, page: PageNumber) -> Document {
+    of.at_most(doc! { "page": page.get() as i64 }, 1)
 }
 
 /// The command that finds these pages, in ascending order whatever their order here: at most [`Source::most_buckets`].
 /// One page is found in the same way as by [`find_page`].
-pub(super) fn pages(source: &Source, owner: &OwnerId, pages: &[PageNumber]) -> Document {
+pub(super) fn pages(of: OfOwner<'_>, pages: &[PageNumber]) -> Document {
     if let [only] = pages {
-        return page(source, owner, *only, None);
+        return page(of, *only, None);
     }
     let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
-    let these = source.owned(owner, doc! { "page": { "$in": numbers } });
-    at_most(source.collection(), these, pages.len(), source.by_page())
+    of.at_most(doc! { "page": { "$in": numbers } }, pages.len())
 }
 
 /// The command that finds the bucket after `skip` others in the order of `_id`, of all or of those up to `last`.
-fn in_order(source: &Source, owner: &OwnerId, last: Option<Tail>, direction: i32, skip: u64) -> Document {
-    let range = BucketId::range(owner, last.map(|tail| tail.id(owner)).as_ref());
-    let filter = source.owned(owner, doc! { "_id": range });
-    let mut command = at_most(source.collection(), filter, 1, doc! { "_id": 1 });
+fn in_order(of: OfOwner<'_>, last: Option<Tail>, direction: i32, skip: u64) -> Document {
+    let range = BucketId::range(of.owner, last.map(|tail| tail.id(of.owner)).as_ref());
+    let filter = of.filter(doc! { "_id": range });
+    let mut command = at_most(of.source.collection(), filter, 1, doc! { "_id": 1 });
     command.insert("sort", doc! { "_id": direction });
     if skip > 0 {
         command.insert("skip", skip as i64);
@@ -71,18 +69,16 @@ fn in_order(source: &Source, owner: &OwnerId, last: Option<Tail>, direction: i32
     command
 }
 
-/// Finds the buckets of `owner` that `command` names, read at majority from the primary, or from `server` if one is
+/// Finds the owner's buckets that `command` names, read at majority from the primary, or from `server` if one is
 /// given. Retries while the database is temporarily unavailable.
 ///
 /// # Errors
 /// The database does not answer in time, a bucket is corrupt, or one of them is a marker.
 pub(super) async fn find(
-    source: &Source,
-    owner: &OwnerId,
+    OfOwner { source, owner, deadline }: OfOwner<'_>,
     command: Document,
     server: Option<SelectionCriteria>,
-    deadline: Deadline,
-) -> Result<Vec<Bucket>, Error> {
+) -> Result<Vec<Bucket>> {
     let (owner, definition) = (owner.clone(), Arc::clone(&source.definition));
     let bucket = move |bucket: &RawDocument| match Marker::read(bucket)? {
         Some(marker) => Err(marker.gone(definition.page_size).into()),
@@ -102,32 +98,28 @@ pub(super) async fn find(
 /// # Errors
 /// The database does not answer in time, a bucket is corrupt, or the page is deleted.
 pub(super) async fn find_page(
-    source: &Source,
-    owner: &OwnerId,
+    of: OfOwner<'_>,
     number: PageNumber,
     tail: Option<Tail>,
-    deadline: Deadline,
-) -> Result<Option<Bucket>, Error> {
-    let found = find(source, owner, page(source, owner, number, tail), None, deadline).await?.pop();
+) -> Result<Option<Bucket>> {
+    let found = find(of, page(of, number, tail), None).await?.pop();
     match found.map(|bucket| numbered(bucket, number)).transpose() {
-        Ok(None) if source.markers.any() => {
-            marker::check(source, owner, number, deadline).await.map(|()| None)
-        }
+        Ok(None) => marker::check_if_any(of, number).await.map(|()| None),
         Err(misplaced @ Error::Corrupt(_)) => {
-            let Some(marker) = marker::find(source, owner, deadline).await? else { return Err(misplaced) };
+            let Some(marker) = marker::find(of).await? else { return Err(misplaced) };
             // Pages before it are missing, so its place is not its number.
-            source.markers.met();
+            of.source.markers.met();
             if marker.erased || number < marker.first_page {
-                return Err(marker.gone(source.page_size()).into());
+                return Err(marker.gone(of.source.page_size()).into());
             }
-            Ok(find(source, owner, by_number(source, owner, number), None, deadline).await?.pop())
+            Ok(find(of, by_number(of, number), None).await?.pop())
         }
         found => found,
     }
 }
 
 /// Checks a bucket that was found by its place in the order of `_id`: its number must be `page` (invariant 3).
-pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket, Error> {
+pub(super) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket> {
     if bucket.page() == page {
         return Ok(bucket);
     }

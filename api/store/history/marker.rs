@@ -8,10 +8,9 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
 
 use super::bucket_id::Tail;
-use super::source::{Source, page_of};
+use super::source::{OfOwner, Source, page_of};
 use crate::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
-use crate::store::majority::at_most;
-use crate::store::{COMMAND, Corruption, Deadline, Error, Gone};
+use crate::store::{COMMAND, Corruption, Deadline, Error, Gone, Result};
 
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
 pub(super) const TOMBSTONE: i64 = MAX_SAFE_INTEGER as i64;
@@ -93,44 +92,38 @@ pub(super) fn fields(source: &Source) -> Document {
 ///
 /// # Errors
 /// The database does not answer in time, or a marker is damaged.
-pub(super) async fn find(
-    source: &Source,
-    owner: &OwnerId,
-    deadline: Deadline,
-) -> Result<Option<Marker>, Error> {
-    let filter = source.owned(owner, doc! { "page": { "$in": [1_i64, TOMBSTONE] } });
-    let mut command = at_most(source.collection(), filter, 2, source.by_page());
-    command.extend(doc! { "sort": { "page": -1 }, "projection": fields(source) });
-    let found = source
-        .reads
-        .find(None, command, None, deadline.or_within(COMMAND), |bucket| Ok(Marker::read(bucket)?));
-    Ok(found.await?.into_iter().flatten().next())
+pub(super) async fn find(of: OfOwner<'_>) -> Result<Option<Marker>> {
+    let mut command = of.at_most(doc! { "page": { "$in": [1_i64, TOMBSTONE] } }, 2);
+    command.extend(doc! { "sort": { "page": -1 }, "projection": fields(of.source) });
+    let of = OfOwner { deadline: of.deadline.or_within(COMMAND), ..of };
+    Ok(of.find(command, |bucket| Ok(Marker::read(bucket)?)).await?.into_iter().flatten().next())
 }
 
 /// Why a page that was not found is not there: `Ok` if it never was.
 ///
 /// # Errors
 /// The page is deleted, or the same as [`find`].
-pub(super) async fn check(
-    source: &Source,
-    owner: &OwnerId,
-    page: PageNumber,
-    deadline: Deadline,
-) -> Result<(), Error> {
-    match find(source, owner, deadline).await? {
+pub(super) async fn check(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
+    match find(of).await? {
         Some(marker) if marker.erased || page < marker.first_page => {
-            source.markers.met();
-            Err(marker.gone(source.page_size()).into())
+            of.source.markers.met();
+            Err(marker.gone(of.source.page_size()).into())
         }
         _ => Ok(()),
     }
 }
 
+/// The same as [`check`], if there may be markers.
+///
+/// # Errors
+/// Those of [`check`].
+pub(super) async fn check_if_any(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
+    if of.source.markers.any() { check(of, page).await } else { Ok(()) }
+}
+
 /// The server's clock, in milliseconds since 1970.
-pub(super) async fn server_time(source: &Source, deadline: Deadline) -> Result<i64, Error> {
-    let database = source.database.clone();
-    let hello = async move { Ok(database.run_command(doc! { "hello": 1 }).await?) };
-    let hello: Document = deadline.read(hello).await?;
+pub(super) async fn server_time(source: &Source, deadline: Deadline) -> Result<i64> {
+    let hello = source.run(doc! { "hello": 1 }, deadline).await?;
     let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
     time.map_err(|error| Error::Internal(error.to_string()))
 }

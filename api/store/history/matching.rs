@@ -10,9 +10,9 @@ use super::document::{Bucket, Stored};
 use super::find::find;
 use super::reads::History;
 use super::search::Found;
+use super::source::OfOwner;
 use crate::domain::{Cursor, PageNumber};
-use crate::store::majority::at_most;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline, Result};
 
 /// The most pages that a search examines. The server examines so many pages of trades in 3 to 14 ms
 /// (`docs/architecture.md`).
@@ -32,7 +32,7 @@ impl History {
         cursor: Cursor,
         limit: usize,
         deadline: Deadline,
-    ) -> Result<Found, Error> {
+    ) -> Result<Found> {
         let Some(tail) = self.last() else { return Ok(Found::default()) };
         let search = self.search(cursor);
         let shown = |bucket: &Bucket| search.shown(bucket, |item| has(item, values));
@@ -50,8 +50,9 @@ impl History {
             };
             // Each bucket has an item with the values; that of the first one may be on the other side of the cursor.
             let wanted = (limit + 2).min(source.most_buckets());
-            let command = self.search_command(values, (from, to), search.backwards, wanted);
-            let buckets = find(source, self.owner(), command, None, deadline.or_within(COMMAND)).await?;
+            let of = source.of(self.owner(), deadline.or_within(COMMAND));
+            let command = search_command(of, values, (from, to), search.backwards, wanted);
+            let buckets = find(of, command, None).await?;
             let last = buckets.last().filter(|_| buckets.len() == wanted).map(Bucket::page);
             read = buckets.len();
             let end = last.unwrap_or(if search.backwards { from } else { to }).get();
@@ -75,25 +76,24 @@ impl History {
         }
         Ok(Found { read, examined, ..Found::up_to(limit, found, reached, search.backwards) })
     }
+}
 
-    fn search_command(
-        &self,
-        values: &Values,
-        (from, to): (PageNumber, PageNumber),
-        backwards: bool,
-        most: usize,
-    ) -> Document {
-        let source = self.source();
-        let values: Document = values.iter().map(|(name, value)| (name.clone(), value.into())).collect();
-        let condition = doc! {
-            "page": { "$gte": from.get() as i64, "$lte": to.get() as i64 },
-            "history": { "$elemMatch": values },
-        };
-        let filter = source.owned(self.owner(), condition);
-        let mut command = at_most(source.collection(), filter, most, source.by_page());
-        command.insert("sort", doc! { "page": if backwards { -1 } else { 1 } });
-        command
-    }
+/// The command that finds at most `most` pages that have an item with the values.
+fn search_command(
+    of: OfOwner<'_>,
+    values: &Values,
+    (from, to): (PageNumber, PageNumber),
+    backwards: bool,
+    most: usize,
+) -> Document {
+    let values: Document = values.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+    let condition = doc! {
+        "page": { "$gte": from.get() as i64, "$lte": to.get() as i64 },
+        "history": { "$elemMatch": values },
+    };
+    let mut command = of.at_most(condition, most);
+    command.insert("sort", doc! { "page": if backwards { -1 } else { 1 } });
+    command
 }
 
 fn has(item: &Stored<'_>, values: &Values) -> bool {

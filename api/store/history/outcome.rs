@@ -46,6 +46,9 @@ impl Progress {
     }
 }
 
+/// What became of an append.
+pub type Appended = Result<Progress, AppendError>;
+
 /// How far a failed append came, and why it failed.
 ///
 /// The items form three groups, in order: first those of `progress`, then `unknown` items that may or may not be

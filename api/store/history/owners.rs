@@ -18,7 +18,7 @@ use super::source::{owner_bson, owner_in};
 use super::tails::Tails;
 use crate::domain::{Limit, OwnerId, OwnerType, Totals};
 use crate::store::majority::at_most;
-use crate::store::{COMMAND, Corruption, Deadline, Error};
+use crate::store::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// A page of the list of owners, ascending by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,16 +36,11 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn owners(
-        &self,
-        after: Option<OwnerId>,
-        limit: Limit,
-        deadline: Deadline,
-    ) -> Result<Owners, Error> {
+    pub async fn owners(&self, after: Option<OwnerId>, limit: Limit, deadline: Deadline) -> Result<Owners> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
         let (ids, more) = self.owner_ids(after, limit, deadline).await?;
         let more = ids.last().filter(|_| more).cloned();
-        let tails = Tails::read(source, ids.clone(), None, deadline).await;
+        let tails = Tails::read(source, &ids, None, deadline).await;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             let vanished =
@@ -69,7 +64,7 @@ impl Engine {
         after: Option<OwnerId>,
         limit: Limit,
         deadline: Deadline,
-    ) -> Result<(Vec<OwnerId>, bool), Error> {
+    ) -> Result<(Vec<OwnerId>, bool)> {
         let source = &self.0.source;
         let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
         let after = after.unwrap_or(match definition.owner.kind {

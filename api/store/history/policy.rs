@@ -8,7 +8,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::batch::{Appends, Batch, Known, MOST_BYTES, Settled};
+use super::batch::{Appends, Batch, MOST_BYTES, Settled};
 use super::catalog::Catalog;
 use super::commit;
 use super::dedup::Recent;
@@ -62,25 +62,25 @@ impl BatchPolicy<Appends> for AppendPolicy {
             let begun: Option<Vec<Moment>> = requests.iter().map(Request::begins).collect();
             begun.filter(|begun| begun.iter().all(may_open))?.first().copied()
         };
-        let tail = match known {
+        let (tail, read) = match known {
             Some(known) if items() <= known.tail.room() || may_open(&known.read) => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "hit").increment(1);
-                Known::Tail(Some(known.tail), known.read)
+                (Some(known.tail), Some(known.read))
             }
-            None if let Some(read) = begun() => Known::Tail(None, read),
+            None if let Some(read) = begun() => (None, Some(read)),
             _ => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "miss").increment(1);
-                Known::Nothing
+                (None, None)
             }
         };
-        if let Known::Tail(Some(tail), _) = tail {
+        if let Some(tail) = tail {
             for Request { search, .. } in requests.iter_mut().filter(|request| request.keyed.is_some()) {
                 self.recent.look(owner, search, tail.last_seq().get());
             }
         }
         let keyed = self.recent.knows(owner) || requests.iter().any(|request| request.keyed.is_some());
         let (owner, statements) = (owner.clone(), Vec::new());
-        Some((Batch { owner, tail, requests, statements, keyed }, bytes))
+        Some((Batch { owner, tail, read, requests, statements, keyed }, bytes))
     }
 
     fn commit(
@@ -143,7 +143,8 @@ mod tests {
     use crate::store::group_commit::{NoAnswer, Pending, Queue, Ticket};
     use crate::store::history::dedup::{ItemKey, RecordId, Search};
     use crate::store::history::outcome::AppendError;
-    use crate::store::history::request::{Answer, Keyed};
+    use crate::store::history::outcome::Appended;
+    use crate::store::history::request::Keyed;
     use crate::store::{COMMAND, COMMIT, Deadline};
     use std::time::Duration;
 
@@ -155,17 +156,17 @@ mod tests {
         Item::new(Default::default(), Instant::MIN)
     }
 
-    fn request(items: usize, search: Search, keyed: Option<Keyed>, ticket: Ticket<Answer>) -> Request {
+    fn request(items: usize, search: Search, keyed: Option<Keyed>, ticket: Ticket<Appended>) -> Request {
         let (items, refused_at, attempts, alone) = (vec![item(); items], None, 0, false);
         Request { owner: owner(), refused_at, attempts, alone, keyed, items, search, ticket }
     }
 
-    fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Answer>) {
+    fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, items, 10).unwrap());
         (request(items, Search::unkeyed(), None, ticket), pending)
     }
 
-    fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Answer>) {
+    fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Appended>) {
         let key = IdempotencyKey::parse(b"of-the-test").unwrap();
         let keys = [ItemKey::new(&Definition::trades(), &owner(), &key, 0)];
         let id = RecordId::new(&Definition::trades(), &owner(), &key);

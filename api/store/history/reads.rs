@@ -24,7 +24,7 @@ use crate::definition::Definition;
 use crate::domain::{OwnerId, PageNumber, Position, ReadPreference, Seq, SeqRange, Totals};
 use crate::metric::PREFERRED_READS;
 use crate::store::read_preference::SOON;
-use crate::store::{COMMAND, Corruption, Deadline, Error, Gone};
+use crate::store::{COMMAND, Corruption, Deadline, Error, Gone, Result};
 
 /// A history at the moment when its tail was read. Every page before the tail is full and never changes, so
 /// pages that are read later belong to the same moment.
@@ -51,12 +51,13 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time, the owner is erased, or the tail is corrupt.
-    pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History, Error> {
+    pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
-        let last = find(source, &owner, find::last(source, &owner), None, deadline);
+        let of = source.of(&owner, deadline);
+        let last = find(of, find::last(of), None);
         let beginning = async {
             match source.markers.any() {
-                true => marker::find(source, &owner, deadline).await,
+                true => marker::find(of).await,
                 false => Ok(None),
             }
         };
@@ -110,14 +111,15 @@ impl Engine {
         owner: &OwnerId,
         page: PageNumber,
         deadline: Deadline,
-    ) -> Result<Option<Bucket>, Error> {
+    ) -> Result<Option<Bucket>> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+        let of = source.of(owner, deadline);
         let read = async {
             if let Some(mut full) = self.preferred(owner, &[page], deadline).await {
                 return Ok(full.pop());
             }
             if find::skips_to(source, page) {
-                return find_page(source, owner, page, None, deadline).await;
+                return find_page(of, page, None).await;
             }
             self.0.readers.page(source, owner, page, deadline).await
         };
@@ -125,7 +127,7 @@ impl Engine {
             return read.await;
         }
         // A page that is retired, or of an erased owner, stays stored for a while.
-        let (found, is_there) = tokio::join!(read, marker::check(source, owner, page, deadline));
+        let (found, is_there) = tokio::join!(read, marker::check(of, page));
         is_there.and(found)
     }
 
@@ -136,17 +138,17 @@ impl Engine {
         pages: &[PageNumber],
         tail: Option<Tail>,
         deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
-        let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
+    ) -> Result<Vec<Bucket>> {
+        let of = self.0.source.of(owner, deadline.or_within(COMMAND));
         let downwards = pages.is_sorted_by(|one, next| one > next);
         let mut full = Vec::with_capacity(pages.len());
         // All buckets of a command must fit into its reply.
-        for pages in pages.chunks(source.most_buckets()) {
-            let mut found = match self.preferred(owner, pages, deadline).await {
+        for pages in pages.chunks(of.source.most_buckets()) {
+            let mut found = match self.preferred(owner, pages, of.deadline).await {
                 Some(full) => full,
                 None => match pages {
-                    [page] => find_page(source, owner, *page, tail, deadline).await?.into_iter().collect(),
-                    _ => find(source, owner, find::pages(source, owner, pages), None, deadline).await?,
+                    [page] => find_page(of, *page, tail).await?.into_iter().collect(),
+                    _ => find(of, find::pages(of, pages), None).await?,
                 },
             };
             if downwards {
@@ -162,7 +164,7 @@ impl Engine {
                 };
                 // Several pages are found by their numbers: another number here means that the page is missing.
                 let Some(bucket) = found.next().filter(|bucket| bucket.page() == page) else {
-                    marker::check(source, owner, page, deadline).await?;
+                    marker::check(of, page).await?;
                     return Err(corrupt("is missing").into());
                 };
                 if !bucket.full() {
@@ -191,9 +193,8 @@ impl Engine {
         let criteria = self.1.criteria()?;
         let mut expected = pages.to_vec();
         expected.sort_unstable();
-        let (source, deadline) = (&self.0.source, deadline.or_within(SOON));
-        let command = find::pages(source, owner, pages);
-        let found = find(source, owner, command, Some(criteria), deadline).await;
+        let of = self.0.source.of(owner, deadline.or_within(SOON));
+        let found = find(of, find::pages(of, pages), Some(criteria)).await;
         let result = match &found {
             Ok(found) if found.iter().map(Bucket::page).eq(expected) && found.iter().all(Bucket::full) => {
                 "full"
@@ -282,7 +283,7 @@ impl History {
         first: PageNumber,
         last: PageNumber,
         deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
+    ) -> Result<Vec<Bucket>> {
         let mut pages = self.full().read(first, last, deadline).await?;
         pages.extend(self.last.iter().filter(|tail| (first..=last).contains(&tail.page())).cloned());
         Ok(pages)
@@ -319,12 +320,7 @@ impl FullPages {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn read(
-        &self,
-        first: PageNumber,
-        last: PageNumber,
-        deadline: Deadline,
-    ) -> Result<Vec<Bucket>, Error> {
+    pub async fn read(&self, first: PageNumber, last: PageNumber, deadline: Deadline) -> Result<Vec<Bucket>> {
         let Some(last) = self.last.map(|end| end.min(last)).filter(|last| first <= *last) else {
             return Ok(Vec::new());
         };

@@ -4,7 +4,7 @@ use mongodb::bson::Timestamp;
 
 use super::dedup::{RecordId, Registered, Search};
 use super::document::Marked;
-use super::outcome::{AppendError, Cause, Progress};
+use super::outcome::{AppendError, Appended, Cause, Progress};
 use crate::domain::{OwnerId, SeqRange};
 use crate::item::Item;
 use crate::store::group_commit::Ticket;
@@ -25,7 +25,7 @@ pub(super) struct Request {
     pub(super) items: Vec<Item>,
     /// Which of the items are placed, and how far the history is searched for the others.
     pub(super) search: Search,
-    pub(super) ticket: Ticket<Answer>,
+    pub(super) ticket: Ticket<Appended>,
 }
 
 /// The part of a request that only requests with a key have.
@@ -43,9 +43,6 @@ pub fn weight(sizes: impl Iterator<Item = usize>) -> usize {
     const EACH: usize = 64;
     sizes.map(|size| size + EACH).sum()
 }
-
-/// What became of a request.
-pub(super) type Answer = Result<Progress, AppendError>;
 
 impl Request {
     /// The items still to be placed.
@@ -108,7 +105,7 @@ impl Request {
         ticket.answer(Err(AppendError { progress, unknown, cause }));
     }
 
-    fn progress(self) -> (Progress, Ticket<Answer>) {
+    fn progress(self) -> (Progress, Ticket<Appended>) {
         let stored = self.keyed.is_none_or(|keyed| keyed.stored);
         (Progress { looked: self.search.looked(), placed: self.search.placed, stored }, self.ticket)
     }

@@ -15,11 +15,10 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use super::bucket_id::Tail;
 use super::engine::Engine;
 use super::marker::{self, Marker, server_time};
-use super::source::{Source, owner_bson, owner_in, page_of};
+use super::source::{OfOwner, Source, owner_bson, owner_in, page_of};
 use super::tails::Tails;
 use crate::domain::{Limit, OwnerId, PageNumber};
-use crate::store::majority::at_most;
-use crate::store::{COMMAND, Corruption, Deadline, Error};
+use crate::store::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// The most pages of one owner that a batch deletes, or examines for their dates.
 const MOST_PAGES: u64 = 1_000;
@@ -51,14 +50,14 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt. The next call goes on after these owners.
-    pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired, Error> {
+    pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
         let after = self.0.walk.lock().clone();
         let (ids, more) = self.owner_ids(after, Limit::MOST, deadline).await?;
         // An owner that cannot be retired must not keep the others.
         *self.0.walk.lock() = ids.last().filter(|_| more).cloned();
         let mut retired = Retired { pages: 0, more };
-        let tails = Tails::read(source, ids.clone(), None, deadline).await;
+        let tails = Tails::read(source, &ids, None, deadline).await;
         let markers = beginnings(source, &ids, deadline).await?;
         let oldest = match retention.days {
             Some(days) => Some(server_time(source, deadline).await? - i64::from(days.get()) * 86_400_000),
@@ -66,15 +65,8 @@ impl Engine {
         };
         let mut raised = false;
         for owner in &ids {
-            let work = retire_one(
-                source,
-                owner,
-                (&tails, markers.get(owner).copied()),
-                (retention, oldest),
-                &mut raised,
-                deadline,
-            );
-            match work.await {
+            let (of, marker) = (source.of(owner, deadline), markers.get(owner).copied());
+            match retire_one(of, &tails, marker, (retention, oldest), &mut raised).await {
                 // A damaged bucket, or an owner that is being erased.
                 Err(error @ (Error::Corrupt(_) | Error::Gone(_))) => {
                     tracing::debug!(%owner, %error, "no page of an owner is retired");
@@ -91,26 +83,24 @@ impl Engine {
 }
 
 /// Deletes pages of one owner, and returns how many; or marks those that are deleted later. `raised` says whether the number of
-/// markers was raised.
+/// markers was raised. `limits` are how much is kept, and the oldest date that is kept.
 async fn retire_one(
-    source: &Source,
-    owner: &OwnerId,
-    (tails, marker): (&Tails, Option<Marker>),
-    (retention, oldest): (Retention, Option<i64>),
+    of: OfOwner<'_>,
+    tails: &Tails,
+    marker: Option<Marker>,
+    limits: (Retention, Option<i64>),
     raised: &mut bool,
-    deadline: Deadline,
-) -> Result<u64, Error> {
-    let Some(tail) = tails.of(owner)? else { return Ok(0) };
-    if let Some(deleted) = delete(source, owner, marker, deadline).await? {
+) -> Result<u64> {
+    let Some(tail) = tails.of(of.owner)? else { return Ok(0) };
+    if let Some(deleted) = delete(of, marker).await? {
         return Ok(deleted);
     }
     let first = marker.map_or(PageNumber::FIRST, |marker| marker.first_page);
-    let kept = first_kept(source, owner, (first, tail), (retention, oldest), deadline).await?;
-    let Some(keep) = kept else { return Ok(0) };
+    let Some(keep) = first_kept(of, first, tail, limits).await? else { return Ok(0) };
     if !std::mem::replace(raised, true) {
-        source.raise_markers(deadline).await?;
+        of.source.raise_markers(of.deadline).await?;
     }
-    mark(source, owner, keep, tail, deadline).await?;
+    mark(of, keep, tail).await?;
     Ok(0)
 }
 
@@ -119,7 +109,7 @@ async fn beginnings(
     source: &Source,
     owners: &[OwnerId],
     deadline: Deadline,
-) -> Result<HashMap<OwnerId, Marker>, Error> {
+) -> Result<HashMap<OwnerId, Marker>> {
     if owners.is_empty() || !source.markers.any() {
         return Ok(HashMap::new());
     }
@@ -141,40 +131,30 @@ async fn beginnings(
 }
 
 /// Deletes the next pages before the first that stays. `None` if there are none; 0 if it is too early.
-async fn delete(
-    source: &Source,
-    owner: &OwnerId,
-    marker: Option<Marker>,
-    deadline: Deadline,
-) -> Result<Option<u64>, Error> {
+async fn delete(of: OfOwner<'_>, marker: Option<Marker>) -> Result<Option<u64>> {
     let Some(marker) = marker.filter(|marker| !marker.swept) else { return Ok(None) };
     let before = doc! { "$gt": 1_i64, "$lt": marker.first_page.get() as i64 };
-    let found = pages(source, owner, doc! { "page": before }, MOST_PAGES, deadline).await?;
+    let found = pages(of, doc! { "page": before }, MOST_PAGES).await?;
     let (Some(first), Some(last)) = (found.first(), found.last()) else {
         // So that later walks need not look.
-        let query = source.owned(owner, doc! { "page": 1_i64, "firstPage": marker.first_page.get() as i64 });
-        let update = doc! { "q": query, "u": { "$set": { "swept": true } }, "hint": source.by_page() };
-        source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await?;
+        let this = doc! { "page": 1_i64, "firstPage": marker.first_page.get() as i64 };
+        of.update(this, doc! { "$set": { "swept": true } }, of.source.by_page()).await?;
         return Ok(None);
     };
     if !marker.aged {
         return Ok(Some(0));
     }
-    let pages = doc! { "page": { "$gte": first.get() as i64, "$lte": last.get() as i64 } };
-    let query = source.owned(owner, pages);
-    let delete = doc! { "q": query, "limit": 0, "hint": source.by_page() };
-    source.write(doc! { "delete": source.collection(), "deletes": [delete] }, deadline).await?;
+    of.delete([doc! { "page": { "$gte": first.get() as i64, "$lte": last.get() as i64 } }]).await?;
     Ok(Some(found.len() as u64))
 }
 
 /// The first page that is kept, if it is later than `first`, the first that is there.
 async fn first_kept(
-    source: &Source,
-    owner: &OwnerId,
-    (first, tail): (PageNumber, Tail),
+    of: OfOwner<'_>,
+    first: PageNumber,
+    tail: Tail,
     (retention, oldest): (Retention, Option<i64>),
-    deadline: Deadline,
-) -> Result<Option<PageNumber>, Error> {
+) -> Result<Option<PageNumber>> {
     let by_pages = match retention {
         Retention { pages: None, days: None } => return Ok(None),
         Retention { pages: Some(pages), .. } => tail.page.get().saturating_sub(pages.get()),
@@ -190,7 +170,7 @@ async fn first_kept(
             "last": { "$gte": DateTime::from_millis(oldest) },
             "count": { "$gt": 0 },
         };
-        let young = pages(source, owner, young, 1, deadline).await?.pop();
+        let young = pages(of, young, 1).await?.pop();
         end = young.unwrap_or(next);
         if young.is_some() || end == by_pages {
             break;
@@ -200,13 +180,7 @@ async fn first_kept(
 }
 
 /// Puts the marker of the beginning in the place of page 1, or raises its numbers.
-async fn mark(
-    source: &Source,
-    owner: &OwnerId,
-    first: PageNumber,
-    tail: Tail,
-    deadline: Deadline,
-) -> Result<(), Error> {
+async fn mark(of: OfOwner<'_>, first: PageNumber, tail: Tail) -> Result<()> {
     let set = doc! {
         "count": 0,
         "history": [],
@@ -214,26 +188,16 @@ async fn mark(
         "second": { "$max": ["$second", tail.second as i64] },
         "since": "$$NOW",
     };
-    let change = [doc! { "$set": set }, doc! { "$unset": "swept" }];
-    let query = source.owned(owner, doc! { "page": 1_i64 });
-    let update = doc! { "q": query, "u": change.to_vec(), "hint": source.by_page() };
-    source.write(doc! { "update": source.collection(), "updates": [update] }, deadline).await.map(drop)
+    let change = vec![doc! { "$set": set }, doc! { "$unset": "swept" }];
+    of.update(doc! { "page": 1_i64 }, change, of.source.by_page()).await.map(drop)
 }
 
 /// The numbers of the first pages of an owner for which `condition` holds.
-async fn pages(
-    source: &Source,
-    owner: &OwnerId,
-    condition: Document,
-    most: u64,
-    deadline: Deadline,
-) -> Result<Vec<PageNumber>, Error> {
-    let filter = source.owned(owner, condition);
-    let mut command = at_most(source.collection(), filter, most as usize, source.by_page());
+async fn pages(of: OfOwner<'_>, condition: Document, most: u64) -> Result<Vec<PageNumber>> {
+    let mut command = of.at_most(condition, most as usize);
     command.insert("projection", doc! { "_id": 0, "page": 1 });
-    let of = owner.to_string();
-    let page = move |bucket: &RawDocument| {
-        Ok(page_of(bucket).map_err(|why| Corruption::new(format!("{of}_"), "page", why))?)
-    };
-    source.reads.find(None, command, None, deadline, page).await
+    let id = format!("{}_", of.owner);
+    let page =
+        move |bucket: &RawDocument| Ok(page_of(bucket).map_err(|why| Corruption::new(&*id, "page", why))?);
+    of.find(command, page).await
 }

@@ -4,7 +4,7 @@ use super::document::{Bucket, Stored};
 use super::marker;
 use super::reads::History;
 use crate::domain::{Cursor, PageNumber, Position, Seq};
-use crate::store::{Deadline, Error};
+use crate::store::{Deadline, Result};
 
 /// What a search found.
 #[derive(Debug, Default)]
@@ -92,11 +92,7 @@ impl History {
     ///
     /// # Errors
     /// The page is deleted, or the database does not answer in time.
-    pub(super) async fn still_has(&self, page: PageNumber, deadline: Deadline) -> Result<(), Error> {
-        let source = self.source();
-        match source.markers.any() {
-            true => marker::check(source, &self.owner, page, deadline).await,
-            false => Ok(()),
-        }
+    pub(super) async fn still_has(&self, page: PageNumber, deadline: Deadline) -> Result<()> {
+        marker::check_if_any(self.source().of(&self.owner, deadline), page).await
     }
 }

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use mongodb::bson::raw::{CString, cstr};
-use mongodb::bson::{DateTime, RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
+use mongodb::bson::{RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
 
 use super::bucket_id::{BucketId, Tail};
 use super::document::Marked;
 use super::source::owner_bson;
 use crate::definition::Definition;
 use crate::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange};
+use crate::store::values::date;
 
 /// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,8 +93,7 @@ pub(super) fn upsert(
 ) -> RawDocumentBuf {
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let dates = || items.iter().map(|item| item.item.date());
-    let millis =
-        |date: Option<Instant>| DateTime::from_millis(date.expect("a statement has an item").millis());
+    let stored = |at: Option<Instant>| date(at.expect("a statement has an item"));
     let mut history = RawArrayBuf::new();
     items.iter().for_each(|item| history.push(item.document(definition)));
     let owner_field = CString::try_from(&*definition.owner.field).expect("a checked name has no NUL");
@@ -106,8 +106,8 @@ pub(super) fn upsert(
         "u": {
             "$push": { "history": { "$each": history } },
             "$inc": { "count": items.len() as i32 },
-            "$min": { "first": millis(dates().min()) },
-            "$max": { "last": millis(dates().max()) },
+            "$min": { "first": stored(dates().min()) },
+            "$max": { "last": stored(dates().max()) },
             "$setOnInsert": { "page": bucket.page.get() as i64 },
         },
         "upsert": true,

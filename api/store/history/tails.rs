@@ -1,6 +1,6 @@
 //! Reads the tails of many owners in one query.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
@@ -11,10 +11,10 @@ use super::marker::Marker;
 use super::source::{Source, owner_bson, owner_of, page_of};
 use crate::definition::Definition;
 use crate::domain::{OwnerId, OwnerType};
-use crate::store::{Corruption, Deadline, Error};
+use crate::store::{Corruption, Deadline, Error, Result};
 
 /// The last buckets of some owners, or why they could not be read.
-pub(super) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>, Error>>, Error>);
+pub(super) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>>>>);
 
 impl Tails {
     /// Reads the last buckets of these owners at majority, if there are any owners. A corrupt bucket is an error for
@@ -24,13 +24,16 @@ impl Tails {
     /// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
     pub(super) async fn read(
         source: &Source,
-        owners: Vec<OwnerId>,
+        owners: impl IntoIterator<Item = &OwnerId>,
         after: Option<Timestamp>,
         deadline: Deadline,
     ) -> Self {
+        let owners: BTreeSet<&OwnerId> = owners.into_iter().collect();
         if owners.is_empty() {
             return Self(Ok(HashMap::new()));
         }
+        let ids: Vec<Bson> = owners.into_iter().map(owner_bson).collect();
+        let most = ids.len() as i32 + 1;
         let definition = Arc::clone(&source.definition);
         let tail = move |group: &RawDocument| {
             let owner = owner(group, definition.owner.kind);
@@ -39,7 +42,6 @@ impl Tails {
             }
             Ok(owner.map(|owner| (owner.clone(), tail(group, &owner, &definition))))
         };
-        let ids: Vec<Bson> = owners.iter().map(owner_bson).collect();
         let (field, first) = (source.owner_field(), |field: &str| doc! { "$first": field });
         let query = doc! {
             "aggregate": source.collection(),
@@ -52,7 +54,7 @@ impl Tails {
                 } },
             ],
             "hint": source.by_page(),
-            "cursor": { "batchSize": owners.len() as i32 + 1 },
+            "cursor": { "batchSize": most },
         };
         let found = source.reads.find(None, query, after, deadline, tail).await;
         Self(found.map(|found| found.into_iter().flatten().collect()))
@@ -63,15 +65,9 @@ impl Tails {
     ///
     /// # Errors
     /// The database did not answer in time, the owner is erased, or the bucket is corrupt.
-    pub(super) fn of(&self, owner: &OwnerId) -> Result<Option<Tail>, Error> {
+    pub(super) fn of(&self, owner: &OwnerId) -> Result<Option<Tail>> {
         let found = self.0.as_ref().map_err(Error::clone)?;
         found.get(owner).cloned().unwrap_or(Ok(None))
-    }
-
-    /// All tails that were found.
-    pub(super) fn all(&self) -> impl Iterator<Item = (OwnerId, Tail)> {
-        let found = self.0.iter().flatten();
-        found.filter_map(|(owner, tail)| Some((owner.clone(), (*tail.as_ref().ok()?)?)))
     }
 }
 
@@ -88,7 +84,7 @@ fn owner(group: &RawDocument, kind: OwnerType) -> Option<OwnerId> {
     kind.parse(&number.to_string()).ok()
 }
 
-fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result<Option<Tail>, Error> {
+fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result<Option<Tail>> {
     let id = group.get_str("id").unwrap_or("without a readable _id");
     let corrupt = |field: &str, detail: &str| Corruption::new(id, field, detail);
     let stored = group.get("_id").ok().flatten();

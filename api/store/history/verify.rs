@@ -14,7 +14,6 @@
 
 mod check;
 mod finding;
-mod mend;
 mod records;
 mod seen;
 
@@ -34,7 +33,7 @@ use super::bucket_id::BucketId;
 use super::engine::Engine;
 use crate::domain::{OwnerId, PageNumber};
 use crate::store::majority::at_most;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::{COMMAND, Deadline, Error, Result};
 
 /// Most buckets of one command.
 const MOST_BUCKETS: usize = 1_000;
@@ -76,7 +75,7 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned, Error> {
+    pub async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned> {
         let limit = self.0.source.most_buckets().min(MOST_BUCKETS);
         // An inclusive bound: some servers get exclusive ones wrong on a clustered collection. It leaves out ids that are no texts.
         let filter = doc! { "_id": { "$gte": scan.after.as_deref().unwrap_or_default() } };
@@ -117,7 +116,7 @@ impl Engine {
         owner: &OwnerId,
         within: Duration,
         read: &mut impl AsyncFnMut(u64),
-    ) -> Result<Vec<Finding>, Error> {
+    ) -> Result<Vec<Finding>> {
         let first = self.verify_once(owner, within, read).await?;
         if first.is_empty() {
             return Ok(first);
@@ -133,7 +132,7 @@ impl Engine {
         owner: &OwnerId,
         within: Duration,
         read: &mut impl AsyncFnMut(u64),
-    ) -> Result<Vec<Finding>, Error> {
+    ) -> Result<Vec<Finding>> {
         let source = &self.0.source;
         // By its `_id` alone: its owner's field may be damaged.
         let range = doc! { "_id": BucketId::range(owner, None) };
@@ -180,12 +179,7 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn shown(
-        &self,
-        owner: &OwnerId,
-        page: PageNumber,
-        deadline: Deadline,
-    ) -> Result<String, Error> {
+    pub async fn shown(&self, owner: &OwnerId, page: PageNumber, deadline: Deadline) -> Result<String> {
         match self.page(owner, page, deadline).await {
             Ok(Some(bucket)) => Ok(format!("page {page} with its {} items", bucket.count())),
             Ok(None) => Ok(format!("404 for page {page}")),
@@ -197,6 +191,42 @@ impl Engine {
         }
     }
 
+    /// Repairs one bucket: all that [`Engine::verify`] found wrong with it. Returns the fields that were set, or a sentence that says why
+    /// nothing was.
+    ///
+    /// What readers kept stays true, so the history needs no new epoch: a bucket gets back what the append wrote. `count`, `first` and
+    /// `last` follow from its items, and `page` from the pages around it. Readers are refused a bucket with a wrong `count` or `page`, and the
+    /// answers that they may keep for a year do not hold `first` and `last`.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Result<Document, String>> {
+        let mut set = Document::new();
+        for Finding { mend, .. } in findings {
+            match mend {
+                Mend::Set(fields) => set.extend(fields.clone()),
+                Mend::No(why) => return Ok(Err((*why).to_owned())),
+            }
+        }
+        let Some(Finding { filter, .. }) = findings.first() else { return Ok(Ok(set)) };
+        let update = doc! { "q": filter, "u": { "$set": &set }, "hint": { "_id": 1 } };
+        let command = doc! {
+            "update": self.0.source.collection(),
+            "updates": [update],
+            "writeConcern": { "w": "majority", "j": true },
+        };
+        let reply = self.0.source.run(command, deadline.or_within(COMMAND)).await?;
+        let refused = reply.get_array("writeErrors").ok().and_then(|errors| errors.first());
+        Ok(match (refused, reply.get_i32("n")) {
+            (None, Ok(1)) => Ok(set),
+            (None, _) => Err("it has changed meanwhile; run the command again".to_owned()),
+            (Some(_), _) => Err(
+                "the database refuses the repair: the bucket has more damages, or another one has its number"
+                    .to_owned(),
+            ),
+        })
+    }
+
     /// Buckets in the order of `_id`, ascending (1) or descending (-1).
     async fn buckets(
         &self,
@@ -204,7 +234,7 @@ impl Engine {
         order: i32,
         limit: usize,
         deadline: Deadline,
-    ) -> Result<Vec<Seen>, Error> {
+    ) -> Result<Vec<Seen>> {
         let source = &self.0.source;
         let definition = Arc::clone(&source.definition);
         let read = move |document: &RawDocument| Ok(Seen::read(document, &definition));

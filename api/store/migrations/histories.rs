@@ -19,7 +19,8 @@ use super::error::MigrationError;
 use super::run::run;
 use crate::definition::{Definition, Definitions};
 use crate::domain::{MAX_SAFE_INTEGER, OwnerType};
-use crate::store::{Corruption, Error, whole_number};
+use crate::store::values::whole_number;
+use crate::store::{Corruption, Error, Result};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "histories";
@@ -44,12 +45,12 @@ pub struct KnownHistory {
 }
 
 impl KnownHistory {
-    pub(in crate::store) fn read(name: String, document: &Document) -> Result<Self, Error> {
+    pub(in crate::store) fn read(name: String, document: &Document) -> Result<Self> {
         let corrupt = |field: &str| {
             let id = format!("{name} of {COLLECTION}");
             Error::from(Corruption::new(id, field, "is missing, or of another type"))
         };
-        let number = |field| document.get(field).and_then(whole_number::read).ok_or_else(|| corrupt(field));
+        let number = |field| document.get(field).and_then(whole_number).ok_or_else(|| corrupt(field));
         let owner = document.get_document("owner").map_err(|_| corrupt("owner"))?;
         let owner = |field| owner.get_str(field).map(str::to_owned).map_err(|_| corrupt("owner"));
         Ok(Self {
@@ -119,7 +120,7 @@ pub async fn create(
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn note(database: &Database, definitions: &Definitions) -> Result<(), Error> {
+pub async fn note(database: &Database, definitions: &Definitions) -> Result<()> {
     let known = all(database).await?;
     for definition in definitions.iter() {
         let stored = known.get(&*definition.name).and_then(|stored| stored.get_str("itemSha256").ok());
@@ -134,7 +135,7 @@ pub async fn note(database: &Database, definitions: &Definitions) -> Result<(), 
 }
 
 /// The documents of all histories, by name.
-pub async fn all(database: &Database) -> Result<BTreeMap<String, Document>, Error> {
+pub async fn all(database: &Database) -> Result<BTreeMap<String, Document>> {
     let histories = database.collection::<Document>(COLLECTION);
     let found = histories.find(doc! {}).read_concern(ReadConcern::majority());
     let found: Vec<Document> = found.await?.try_collect().await?;
@@ -164,7 +165,7 @@ fn same(definition: &Definition, stored: &Document) -> Result<(), MigrationError
 }
 
 fn most_bytes(stored: &Document) -> Option<i64> {
-    stored.get("maxItemBytes").and_then(whole_number::read)
+    stored.get("maxItemBytes").and_then(whole_number)
 }
 
 /// What never changes.
@@ -181,7 +182,7 @@ fn fixed(definition: &Definition) -> Document {
 }
 
 /// Writes the document of a history, with `more`.
-async fn remember(database: &Database, definition: &Definition, more: Document) -> Result<(), Error> {
+async fn remember(database: &Database, definition: &Definition, more: Document) -> Result<()> {
     // As text: names in a schema may begin with `$`, and the order of properties has a meaning.
     let mut set = doc! { "item": definition.source.to_string(), "itemSha256": sha256(definition) };
     set.extend(more);

@@ -11,11 +11,11 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::{ErrorKind, WriteFailure};
 use mongodb::options::WriteConcern;
 use mongodb::{Collection, Database};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::error::MigrationError;
-use crate::store::Error;
+use crate::store::Result;
 
 /// The collection of the applied migrations' records and of the lock.
 pub const COLLECTION: &str = "migrations";
@@ -36,7 +36,7 @@ pub struct Lock {
     collection: Collection<Document>,
     id: &'static str,
     owner: ObjectId,
-    renewal: JoinHandle<()>,
+    renewal: AbortOnDropHandle<()>,
 }
 
 impl Lock {
@@ -58,12 +58,12 @@ impl Lock {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn try_take(database: &Database, id: &'static str) -> Result<Option<Self>, Error> {
+    pub async fn try_take(database: &Database, id: &'static str) -> Result<Option<Self>> {
         let (collection, owner) = (database.collection::<Document>(COLLECTION), ObjectId::new());
         if !try_take(&collection, id, owner).await? {
             return Ok(None);
         }
-        let renewal = tokio::spawn(renew(collection.clone(), id, owner));
+        let renewal = AbortOnDropHandle::new(tokio::spawn(renew(collection.clone(), id, owner)));
         Ok(Some(Self { collection, id, owner, renewal }))
     }
 
@@ -77,14 +77,8 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
-    fn drop(&mut self) {
-        self.renewal.abort();
-    }
-}
-
 /// Takes the lock if it is free or its lease has ended by the server's clock.
-async fn try_take(collection: &Collection<Document>, id: &str, owner: ObjectId) -> Result<bool, Error> {
+async fn try_take(collection: &Collection<Document>, id: &str, owner: ObjectId) -> Result<bool> {
     let fresh = collection
         .update_one(doc! { "_id": id, "owner": owner }, vec![claim(owner)])
         .upsert(true)

@@ -3,7 +3,7 @@ use mongodb::bson::{Bson, Document, doc};
 
 use super::error::MigrationError;
 use crate::store::error::code;
-use crate::store::{Error, indexes};
+use crate::store::{Error, Result, indexes};
 
 /// `create` of a collection that an earlier attempt has created.
 const NAMESPACE_EXISTS: i32 = 48;
@@ -41,7 +41,7 @@ pub async fn run(database: &Database, migration: &str, mut command: Document) ->
 
 /// Whether all indexes of this `createIndexes` command exist with the options that it names. They may have more
 /// options: the operator chooses after which time documents expire.
-async fn has_indexes(database: &Database, command: &Document) -> Result<bool, Error> {
+async fn has_indexes(database: &Database, command: &Document) -> Result<bool> {
     let collection = command.get_str("createIndexes").unwrap_or_default();
     let existing = indexes::list(database, collection).await?;
     let mut wanted = command.get_array("indexes").into_iter().flatten().filter_map(Bson::as_document);

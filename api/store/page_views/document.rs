@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 
-use crate::domain::{Instant, Minute, PagePath};
+use crate::domain::{Minute, PagePath};
 use crate::store::Corruption;
+use crate::store::values::{date, instant};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "page_views";
@@ -31,11 +32,11 @@ impl MinuteBucket {
     pub(super) fn read(document: &RawDocument) -> Result<Self, Corruption> {
         let seconds = document
             .get_document("seconds")
-            .map_err(|_| corrupt(document, "seconds", "is not a document"))?;
+            .map_err(|_| Corruption::of(document, "seconds", "is not a document"))?;
         let mut by_second = BTreeMap::new();
         for item in seconds {
-            let (key, value) = item.map_err(|_| corrupt(document, "seconds", "is not readable"))?;
-            let fault = |detail| corrupt(document, &format!("seconds.{}", key.as_str()), detail);
+            let (key, value) = item.map_err(|_| Corruption::of(document, "seconds", "is not readable"))?;
+            let fault = |detail| Corruption::of(document, &format!("seconds.{}", key.as_str()), detail);
             let second = second(key.as_str()).ok_or_else(|| fault("is not named 0 to 59"))?;
             let views = count(value).ok_or_else(|| fault("is not a whole number, 0 or more"))?;
             if by_second.insert(second, views).is_some() {
@@ -44,7 +45,7 @@ impl MinuteBucket {
         }
         let total = total(document)?;
         if by_second.values().try_fold(0, |sum: u64, views| sum.checked_add(*views)) != Some(total) {
-            return Err(corrupt(document, "totalViews", "is not the sum of seconds"));
+            return Err(Corruption::of(document, "totalViews", "is not the sum of seconds"));
         }
         Ok(Self { path: path(document, "page")?, minute: minute(document)?, total, seconds: by_second })
     }
@@ -53,31 +54,22 @@ impl MinuteBucket {
 /// The page that a field names.
 pub(super) fn path(document: &RawDocument, field: &str) -> Result<PagePath, Corruption> {
     let path = document.get_str(field).ok().and_then(|path| PagePath::parse(path).ok());
-    path.ok_or_else(|| corrupt(document, "page", "is not a path of 1 to 512 bytes"))
-}
-
-/// The moment that a field has, if it is a date of the years 0000 to 9999.
-pub(super) fn instant(document: &RawDocument, field: &str) -> Option<Instant> {
-    Instant::from_millis(document.get_datetime(field).ok()?.timestamp_millis()).ok()
+    path.ok_or_else(|| Corruption::of(document, "page", "is not a path of 1 to 512 bytes"))
 }
 
 /// The minute of a bucket or of a projection of one.
 pub(super) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
-    let minute = instant(document, "timestamp").and_then(|start| Minute::beginning_at(start).ok());
-    minute.ok_or_else(|| corrupt(document, "timestamp", "is not a whole minute of the years 0000 to 9999"))
+    let start = document.get_datetime("timestamp").ok().and_then(instant);
+    let minute = start.and_then(|start| Minute::beginning_at(start).ok());
+    minute.ok_or_else(|| {
+        Corruption::of(document, "timestamp", "is not a whole minute of the years 0000 to 9999")
+    })
 }
 
 /// The total of a bucket or of a projection of one.
 pub(super) fn total(document: &RawDocument) -> Result<u64, Corruption> {
     let total = document.get("totalViews").ok().flatten().and_then(count);
-    total.ok_or_else(|| corrupt(document, "totalViews", "is not a whole number, 0 or more"))
-}
-
-/// The error for a corrupt bucket. It names the bucket's `_id`, if that is readable.
-pub(super) fn corrupt(document: &RawDocument, field: &str, detail: &str) -> Corruption {
-    let id =
-        document.get_object_id("_id").map_or_else(|_| "without a readable _id".to_owned(), |id| id.to_hex());
-    Corruption { id, field: field.to_owned(), detail: detail.to_owned() }
+    total.ok_or_else(|| Corruption::of(document, "totalViews", "is not a whole number, 0 or more"))
 }
 
 /// A number of views, which the database keeps as int32 or int64.
@@ -94,11 +86,6 @@ fn second(name: &str) -> Option<u8> {
     let second: u8 = name.parse().ok().filter(|second| *second < 60)?;
     // Only the canonical spelling: not `02`.
     (second.to_string() == name).then_some(second)
-}
-
-/// A date as the database stores and compares it.
-pub(super) fn date(instant: Instant) -> DateTime {
-    DateTime::from_millis(instant.millis())
 }
 
 /// The filter of a statement: page and minute of the bucket.
@@ -130,10 +117,11 @@ pub(super) fn zeros(path: &PagePath, minute: Minute) -> Document {
 
 #[cfg(test)]
 mod tests {
-    use mongodb::bson::RawDocumentBuf;
     use mongodb::bson::oid::ObjectId;
+    use mongodb::bson::{DateTime, RawDocumentBuf};
 
     use super::*;
+    use crate::domain::Instant;
 
     fn with(field: &str, value: impl Into<Bson>) -> Result<MinuteBucket, Corruption> {
         let minute = Minute::of(Instant::from_millis(-60_000).unwrap());

@@ -19,7 +19,7 @@ use crate::metric::{PREFERRED_READS, QUEUED_COUNTERS};
 use crate::store::group_commit::{Committers, Queue, Sessions, durable};
 use crate::store::majority::{MonotonicReads, at_most};
 use crate::store::read_preference::SOON;
-use crate::store::{COMMAND, Capacity, Deadline, Error};
+use crate::store::{COMMAND, Capacity, Deadline, Result};
 
 /// The views of all pages. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub struct PageViews {
 
 impl PageViews {
     pub(in crate::store) fn new(database: Database, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
-        let reads = MonotonicReads::of(database.clone());
-        Self::over(Connection { database, reads, sessions, concern: durable }, capacity)
+        let reads = MonotonicReads::of(database);
+        Self::over(Connection { reads, sessions, concern: durable }, capacity)
     }
 
     fn over(connection: Connection, capacity: Capacity) -> Self {
@@ -67,7 +67,7 @@ impl PageViews {
         path: &PagePath,
         minute: Minute,
         deadline: Deadline,
-    ) -> Result<Option<MinuteBucket>, Error> {
+    ) -> Result<Option<MinuteBucket>> {
         let hint = doc! { "page": 1, "timestamp": 1 };
         let command = at_most(COLLECTION, document::named(path, minute), 1, hint);
         let found = self.query(command, SOON, deadline).await?;
@@ -83,7 +83,7 @@ impl PageViews {
         command: Document,
         patience: Duration,
         deadline: Deadline,
-    ) -> Result<Vec<RawDocumentBuf>, Error> {
+    ) -> Result<Vec<RawDocumentBuf>> {
         let deadline = deadline.or_within(COMMAND);
         let read = |server: Option<SelectionCriteria>, command: Document, deadline: Deadline| {
             let own = |found: &RawDocument| Ok(found.to_owned());

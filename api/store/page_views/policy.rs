@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use mongodb::Database;
 use mongodb::bson::{Bson, Document, RawBson, doc};
 
 use super::document::{self, COLLECTION};
@@ -75,7 +74,6 @@ pub(super) struct Request {
 /// What all committers of views share.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    pub(super) database: Database,
     pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
     /// The write concern of a command with this deadline.
@@ -141,13 +139,8 @@ async fn send(connection: Arc<Connection>, batches: Vec<Batch>, committer: Handl
     metrics::histogram!(COMMIT_VIEWS).record(views as f64);
     let updates = batches.iter().map(|batch| RawBson::try_from(Bson::from(batch.statement())));
     let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
-    match connection.sessions.commit(&connection.database, command, deadline).await {
-        Ok(Answer { verdicts, at, .. }) => {
-            // If all statements were refused, `at` may be the time of a write that a majority does not have
-            // yet.
-            if verdicts.contains(&Verdict::Stored) {
-                connection.reads.learn(at);
-            }
+    match connection.sessions.commit(&connection.reads, command, deadline).await {
+        Ok(Answer { verdicts, .. }) => {
             for (batch, verdict) in batches.into_iter().zip(verdicts) {
                 batch.settle(Ok(verdict), &committer);
             }
@@ -197,6 +190,5 @@ impl Batch {
 /// The error for a bucket that refuses an update. The update itself is valid, so the stored bucket is corrupt.
 fn corrupt(name: &Name, detail: &str) -> CountCause {
     let id = format!("{} {}", name.path.as_str(), name.minute.start());
-    let corruption = Corruption { id, field: "totalViews or seconds".to_owned(), detail: detail.to_owned() };
-    Error::from(corruption).into()
+    Error::from(Corruption::new(id, "totalViews or seconds", detail)).into()
 }

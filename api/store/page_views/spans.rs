@@ -17,7 +17,8 @@ use mongodb::bson::{Bson, Document, doc};
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::engine::PageViews;
 use crate::domain::{Instant, Limit, PagePath, Resolution, SeriesSpan};
-use crate::store::{Corruption, Deadline, Error};
+use crate::store::values::{date, instant};
+use crate::store::{Corruption, Deadline, Error, Result};
 
 /// How long a preferred member may take for a read of as many documents as a span of time has.
 const LATER: Duration = Duration::from_secs(10);
@@ -28,12 +29,7 @@ impl PageViews {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn series(
-        &self,
-        path: &PagePath,
-        span: SeriesSpan,
-        deadline: Deadline,
-    ) -> Result<Vec<u64>, Error> {
+    pub async fn series(&self, path: &PagePath, span: SeriesSpan, deadline: Deadline) -> Result<Vec<u64>> {
         let mut views = vec![0_u64; span.points() as usize];
         if views.is_empty() {
             return Ok(views);
@@ -58,8 +54,9 @@ impl PageViews {
                 Resolution::Minute => add(document::minute(found)?.start(), document::total(found)?),
                 Resolution::Hour | Resolution::Day => {
                     let corrupt =
-                        || document::corrupt(found, "timestamp", "is not a date of the years 0000 to 9999");
-                    add(document::instant(found, "_id").ok_or_else(corrupt)?, total_of(found)?);
+                        || Corruption::of(found, "timestamp", "is not a date of the years 0000 to 9999");
+                    let start = found.get_datetime("_id").ok().and_then(instant);
+                    add(start.ok_or_else(corrupt)?, total_of(found)?);
                 }
             }
         }
@@ -77,8 +74,8 @@ impl PageViews {
         to: Instant,
         limit: Limit,
         deadline: Deadline,
-    ) -> Result<Vec<(PagePath, u64)>, Error> {
-        let minutes = doc! { "$gte": document::date(from), "$lt": document::date(to) };
+    ) -> Result<Vec<(PagePath, u64)>> {
+        let minutes = doc! { "$gte": date(from), "$lt": date(to) };
         let command = doc! {
             "aggregate": COLLECTION,
             "pipeline": [
@@ -104,13 +101,13 @@ impl PageViews {
     }
 }
 
-fn command(path: &PagePath, span: SeriesSpan) -> Result<Document, Error> {
+fn command(path: &PagePath, span: SeriesSpan) -> Result<Document> {
     let (first, end) = Resolution::Minute
         .around(span.from(), span.to())
         .map_err(|invalid| Error::Internal(format!("a span {invalid}")))?;
     let filter = doc! {
         "page": path.as_str(),
-        "timestamp": { "$gte": document::date(first), "$lt": document::date(end) },
+        "timestamp": { "$gte": date(first), "$lt": date(end) },
     };
     let hint = doc! { "page": 1, "timestamp": 1 };
     // The first batch holds all points, if they fit into 16 MB.
@@ -157,8 +154,7 @@ fn group(by: Bson) -> Document {
 /// A bucket of the group has a total that is not a number of views.
 fn total_of(group: &RawDocument) -> Result<u64, Corruption> {
     if let Ok(id) = group.get_object_id("corrupt") {
-        let (field, detail) = ("totalViews".to_owned(), "is not a whole number, 0 or more".to_owned());
-        return Err(Corruption { id: id.to_hex(), field, detail });
+        return Err(Corruption::new(id.to_hex(), "totalViews", "is not a whole number, 0 or more"));
     }
     document::total(group)
 }

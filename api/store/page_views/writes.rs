@@ -10,7 +10,7 @@ use super::document::{self, COLLECTION};
 use super::engine::PageViews;
 use super::policy::{CountCause, Counted, Name, Request};
 use crate::domain::{Minute, PageView, Preallocation};
-use crate::store::group_commit::{Answer, Command, NoAnswer, Pending, Ticket, Verdict, durable};
+use crate::store::group_commit::{Command, NoAnswer, Pending, Ticket, Verdict, durable};
 use crate::store::{COMMAND, Deadline, Error};
 
 /// How far a failed count came, and why it failed.
@@ -133,13 +133,9 @@ impl PageViews {
         let documents: Vec<Document> = minutes.map(|minute| document::zeros(&wanted.path, minute)).collect();
         let command = Command::insert(COLLECTION, documents, durable(deadline));
         let connection = &*self.connection;
-        let Answer { verdicts, at, .. } =
-            connection.sessions.commit(&connection.database, command, deadline).await?;
-        if verdicts.contains(&Verdict::Stored) {
-            connection.reads.learn(at);
-        }
+        let answer = connection.sessions.commit(&connection.reads, command, deadline).await?;
         let mut done = Preallocated::default();
-        for verdict in verdicts {
+        for verdict in answer.verdicts {
             match verdict {
                 Verdict::Stored => done.created += 1,
                 Verdict::Refused => done.existing += 1,

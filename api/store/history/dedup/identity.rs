@@ -2,12 +2,12 @@
 
 use mongodb::bson::Binary;
 use mongodb::bson::raw::RawBsonRef;
-use mongodb::bson::spec::BinarySubtype;
 use sha2::{Digest, Sha256};
 
 use crate::definition::Definition;
 use crate::domain::{IdempotencyKey, OwnerId};
 use crate::item::{Draft, decimal_text};
+use crate::store::values::binary;
 
 /// Identifies a key of one owner: SHA-256 of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ impl ItemKey {
 
     /// As it is stored.
     pub fn to_bson(self) -> Binary {
-        Binary { subtype: BinarySubtype::Generic, bytes: self.0.to_vec() }
+        binary(self.0)
     }
 }
 

@@ -25,21 +25,19 @@ pub struct Run {
 
 /// The last items of histories, as far as this committer has stored them.
 #[derive(Debug, Default)]
-pub struct Recent {
-    owners: HashMap<OwnerId, Run>,
-}
+pub struct Recent(HashMap<OwnerId, Run>);
 
 impl Recent {
     pub fn knows(&self, owner: &OwnerId) -> bool {
-        self.owners.contains_key(owner)
+        self.0.contains_key(owner)
     }
 
     /// Remembers the items of a commit.
     pub fn put(&mut self, owner: OwnerId, run: Run) {
-        if self.owners.len() >= MOST_OWNERS && !self.knows(&owner) {
-            self.owners.clear();
+        if self.0.len() >= MOST_OWNERS && !self.knows(&owner) {
+            self.0.clear();
         }
-        let end = self.owners.entry(owner).or_default();
+        let end = self.0.entry(owner).or_default();
         if end.first + end.keys.len() as u64 != run.first {
             // Items of another writer are in between.
             *end = Run { first: run.first, keys: VecDeque::new() };
@@ -54,7 +52,7 @@ impl Recent {
     /// than right after the position of the search.
     pub fn look(&self, owner: &OwnerId, search: &mut Search, last: u64) {
         // Lines of an upload are compared with whole items, and only keys are remembered.
-        let Some(end) = self.owners.get(owner).filter(|_| !search.compares()) else { return };
+        let Some(end) = self.0.get(owner).filter(|_| !search.compares()) else { return };
         let Some(known) = (search.looked() + 1).checked_sub(end.first) else { return };
         let wanted = last.saturating_sub(search.looked());
         let keys = end.keys.iter().skip(known as usize).take(wanted as usize);
@@ -113,7 +111,7 @@ mod tests {
         assert_eq!(look(&recent, 999 - MOST_ITEMS as u64, 1_000).0, 999 - MOST_ITEMS as u64);
         for id in 1..=3 * MOST_OWNERS as u64 {
             recent.put(OwnerId::Integer(id), Run { first: 1, keys: vec![None].into() });
-            assert!(recent.owners.len() <= MOST_OWNERS);
+            assert!(recent.0.len() <= MOST_OWNERS);
         }
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::identity::{Fingerprint, RecordId};
 use super::search::Search;
 use crate::domain::{Instant, OwnerId, Seq, SeqRange};
 use crate::store::group_commit::{Verdict, durable, judge};
-use crate::store::history::source::{Source, owner_bson};
-use crate::store::{Deadline, Error, indexes};
+use crate::store::history::source::{OfOwner, Source, owner_bson};
+use crate::store::values::{binary, date, instant};
+use crate::store::{Error, Result, indexes};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "idempotency_keys";
@@ -47,7 +47,7 @@ const MARGIN: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// The database does not answer, or the user lacks the privilege.
-pub async fn keep_for(database: &Database, retention: Duration) -> Result<(), Error> {
+pub async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
     let seconds = (retention + MARGIN).as_secs() as i64;
     indexes::expire_after(database, COLLECTION, "touched", Some(seconds)).await
 }
@@ -85,7 +85,7 @@ fn fixed(record: &Record) -> Document {
     doc! {
         "from": record.from as i64,
         "fingerprint": binary(record.fingerprint.0),
-        "date": DateTime::from_millis(record.date.millis()),
+        "date": date(record.date),
     }
 }
 
@@ -120,7 +120,7 @@ pub fn find<'a>(source: &Source, records: impl Iterator<Item = (RecordId, &'a Ow
 ///
 /// # Errors
 /// A field has a value that the validator forbids.
-pub fn read(document: &RawDocument) -> Result<(RecordId, Record), Error> {
+pub fn read(document: &RawDocument) -> Result<(RecordId, Record)> {
     parse(document)
         .ok_or_else(|| Error::Internal(format!("the record of an idempotency key is damaged: {document:?}")))
 }
@@ -137,7 +137,7 @@ fn parse(document: &RawDocument) -> Option<(RecordId, Record)> {
     let record = Record {
         from: document.get_i64("from").ok()?.try_into().ok()?,
         fingerprint: Fingerprint(bytes("fingerprint")?),
-        date: Instant::from_millis(document.get_datetime("date").ok()?.timestamp_millis()).ok()?,
+        date: instant(document.get_datetime("date").ok()?)?,
         outcome,
     };
     Some((RecordId(bytes("_id")?), record))
@@ -149,42 +149,28 @@ fn range(range: &RawDocument) -> Option<SeqRange> {
     (first <= last).then_some(SeqRange { first, last })
 }
 
-fn binary(bytes: [u8; 32]) -> Binary {
-    Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() }
-}
-
 /// Raises `from` to `last`, the total of a known tail, in records that no other attempt has found since their
 /// insert. Then no other attempt has sent an item. Each record comes with the time of its insert. Returns whether all
 /// records are raised. Then no item of the requests is at or before `last`, unless a request has itself sent some.
-pub async fn confirm(
-    source: &Source,
-    owner: &OwnerId,
-    records: impl Iterator<Item = (RecordId, i64)>,
-    last: u64,
-    deadline: Deadline,
-) -> bool {
+pub async fn confirm(of: OfOwner<'_>, records: impl Iterator<Item = (RecordId, i64)>, last: u64) -> bool {
     let update = |(id, inserted)| {
-        let mut query = query(source, id, owner);
+        let mut query = query(of.source, id, of.owner);
         // The time of the insert also detects a touch by an earlier version, which does not set `found`.
         query.insert("touched", DateTime::from_millis(inserted));
         query.insert("found", doc! { "$exists": false });
         raise(query, last)
     };
-    update_all(source, records.map(update), deadline).await
+    update_all(of, records.map(update)).await
 }
 
 /// Raises `from` of records to the position that these searches have reached without finding an item of their
 /// requests.
-pub async fn keep_looked<'a>(
-    source: &Source,
-    owner: &OwnerId,
-    searches: impl Iterator<Item = (RecordId, &'a Search)>,
-    deadline: Deadline,
-) {
-    let update =
-        |(id, search): (RecordId, &Search)| Some(raise(query(source, id, owner), search.none_through()?));
-    if !update_all(source, searches.filter_map(update), deadline).await {
-        tracing::debug!(%owner, "the progress of a search was not stored in every record");
+pub async fn keep_looked<'a>(of: OfOwner<'_>, searches: impl Iterator<Item = (RecordId, &'a Search)>) {
+    let update = |(id, search): (RecordId, &Search)| {
+        Some(raise(query(of.source, id, of.owner), search.none_through()?))
+    };
+    if !update_all(of, searches.filter_map(update)).await {
+        tracing::debug!(owner = %of.owner, "the progress of a search was not stored in every record");
     }
 }
 
@@ -193,20 +179,18 @@ fn raise(query: Document, last: u64) -> Document {
 }
 
 /// Sends the updates. Returns whether every update has found its record and is durable.
-async fn update_all(source: &Source, updates: impl Iterator<Item = Document>, deadline: Deadline) -> bool {
+async fn update_all(of: OfOwner<'_>, updates: impl Iterator<Item = Document>) -> bool {
     let updates: Vec<Bson> = updates.map(Bson::from).collect();
-    let (count, deadline) = (updates.len(), deadline.or_within(ATTEMPT));
+    let (count, deadline) = (updates.len(), of.deadline.or_within(ATTEMPT));
     if count == 0 {
         return true;
     }
     let command = doc! {
         "update": COLLECTION, "updates": updates, "ordered": false, "writeConcern": durable(deadline),
     };
-    let database = source.database.clone();
-    let reply = deadline.spawn(async move { database.run_command(command).await }).await;
-    let Some(Ok(reply)) = reply else { return false };
-    judge(&reply, count, false)
-        .is_ok_and(|answer| answer.verdicts.iter().all(|verdict| *verdict == Verdict::Stored))
+    let answer =
+        of.source.run(command, deadline).await.ok().and_then(|reply| judge(&reply, count, false).ok());
+    answer.is_some_and(|answer| answer.verdicts.iter().all(|verdict| *verdict == Verdict::Stored))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A registrar registers all keys that arrived during the last registration in one command. So many keys share a command
 //! and a journal flush, as appends share commits.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::store::history::catalog::{Catalog, KnownTail};
 use crate::store::history::source::Source;
 use crate::store::history::tails::Tails;
 use crate::store::moment::Moment;
-use crate::store::{Deadline, Error};
+use crate::store::{Deadline, Error, Result};
 
 /// The most keys in one command.
 const MOST: usize = 1_000;
@@ -48,7 +48,7 @@ pub struct Registration {
     pub attempts: u32,
     /// When the registration began.
     pub read: Moment,
-    pub answer: oneshot::Sender<Result<Registered, Error>>,
+    pub answer: oneshot::Sender<Result<Registered>>,
 }
 
 /// The durable record of a key.
@@ -114,8 +114,8 @@ async fn unless_erased(source: &Source, kept: Vec<Registration>) -> Vec<Registra
     if kept.is_empty() || !source.markers.any() {
         return kept;
     }
-    let owners: BTreeSet<_> = kept.iter().map(|registration| registration.owner.clone()).collect();
-    let tails = Tails::read(source, owners.into_iter().collect(), None, latest(&kept)).await;
+    let owners = kept.iter().map(|registration| &registration.owner);
+    let tails = Tails::read(source, owners, None, latest(&kept)).await;
     let mut left = Vec::with_capacity(kept.len());
     for registration in kept {
         match tails.of(&registration.owner) {
@@ -143,19 +143,17 @@ async fn with_tails(
             None => cold.push(registration),
         }
     }
-    let owners: BTreeSet<_> = cold.iter().map(|registration| registration.owner.clone()).collect();
+    let owners = cold.iter().map(|registration| &registration.owner);
     let read = Moment::now(&source.clock);
-    let tails = Tails::read(source, owners.into_iter().collect(), None, latest(&cold)).await;
-    for (owner, tail) in tails.all() {
-        let mut catalog = catalog.lock();
-        // A tail that a commit has put there meanwhile is newer.
-        if catalog.get(&owner).is_none() {
-            catalog.insert(owner, KnownTail { tail, read });
-        }
-    }
+    let tails = Tails::read(source, owners, None, latest(&cold)).await;
     for mut registration in cold {
         match tails.of(&registration.owner) {
             Ok(tail) => {
+                let mut catalog = catalog.lock();
+                // A tail that a commit has put there meanwhile is newer.
+                if let (Some(tail), None) = (tail, catalog.get(&registration.owner)) {
+                    catalog.insert(registration.owner.clone(), KnownTail { tail, read });
+                }
                 registration.proposed.from = Tail::items(tail);
                 ready.push(registration);
             }
@@ -170,9 +168,8 @@ async fn with_tails(
 /// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
 /// before an item is sent.
 async fn insert(source: &Source, registrations: Vec<Registration>) -> Vec<Registration> {
-    let (Some(now), false) = (source.server_time.now(), registrations.is_empty()) else {
-        return registrations;
-    };
+    let now = source.server_time.now().filter(|_| !registrations.is_empty());
+    let Some(now) = now else { return registrations };
     let deadline = latest(&registrations);
     let document = |registration: &Registration| {
         let Registration { id, owner, proposed, .. } = registration;
@@ -186,20 +183,14 @@ async fn insert(source: &Source, registrations: Vec<Registration>) -> Vec<Regist
     };
     let mut attempt = 0;
     let Answer { verdicts, at, .. } = loop {
-        let (database, command) = (source.database.clone(), command.clone());
         // A frozen server never answers, and at the next attempt another server may be primary.
-        let insert = async move { database.run_command(command).await };
-        let error = match deadline.or_within(ATTEMPT).spawn(insert).await {
-            None => Error::Unavailable("no answer".to_owned()),
-            Some(Ok(reply)) => match judge(&reply, registrations.len(), false) {
-                Ok(answer) => break answer,
-                Err(why) => Error::Unavailable(why),
-            },
-            Some(Err(error)) => error.into(),
-        };
-        let why = match error {
-            Error::Unavailable(why) if !deadline.passed() => why,
-            error => {
+        let reply = source.run(command.clone(), deadline.or_within(ATTEMPT)).await;
+        let judged =
+            reply.and_then(|reply| judge(&reply, registrations.len(), false).map_err(Error::Unavailable));
+        let why = match judged {
+            Ok(answer) => break answer,
+            Err(Error::Unavailable(why)) if !deadline.passed() => why,
+            Err(error) => {
                 fail(registrations, &error);
                 return Vec::new();
             }

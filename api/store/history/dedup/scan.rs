@@ -6,15 +6,16 @@
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
 
-use super::identity::ItemKey;
+use super::identity::{ItemKey, RecordId};
+use super::record::keep_looked;
 use super::search::Search;
-use crate::domain::{OwnerId, PageNumber};
+use crate::domain::PageNumber;
 use crate::item::Item;
 use crate::store::history::document::Marked;
 use crate::store::history::marker::{self, Marker};
-use crate::store::history::source::{Source, page_of};
-use crate::store::majority::{Patient, at_most};
-use crate::store::{Corruption, Deadline, Error};
+use crate::store::history::source::{OfOwner, Source, page_of};
+use crate::store::majority::Patient;
+use crate::store::{Corruption, Error, Result};
 
 /// The pages of the first read of a scan to the end of a history: as many as a part of an upload may fill. Most
 /// repeats find their items there.
@@ -51,17 +52,11 @@ pub enum Goal {
 ///
 /// # Errors
 /// The database does not answer in time, the known tail is not visible in time, or a page is missing.
-pub async fn scan(
-    source: &Source,
-    owner: &OwnerId,
-    searches: &mut [&mut Search],
-    goal: Goal,
-    deadline: Deadline,
-) -> Result<bool, Error> {
+pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut Search], goal: Goal) -> Result<bool> {
     let looked = searches.iter().map(|search| search.looked()).min().unwrap_or(0);
     let found = searches.iter().map(|search| Search::clone(search)).collect();
-    let mut scan = Scan { source, owner, searches: found, looked };
-    let mut patient = Patient::new(None, deadline);
+    let mut scan = Scan { of, searches: found, looked };
+    let mut patient = Patient::new(None, of.deadline);
     let (mut most, last) = match goal {
         Goal::Through(last) => (MOST_PAGES, last),
         Goal::End { after } => (FIRST_PAGES, after),
@@ -74,15 +69,15 @@ pub async fn scan(
         let pages = match goal {
             // One more page shows whether the last of them is full.
             Goal::Through(last) => {
-                most.min(last.div_ceil(source.page_size().get() as u64) + 2 - scan.first_page())
+                most.min(last.div_ceil(of.source.page_size().get() as u64) + 2 - scan.first_page())
             }
             Goal::End { .. } => most,
         };
         let before = scan.looked;
-        if scan.read(pages, deadline).await? {
+        if scan.read(pages).await? {
             if scan.looked == before {
-                scan.check(deadline).await?;
-                let (id, page) = (format!("{owner}_"), format!("page {}", scan.first_page()));
+                scan.check().await?;
+                let (id, page) = (format!("{}_", of.owner), format!("page {}", scan.first_page()));
                 return Err(Corruption::new(id, page, "is not full, though it is not the last").into());
             }
             read += 1;
@@ -90,11 +85,11 @@ pub async fn scan(
         } else if scan.looked >= last {
             break true;
         } else {
-            if source.markers.any() {
-                scan.check(deadline).await?;
+            if of.source.markers.any() {
+                scan.check().await?;
             }
             // A new primary may not know yet that a majority has what the old primary has shown.
-            let shown = format!("owner {owner} is visible up to {}, not {last}", scan.looked);
+            let shown = format!("owner {} is visible up to {}, not {last}", of.owner, scan.looked);
             patient.after(Error::Unavailable(shown)).await?;
         }
     };
@@ -102,9 +97,21 @@ pub async fn scan(
     Ok(is_done)
 }
 
+/// Searches the whole history, which may be long, without blocking a committer. If this attempt fails before its end, a repeat
+/// goes on where it stopped.
+///
+/// # Errors
+/// See [`scan`].
+pub async fn search_to_end(of: OfOwner<'_>, id: RecordId, search: &mut Search) -> Result<()> {
+    let goal = Goal::End { after: search.looked() };
+    while !scan(of, &mut [&mut *search], goal).await? {
+        keep_looked(of, [(id, &*search)].into_iter()).await;
+    }
+    Ok(())
+}
+
 struct Scan<'a> {
-    source: &'a Source,
-    owner: &'a OwnerId,
+    of: OfOwner<'a>,
     searches: Vec<Search>,
     /// The last `seq` that was examined. Every search has come at least this far.
     looked: u64,
@@ -119,30 +126,29 @@ impl Scan<'_> {
 
     /// The page of the first item that is not examined yet.
     fn first_page(&self) -> u64 {
-        self.source.page_size().full_pages(self.looked) + 1
+        self.of.source.page_size().full_pages(self.looked) + 1
     }
 
     /// Checks that the next page is not deleted: its items can no longer be compared.
-    async fn check(&self, deadline: Deadline) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         let page = PageNumber::new(self.first_page());
         let page = page.map_err(|_| Error::Internal("a search has come to no page".to_owned()))?;
-        marker::check(self.source, self.owner, page, deadline).await
+        marker::check(self.of, page).await
     }
 
     /// Reads and examines at most `most` pages. Returns whether there may be more.
-    async fn read(&mut self, most: u64, deadline: Deadline) -> Result<bool, Error> {
-        let source = self.source;
+    async fn read(&mut self, most: u64) -> Result<bool> {
+        let source = self.of.source;
         let most = most.min(source.most_buckets() as u64);
         let items = match self.searches.iter().any(|search| search.compares()) {
             true => "history".to_owned(),
             false => format!("history.{}", source.definition.key_field()),
         };
-        let filter = source.owned(self.owner, doc! { "page": { "$gte": self.first_page() as i64 } });
-        let mut query = at_most(source.collection(), filter, most as usize, source.by_page());
+        let unseen = doc! { "page": { "$gte": self.first_page() as i64 } };
+        let mut query = self.of.at_most(unseen, most as usize);
         let fields = doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, items: 1 };
         query.insert("projection", fields);
-        let found = source.reads.find(None, query, None, deadline, |bucket| Ok(bucket.to_owned()));
-        let found = found.await?;
+        let found = self.of.find(query, |bucket| Ok(bucket.to_owned())).await?;
         for bucket in &found {
             if let Some(marker) = Marker::read(bucket)? {
                 return Err(marker.gone(source.page_size()).into());
@@ -151,7 +157,7 @@ impl Scan<'_> {
                 Ok(true) => {}
                 Ok(false) => return Ok(true),
                 Err(error) => {
-                    self.check(deadline).await?;
+                    self.check().await?;
                     return Err(error);
                 }
             }
@@ -160,10 +166,10 @@ impl Scan<'_> {
     }
 
     /// Examines a page. Returns false if the page before it has grown since it was read.
-    fn look_at(&mut self, bucket: &RawDocument) -> Result<bool, Error> {
+    fn look_at(&mut self, bucket: &RawDocument) -> Result<bool> {
         let corrupt = |field, detail: &str| Corruption::of(bucket, field, detail);
         let page = page_of(bucket).map_err(|why| corrupt("page", why))?.get();
-        let begun = (self.looked % self.source.page_size().get() as u64) as usize;
+        let begun = (self.looked % self.of.source.page_size().get() as u64) as usize;
         if page != self.first_page() {
             let missing = format!("is {page}, right after item {}", self.looked);
             return if begun == 0 { Err(corrupt("page", &missing).into()) } else { Ok(false) };
@@ -177,7 +183,7 @@ impl Scan<'_> {
     }
 
     fn look(&mut self, stored: &RawDocument) {
-        let definition = &self.source.definition;
+        let definition = &self.of.source.definition;
         let key = stored.get_binary(definition.key_field()).ok().and_then(|key| ItemKey::read(key.bytes));
         // Whether the stored item is this one, byte for byte.
         let is_same = |item: &Item, key| {

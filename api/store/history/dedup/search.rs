@@ -10,13 +10,18 @@ use crate::domain::{Seq, SeqRange};
 use crate::item::Item;
 
 /// Why a line of an upload is not stored and will never be stored under this key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum LineRefusal {
     /// An earlier attempt has stored another item under the line's number.
+    #[display("it differs from the line that an earlier upload with the same `Idempotency-Key` has stored")]
     Differs,
     /// An earlier attempt has not stored this line but has stored later lines.
+    #[display(
+        "an earlier upload with the same `Idempotency-Key` has not stored it, but later lines: send it with another key, or none"
+    )]
     OutOfOrder,
     /// The line's number is greater than 2^32 - 1.
+    #[display("only the first 4,294,967,295 lines may have an `Idempotency-Key`")]
     BeyondNumbers,
 }
 

@@ -68,19 +68,9 @@ pub(super) struct Checker {
 
 impl Checker {
     pub(super) fn new(definition: &Definition, share: KeyShare) -> Self {
-        Self {
-            size: definition.page_size,
-            next: 1,
-            stays: None,
-            erased: None,
-            gaps: Vec::new(),
-            previous: None,
-            unnumbered: Vec::new(),
-            share,
-            keys: HashMap::new(),
-            too_many_keys: false,
-            findings: Vec::new(),
-        }
+        let (size, next) = (definition.page_size, 1);
+        let (stays, erased, gaps, previous, unnumbered, keys, too_many_keys, findings) = Default::default();
+        Self { size, next, stays, erased, gaps, previous, unnumbered, share, keys, too_many_keys, findings }
     }
 
     /// The next bucket.
@@ -94,7 +84,7 @@ impl Checker {
             }
             Some(_) => {
                 let what = "is a marker of the beginning, and not at the beginning".to_owned();
-                return self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::No(Mend::ORDER)));
+                return self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::ORDER));
             }
             None => {}
         }
@@ -102,7 +92,7 @@ impl Checker {
             && previous.items < self.size.get()
         {
             let what = format!("holds {} of {} items, and is not the last", previous.items, self.size.get());
-            self.findings.push(previous.finding(Rule::Invariant(2), what, Mend::No(Mend::ITEMS)));
+            self.findings.push(previous.finding(Rule::Invariant(2), what, Mend::ITEMS));
         }
         let page = self.number(&seen);
         for (rule, what, mend) in std::mem::take(&mut seen.faults) {
@@ -131,7 +121,7 @@ impl Checker {
         let expected = self.next;
         let Some(page) = seen.page.map(PageNumber::get) else {
             let what = "page is missing, or no positive int64".to_owned();
-            let mut finding = seen.finding(Rule::Invariant(1), what, Mend::No(Mend::ORDER));
+            let mut finding = seen.finding(Rule::Invariant(1), what, Mend::ORDER);
             finding.page = PageNumber::new(expected).ok();
             self.unnumbered.push((self.findings.len(), expected));
             self.findings.push(finding);
@@ -150,10 +140,10 @@ impl Checker {
         } else if page < expected {
             if self.fill(page) {
                 let what = format!("is page {page}, after page {} in the order of _id", expected - 1);
-                self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::No(Mend::ORDER)));
+                self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::ORDER));
             } else {
                 let what = format!("is page {page} again, after page {}", expected - 1);
-                self.findings.push(seen.finding(Rule::Invariant(1), what, Mend::No(Mend::ORDER)));
+                self.findings.push(seen.finding(Rule::Invariant(1), what, Mend::ORDER));
             }
         } else {
             self.next = page + 1;
@@ -164,7 +154,7 @@ impl Checker {
     /// The buckets without a number have the one that their place gives them.
     fn numbers_are_certain(&mut self) {
         for (finding, page) in self.unnumbered.drain(..) {
-            self.findings[finding].change.mend = Mend::Set(doc! { "page": page as i64 });
+            self.findings[finding].mend = Mend::Set(doc! { "page": page as i64 });
         }
     }
 
@@ -192,7 +182,7 @@ impl Checker {
             let seq = (page - 1).saturating_mul(self.size.get() as u64) + place as u64 + 1;
             if let Some(other) = self.keys.insert(key, seq) {
                 let what = format!("its item {seq} has the key of item {other}: it is stored twice");
-                let finding = seen.finding(Rule::Invariant(6), what, Mend::No(Mend::TWICE));
+                let finding = seen.finding(Rule::Invariant(6), what, Mend::TWICE);
                 self.findings.push(Finding { is_repeat: true, ..finding });
             }
         }
@@ -211,7 +201,7 @@ impl Checker {
         if let Some(swept) = self.erased {
             let what = || "is left, though its owner is erased".to_owned();
             let left = self.previous.filter(|_| swept);
-            let left = left.map(|(left, _)| left.finding(Rule::Model, what(), Mend::No(Mend::ERASED)));
+            let left = left.map(|(left, _)| left.finding(Rule::Model, what(), Mend::ERASED));
             return left.into_iter().collect();
         }
         for (from, to, after) in std::mem::take(&mut self.gaps) {
@@ -219,7 +209,7 @@ impl Checker {
                 true => format!("page {from} is missing before it"),
                 false => format!("pages {from} to {to} are missing before it"),
             };
-            let mut finding = after.finding(Rule::Invariant(1), what, Mend::No(Mend::LOST));
+            let mut finding = after.finding(Rule::Invariant(1), what, Mend::LOST);
             finding.page = PageNumber::new(from).ok();
             self.findings.push(finding);
         }

@@ -1,25 +1,16 @@
-use std::fmt;
-
 use mongodb::bson::Document;
 
 use crate::domain::{OwnerId, PageNumber};
 
 /// What a finding is against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum Rule {
     /// An invariant, by its number in `docs/architecture.md`.
+    #[display("invariant {_0}")]
     Invariant(u8),
     /// The data model: the type or value of a field.
+    #[display("data model")]
     Model,
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invariant(number) => write!(out, "invariant {number}"),
-            Self::Model => out.write_str("data model"),
-        }
-    }
 }
 
 /// Something that is wrong in the database.
@@ -35,8 +26,10 @@ pub struct Finding {
     pub rule: Rule,
     /// What is wrong, as a sentence without its subject, the bucket.
     pub what: String,
+    /// Finds the bucket while it is as it was found.
+    pub(super) filter: Document,
     /// How it can be repaired.
-    pub change: Change,
+    pub(super) mend: Mend,
     /// Whether it is about an item that stands twice.
     pub(super) is_repeat: bool,
 }
@@ -58,19 +51,10 @@ pub enum Mend {
 }
 
 impl Mend {
-    pub(super) const WHOSE: &'static str = "nothing else says whose bucket it is";
-    pub(super) const ITEMS: &'static str = "no item is changed, moved or removed";
-    pub(super) const ORDER: &'static str = "the order of its pages is not certain";
-    pub(super) const ERASED: &'static str = "lift the tombstone and erase the owner again";
-    pub(super) const LOST: &'static str = "what is missing is not in this database";
-    pub(super) const TWICE: &'static str = "readers may have kept both places for a year";
-}
-
-/// A repair of one bucket, as it was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// Finds the bucket while it is as it was.
-    pub(super) filter: Document,
-    /// What becomes of it.
-    pub(super) mend: Mend,
+    pub(super) const WHOSE: Self = Self::No("nothing else says whose bucket it is");
+    pub(super) const ITEMS: Self = Self::No("no item is changed, moved or removed");
+    pub(super) const ORDER: Self = Self::No("the order of its pages is not certain");
+    pub(super) const ERASED: Self = Self::No("lift the tombstone and erase the owner again");
+    pub(super) const LOST: Self = Self::No("what is missing is not in this database");
+    pub(super) const TWICE: Self = Self::No("readers may have kept both places for a year");
 }

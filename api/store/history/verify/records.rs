@@ -1,10 +1,7 @@
-use std::collections::BTreeSet;
-
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, doc};
 
-use super::finding::{Change, Finding, Mend, Rule};
+use super::finding::{Finding, Mend, Rule};
 use crate::domain::OwnerId;
 use crate::store::history::bucket_id::Tail;
 use crate::store::history::dedup::{RECORDS, read_record};
@@ -12,7 +9,8 @@ use crate::store::history::engine::Engine;
 use crate::store::history::source::owner_in;
 use crate::store::history::tails::Tails;
 use crate::store::majority::at_most;
-use crate::store::{COMMAND, Deadline, Error};
+use crate::store::values::binary;
+use crate::store::{COMMAND, Deadline, Error, Result};
 
 /// Most records of one command.
 const MOST_RECORDS: usize = 1_000;
@@ -39,13 +37,12 @@ struct Named {
 ///
 /// # Errors
 /// The database does not answer in time.
-pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) -> Result<Vec<Finding>, Error> {
+pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) -> Result<Vec<Finding>> {
     let Some(first) = engines.first() else {
         scan.ended = true;
         return Ok(Vec::new());
     };
-    let none = || Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() };
-    let filter = doc! { "_id": { "$gte": scan.after.clone().unwrap_or_else(none) } };
+    let filter = doc! { "_id": { "$gte": scan.after.clone().unwrap_or_else(|| binary([])) } };
     let command = at_most(RECORDS, filter, MOST_RECORDS + 1, doc! { "_id": 1 });
     let definitions: Vec<_> = engines.iter().map(|engine| engine.definition().clone()).collect();
     let read = move |document: &RawDocument| {
@@ -68,8 +65,7 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
         found.iter().filter(is_judged).partition(|record| record.last.is_none());
     let mut missing: Vec<&Named> = named.into_iter().filter(|record| record.last != Some(0)).collect();
     for (at, engine) in engines.iter().enumerate() {
-        let owners: BTreeSet<_> = missing.iter().filter_map(|record| record.owners[at].clone()).collect();
-        let owners = owners.into_iter().collect();
+        let owners = missing.iter().filter_map(|record| record.owners[at].as_ref());
         let tails = Tails::read(&engine.0.source, owners, None, deadline.or_within(COMMAND)).await;
         let mut still = Vec::new();
         for record in missing {
@@ -91,7 +87,7 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
 
 impl Named {
     fn finding(&self) -> Finding {
-        let hex: String = self.id.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = self.id.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let owner = self.owners.iter().flatten().next();
         let whose = owner.map_or_else(|| "an unknown owner".to_owned(), OwnerId::to_string);
         let (rule, what) = match self.last {
@@ -101,14 +97,7 @@ impl Named {
                 format!("an append of {whose} was answered with items up to {last}, which no history has"),
             ),
         };
-        Finding {
-            id: hex,
-            owner: None,
-            page: None,
-            rule,
-            what,
-            change: Change { filter: doc! {}, mend: Mend::No(Mend::LOST) },
-            is_repeat: false,
-        }
+        let (filter, mend) = (doc! {}, Mend::LOST);
+        Finding { id, owner: None, page: None, rule, what, filter, mend, is_repeat: false }
     }
 }

@@ -1,7 +1,7 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
-use super::finding::{Change, Finding, Mend, Rule};
+use super::finding::{Finding, Mend, Rule};
 use crate::definition::Definition;
 use crate::domain::{Instant, OwnerId, PageNumber, PageSize};
 use crate::item;
@@ -40,20 +40,14 @@ impl Seen {
         let owner = id.rsplit_once('_').and_then(|(owner, _)| kind.parse(owner).ok());
         let is_place = |owner: &OwnerId| BucketId::parse(&id, owner).is_some() || id == tombstone_id(owner);
         let owner = owner.filter(is_place);
-        let mut seen = Self {
-            filter: filter(document, &id),
-            // A damaged marker is a bucket without items.
-            marker: Marker::read(document).ok().flatten(),
-            page: page_of(document).ok(),
-            items: 0,
-            keys: Vec::new(),
-            faults: Vec::new(),
-            id,
-            owner,
-        };
+        // A damaged marker is a bucket without items.
+        let marker = Marker::read(document).ok().flatten();
+        let (page, filter) = (page_of(document).ok(), filter(document, &id));
+        let (items, keys, faults) = Default::default();
+        let mut seen = Self { id, owner, marker, page, items, keys, faults, filter };
         let field = &definition.owner.field;
         if seen.owner.is_some() && owner_in(document, &definition.owner) != seen.owner {
-            seen.fault(Rule::Model, format!("{field} is not what _id begins with"), Mend::No(Mend::WHOSE));
+            seen.fault(Rule::Model, format!("{field} is not what _id begins with"), Mend::WHOSE);
         }
         if let Some(owner) = &seen.owner {
             // Names the shard of a cluster.
@@ -64,7 +58,7 @@ impl Seen {
         }
         match document.get("history") {
             Ok(Some(RawBsonRef::Array(history))) => seen.history(document, history, definition),
-            _ => seen.fault(Rule::Model, "history is not an array".to_owned(), Mend::No(Mend::ITEMS)),
+            _ => seen.fault(Rule::Model, "history is not an array".to_owned(), Mend::ITEMS),
         }
         seen
     }
@@ -81,14 +75,14 @@ impl Seen {
             self.items += 1;
             let Ok(Some(item)) = element.map(|value| value.as_document()) else {
                 let what = format!("history.{place} is not a document");
-                self.fault(Rule::Model, what, Mend::No(Mend::ITEMS));
+                self.fault(Rule::Model, what, Mend::ITEMS);
                 continue;
             };
             match item::check_stored(item, definition.key_field(), &definition.date.name) {
                 Ok(date) => dates.push(date),
                 Err(corrupt) => {
                     let what = format!("history.{place}.{} {}", corrupt.field, corrupt.detail);
-                    self.fault(Rule::Model, what, Mend::No(Mend::ITEMS));
+                    self.fault(Rule::Model, what, Mend::ITEMS);
                 }
             }
             let key = item.get_binary(definition.key_field()).ok();
@@ -98,7 +92,7 @@ impl Seen {
         let (items, size) = (self.items, definition.page_size.get());
         if items == 0 || items > size {
             let what = format!("holds {items} items, and not 1 to {size}");
-            return self.fault(Rule::Invariant(2), what, Mend::No(Mend::ITEMS));
+            return self.fault(Rule::Invariant(2), what, Mend::ITEMS);
         }
         if document.get_i32("count").ok() != Some(items as i32) {
             let what = format!("count is {}, not {items} as int32", shown(document, "count"));
@@ -128,14 +122,13 @@ impl Seen {
 
     /// A finding about this bucket.
     pub(super) fn finding(&self, rule: Rule, what: String, mend: Mend) -> Finding {
-        let change = Change { filter: self.filter.clone(), mend };
-        let (id, owner) = (self.id.clone(), self.owner.clone());
-        Finding { id, owner, page: self.page, rule, what, change, is_repeat: false }
+        let (id, owner, filter) = (self.id.clone(), self.owner.clone(), self.filter.clone());
+        Finding { id, owner, page: self.page, rule, what, filter, mend, is_repeat: false }
     }
 
     /// The finding that this is no owner's bucket.
     pub(super) fn stray(&self) -> Finding {
-        self.finding(Rule::Model, format!("_id {NO_ID}"), Mend::No(Mend::WHOSE))
+        self.finding(Rule::Model, format!("_id {NO_ID}"), Mend::WHOSE)
     }
 }
 
