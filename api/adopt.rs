@@ -20,6 +20,7 @@ mod check;
 mod copy;
 mod events;
 mod follow;
+mod found;
 mod item;
 mod mark;
 mod pipeline;

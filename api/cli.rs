@@ -79,12 +79,14 @@ struct OpenapiArgs {
     histories: HistoriesArgs,
     /// Version of the OpenAPI Specification. 3.0 is for generators that do not read 3.1.
     #[arg(long, value_name = "VERSION", default_value = "3.1")]
-    #[arg(value_parser = PossibleValuesParser::new(["3.0", "3.1"]).map(|version| spec(&version)))]
+    #[arg(value_parser = PossibleValuesParser::new(SPECS.map(|(name, _)| name)).map(|name| spec(&name)))]
     spec: http::Version,
 }
 
-fn spec(version: &str) -> http::Version {
-    if version == "3.0" { http::Version::V3_0 } else { http::Version::V3_1 }
+const SPECS: [(&str, http::Version); 2] = [("3.0", http::Version::V3_0), ("3.1", http::Version::V3_1)];
+
+fn spec(name: &str) -> http::Version {
+    SPECS.into_iter().find(|spec| spec.0 == name).expect("clap knows the names").1
 }
 
 impl Cli {

@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::copy;
+use super::found::Part;
 use super::item::Reader;
 use super::mark::{Marker, Patience};
 use super::rejects::{self, Rejects};
-use super::rows::{self, Part};
+use super::rows;
 use super::source::{Source, SourceError};
 use super::store_rows::Storing;
 use super::told::{Counts, Told};

@@ -13,8 +13,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::adoption::Stop;
+use super::found::Found;
 use super::item::Reader;
-use super::rows::{self, Found};
+use super::rows;
 use super::source::Source;
 use super::told::{NotStored, Told};
 use crate::domain::{OwnerId, Position, Seq};

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use super::found::size;
 use super::mark::Marker;
-use super::rows::{Parts, size, task};
+use super::rows::{Parts, task};
 use super::told::NotStored;
 use crate::ingest::{BATCH, Incoming};
 

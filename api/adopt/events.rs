@@ -3,9 +3,9 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument, cstr};
 use mongodb::bson::{Bson, RawBson, RawDocumentBuf, Timestamp};
 
+use super::found::{Part, found};
 use super::item::Reader;
 use super::pipeline::{ITEMS, Place, Shape, whole};
-use super::rows::{Part, found};
 use super::told::shown;
 
 /// What a change asks for.

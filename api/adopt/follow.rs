@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::adoption::{Stop, Work, token};
 use super::events::{Change, changes, same_id, time};
+use super::found::{Part, found};
 use super::mark::Patience;
 use super::pipeline::{Place, of_ids};
-use super::rows::{Part, found};
 use super::source::SourceError;
 use super::told::{Lag, Told};
 use crate::domain::Clock;

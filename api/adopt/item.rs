@@ -26,12 +26,12 @@ pub struct Reader {
     /// The name of the source.
     pub(super) source: String,
     columns: Columns,
-    /// The names that properties, and the owner, may have in the source.
-    names: HashMap<String, Name>,
+    /// What each name of the source may stand for, in the order of the properties.
+    names: HashMap<String, Vec<Name>>,
     ignored: Vec<String>,
 }
 
-/// What a name stands for.
+/// A property, or the owner, that a name may stand for.
 #[derive(Debug)]
 struct Name {
     property: String,
@@ -45,7 +45,7 @@ struct Name {
 struct Member<'a> {
     name: &'a str,
     value: RawBsonRef<'a>,
-    known: Option<&'a Name>,
+    known: &'a [Name],
 }
 
 /// A sentence about a flag.
@@ -113,6 +113,9 @@ impl Reader {
         };
         let (field, date) = (&*definition.owner.field, &*definition.date.name);
         let (owner, order) = (of(field), order.map_or_else(|| of(date), str::to_owned));
+        if order.is_empty() || order.starts_with('$') {
+            return Err(MapError(format!("--order {order} names no field")));
+        }
         // The server sorts by them, so each has one name.
         let mut names = map.to_vec();
         for (property, name) in [(field, &owner), (date, &of(date))] {
@@ -129,11 +132,11 @@ impl Reader {
             let mut properties = definition.item.properties();
             properties.any(|found| found.name == property && found.values.kind == Some(ColumnKind::Integer))
         };
-        let mut names = HashMap::new();
+        let mut names: HashMap<_, Vec<_>> = HashMap::new();
         for (property, tried) in columns.names() {
             for (rank, name) in tried.iter().enumerate() {
                 let (property, integer) = (property.to_owned(), is_integer(property));
-                names.entry(name.clone()).or_insert(Name { property, rank, integer });
+                names.entry(name.clone()).or_default().push(Name { property, rank, integer });
             }
         }
         let (definition, ignored) = (Arc::clone(definition), ignored.to_vec());
@@ -268,8 +271,8 @@ impl Reader {
         for member in document {
             let (name, value) = member.map_err(|_| "is no BSON document".to_owned())?;
             let name = name.as_str();
-            let known = self.names.get(name);
-            if !(self.ignored.iter().any(|ignored| ignored == name) || (name == "_id" && known.is_none())) {
+            let known = self.names.get(name).map_or(&[][..], Vec::as_slice);
+            if !(self.ignored.iter().any(|ignored| ignored == name) || (name == "_id" && known.is_empty())) {
                 members.push(Member { name, value, known });
             }
         }
@@ -280,14 +283,14 @@ impl Reader {
 impl Member<'_> {
     /// The property that it becomes. Of several names of a property the first that is there is used.
     fn property(&self, all: &[Self]) -> &str {
-        let Some(known) = self.known else { return self.name };
-        let is_before = |other: &Self| {
-            other.value != RawBsonRef::Null
-                && other
-                    .known
-                    .is_some_and(|other| other.property == known.property && other.rank < known.rank)
+        let is_first = |known: &&Name| {
+            let is_before = |other: &Name| other.property == known.property && other.rank < known.rank;
+            known.rank == 0
+                || !all
+                    .iter()
+                    .any(|other| other.value != RawBsonRef::Null && other.known.iter().any(is_before))
         };
-        if known.rank > 0 && all.iter().any(is_before) { self.name } else { &known.property }
+        self.known.iter().find(is_first).map_or(self.name, |known| &known.property)
     }
 }
 
@@ -298,7 +301,7 @@ fn json(members: &[Member<'_>]) -> Result<Vec<u8>, String> {
     for Member { name, value, known } in members {
         write_name(name, &mut json);
         // A decimal number is a text in JSON, and the schema wants digits alone.
-        match whole_text(*value).filter(|_| known.is_some_and(|known| known.integer)) {
+        match whole_text(*value).filter(|_| known.first().is_some_and(|known| known.integer)) {
             Some(text) => write_value(RawBsonRef::String(&text), &mut json),
             None => write_value(*value, &mut json),
         }

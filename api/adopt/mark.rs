@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::{Instant, sleep};
 
-use super::rows::{Found, Part};
+use super::found::{Found, Part};
 use super::told::NotStored;
 use crate::domain::{OwnerId, Seq};
 use crate::ingest::{Bad, Chunk, Row};

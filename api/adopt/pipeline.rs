@@ -64,9 +64,10 @@ pub(super) struct Place<'a> {
 pub(super) fn sorted(shape: Shape, owner: &str, order: Option<&str>, from: Option<Bson>) -> Vec<Document> {
     let mut pipeline = Vec::new();
     if let Some(from) = from {
-        // Not `{owner: {$gte: from}}`, which compares values of one type only.
-        pipeline
-            .push(doc! { "$match": { "$expr": { "$gte": [format!("${owner}"), { "$literal": from }] } } });
+        // Not `{owner: {$gte: from}}`, which compares values of one type only. A sort takes the least element of an array.
+        let field = format!("${owner}");
+        let sorted = doc! { "$cond": [{ "$isArray": &field }, { "$min": &field }, &field] };
+        pipeline.push(doc! { "$match": { "$expr": { "$gte": [sorted, { "$literal": from }] } } });
     }
     match (shape, order) {
         (Shape::Documents, None) => pipeline.push(doc! { "$sort": { owner: 1 } }),

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::found::Found;
 use super::item::Reader;
-use super::rows::{self, Found};
+use super::rows;
 use super::source::{Source, SourceError};
 use super::told::{NotStored, Reasons, Refused, Told};
 use crate::domain::OwnerId;

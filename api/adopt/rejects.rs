@@ -9,8 +9,8 @@ use std::path::Path;
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
+use super::found::{Found, Part};
 use super::item::Reader;
-use super::rows::{Found, Part};
 use super::told::Refused;
 
 /// A file that is written.

@@ -4,29 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use mongodb::bson::{Bson, Timestamp, doc};
+use mongodb::bson::{Timestamp, doc};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 
-use super::item::{Adopted, Reader};
+use super::found::Part;
+use super::item::Reader;
 use super::pipeline::{Place, sorted};
 use super::sort::{Sorter, Start, Unsorted};
 use super::source::{BATCH, Source, SourceError};
-use super::told::{Refused, shown};
 use crate::store::Error;
-
-/// What a source holds at one place.
-#[derive(Debug)]
-pub(super) enum Found {
-    Item(Adopted),
-    Refused(Box<Refused>),
-    /// A bucket whose `count` is not the length of its array.
-    Miscounted(String),
-}
-
-/// A place of the source, and how much of its document it is.
-pub(super) type Part = (Found, u64);
 
 /// Parts in their order; an error is the last item.
 pub(super) type Parts = mpsc::Receiver<Result<Vec<Part>, SourceError>>;
@@ -110,36 +98,10 @@ async fn read_from(
         if send.send(Ok(parts)).await.is_err() || batch.is_none() {
             return Ok(Ok(()));
         }
+        *last = Instant::now();
         if read.is_err() {
             return Ok(read);
         }
-        *last = Instant::now();
-    }
-}
-
-/// Adds what is found at a place.
-pub(super) fn found(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
-    let first = place.index.is_none_or(|index| index == 0);
-    if let (true, Some(items), Some(count)) = (first, place.items, place.count)
-        && i64::from(items) != count
-    {
-        let id = shown(&Bson::try_from(place.id).unwrap_or(Bson::Null));
-        let line = format!("{id}: `count` is {count}, and the array has {items}, which counts");
-        parts.push((Found::Miscounted(line), 0));
-    }
-    match reader.read(place) {
-        Some(Ok(item)) => parts.push((Found::Item(item), place.parts())),
-        Some(Err(refused)) => parts.push((Found::Refused(refused), place.parts())),
-        None => {}
-    }
-}
-
-/// Roughly the memory of a part, in bytes.
-pub(super) fn size((found, _): &Part) -> usize {
-    match found {
-        Found::Item(item) => item.size(),
-        Found::Refused(refused) => refused.reason.len() + 256,
-        Found::Miscounted(line) => line.len(),
     }
 }
 

@@ -5,15 +5,16 @@
 
 use mongodb::bson::Bson;
 use mongodb::bson::raw::{RawBinaryRef, RawBsonRef};
+use mongodb::bson::spec::BinarySubtype;
 
+use super::found::{Found, Part, found, size};
 use super::item::Reader;
 use super::pipeline::{Place, whole};
-use super::rows::{Part, found, size};
 use crate::domain::OwnerId;
 
 /// How many items of an owner are sorted here, and how many bytes.
 const ITEMS: usize = 10_000;
-const BYTES: usize = 4 * 1024 * 1024;
+const BYTES: usize = 8 * 1024 * 1024;
 
 /// Where reading begins, and how.
 #[derive(Debug)]
@@ -64,7 +65,9 @@ impl<'a> Sorter<'a> {
     /// Reads a place. Adds to `parts` what is in order. After an error it has all that the owners before have.
     pub(super) fn read(&mut self, place: &Place<'_>, parts: &mut Vec<Part>) -> Result<(), Unsorted> {
         let owner = self.reader.owner_at(place);
-        if owner != self.owner {
+        // A sort takes these for equal to an owner: they may come between its items.
+        let is_between = matches!(place.owner, Some(RawBsonRef::Array(_) | RawBsonRef::Symbol(_)));
+        if owner != self.owner && !is_between {
             self.end(parts);
             // Among values that name no owner, the server's order of sorting is another than that of its comparison.
             if let Some(value) = place.owner.filter(|_| owner.is_some()) {
@@ -77,10 +80,18 @@ impl<'a> Sorter<'a> {
         if self.start.by_server || self.owner.is_none() {
             return Ok(());
         }
+        self.bytes += place.item.and_then(|item| item.as_document()).map_or(0, |item| item.as_bytes().len());
         for part in parts.drain(first..) {
             self.bytes += size(&part);
-            let key = key(self.reader, place).filter(|_| self.waiting.len() < ITEMS && self.bytes <= BYTES);
-            self.waiting.push((key.ok_or(Unsorted)?, part));
+            let key = match &part.0 {
+                Found::Item(_) => key(self.reader, place).ok_or(Unsorted)?,
+                // What is not stored has no place among the items.
+                _ => (Value::Nothing, Value::Nothing, None),
+            };
+            if self.waiting.len() >= ITEMS || self.bytes > BYTES {
+                return Err(Unsorted);
+            }
+            self.waiting.push((key, part));
         }
         Ok(())
     }
@@ -104,6 +115,8 @@ fn value(value: RawBsonRef<'_>) -> Option<Value> {
     Some(match value {
         RawBsonRef::Null => Value::Nothing,
         RawBsonRef::String(text) => Value::Text(text.into()),
+        // The driver leaves out a length that servers compare.
+        RawBsonRef::Binary(RawBinaryRef { subtype: BinarySubtype::BinaryOld, .. }) => return None,
         RawBsonRef::Binary(RawBinaryRef { subtype, bytes }) => {
             Value::Binary(bytes.len(), subtype.into(), bytes.into())
         }

@@ -3,6 +3,7 @@
 mod crypto;
 mod key_set;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,7 +196,7 @@ fn owners(claim: Option<&Value>) -> Owners {
 
 /// Says what is wrong with a token. The text repeats nothing of the token except the name of a claim.
 fn refusal(error: Error) -> Refusal {
-    let words = match error.kind() {
+    let words: Cow<'static, str> = match error.kind() {
         ErrorKind::ExpiredSignature => "The token has expired.".into(),
         ErrorKind::ImmatureSignature => "The token is not valid yet.".into(),
         ErrorKind::InvalidAudience => "The token is for another audience.".into(),
@@ -205,7 +206,7 @@ fn refusal(error: Error) -> Refusal {
         ErrorKind::InvalidClaimFormat(claim) => format!("The {claim} of the token is malformed.").into(),
         _ => "The token is malformed.".into(),
     };
-    Refusal::Invalid(words, None)
+    Refusal::invalid(words)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Of a token or key that never was valid here.
+    /// A refusal that names no client.
     pub fn invalid(words: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid(words.into(), None)
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -12,6 +13,11 @@ use crate::domain::{PagePath, Resolution};
 /// A schema that is written in JSON Schema itself. Its properties keep their order.
 pub fn schema(schema: Value) -> RefOr<Schema> {
     serde_json::from_value(schema).expect("a schema of ours is well-formed, as the OpenAPI test shows")
+}
+
+/// What one of our JSON files holds.
+pub fn embedded<T: DeserializeOwned>(json: &'static str) -> T {
+    serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
 }
 
 /// One value with the schema of this name, or an array of 1 to `most`.

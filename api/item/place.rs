@@ -1,7 +1,7 @@
 use super::limits::LONGEST_NAME;
 use crate::domain::Faults;
 
-/// Where a value stands in a JSON text. Costs nothing until a fault is reported.
+/// Where a value stands in a JSON text. It is written down only when a fault is reported.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     /// At this JSON Pointer.

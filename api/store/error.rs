@@ -57,7 +57,7 @@ impl Corruption {
         Self { id: id.into(), field: field.into(), detail: detail.into() }
     }
 
-    /// Of a bucket of a history.
+    /// Of a document, by its `_id` if that is a string or an ObjectId.
     pub(super) fn of(bucket: &RawDocument, field: &str, detail: &str) -> Self {
         let id = match bucket.get("_id") {
             Ok(Some(RawBsonRef::String(id))) => id.to_owned(),

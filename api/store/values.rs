@@ -7,7 +7,8 @@ use crate::domain::Instant;
 
 /// A whole number, which servers send as int32, int64 or double.
 pub(super) fn whole_number(value: &Bson) -> Option<i64> {
-    value.as_i32().map(i64::from).or(value.as_i64()).or(value.as_f64().map(|number| number as i64))
+    let whole = value.as_f64().filter(|number| number.fract() == 0.0);
+    value.as_i32().map(i64::from).or(value.as_i64()).or(whole.map(|number| number as i64))
 }
 
 /// A date as the database stores and compares it.

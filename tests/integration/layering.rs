@@ -82,7 +82,11 @@ fn sources(module: &str) -> Vec<PathBuf> {
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).into_iter().flatten() {
             let path = entry.expect("an entry").path();
-            if path.is_dir() { directories.push(path) } else { found.push(path) }
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
         }
     }
     found

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_response, each_schema, elements};
 use crate::domain::MAX_SAFE_INTEGER;
+use crate::http::schemas::embedded;
 
 const REFERENCE: &str = "#/components/schemas/";
 
@@ -27,11 +28,14 @@ pub fn without_null(template: &mut Value) {
 /// Completes the document: bounds of integers, schemas of headers, examples.
 pub fn complete(document: &mut Value) {
     // The headers of the same name are alike in all answers.
-    let schemas = embedded(include_str!("headers.json"));
+    let schemas: Map<String, Value> = embedded(include_str!("headers.json"));
     each_operation(document, &mut |operation| {
         each_response(operation, &mut |_, response| {
             let headers = response.get_mut("headers").and_then(Value::as_object_mut);
-            headers.into_iter().flatten().for_each(|(name, header)| header["schema"] = schemas[name].clone());
+            for (name, header) in headers.into_iter().flatten() {
+                let schema = schemas.get(name).unwrap_or_else(|| panic!("headers.json has no {name}"));
+                header["schema"] = schema.clone();
+            }
             let bodies = response.get_mut("content").and_then(Value::as_object_mut);
             for (_, text) in bodies.into_iter().flatten().filter(|(kind, _)| kind.starts_with("text/")) {
                 text["schema"] = json!({ "$ref": format!("{REFERENCE}TextStream") });
@@ -52,7 +56,7 @@ pub fn complete(document: &mut Value) {
 
 /// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the server failed.
 fn tell_rates(document: &mut Value) {
-    let rates = embedded(include_str!("rates.json"));
+    let rates: Map<String, Value> = embedded(include_str!("rates.json"));
     each_operation(document, &mut |operation| {
         // Probes are not limited: neither is who sends them asked.
         if operation["security"] == json!([]) {
@@ -68,10 +72,6 @@ fn tell_rates(document: &mut Value) {
         });
     });
     document["components"]["headers"] = Value::Object(rates);
-}
-
-fn embedded(json: &'static str) -> Map<String, Value> {
-    serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
 }
 
 /// Whole numbers have at most 2^53 - 1 if nothing else is said, and the format of their size.

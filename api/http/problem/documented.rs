@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::schema::Schema;
@@ -13,6 +12,7 @@ use super::kind::Kind::{self, *};
 use super::render::MEDIA_TYPE;
 use crate::domain::Faults;
 use crate::http::access::Access;
+use crate::http::schemas::embedded;
 
 /// Problems of every operation under `/v1`.
 const COMMON: &[Kind] =
@@ -117,15 +117,13 @@ fn header(status: u16) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// The file has the members that not every problem has, by slug.
 fn example(kind: Kind) -> Value {
-    let mut examples: BTreeMap<String, Map<String, Value>> = embedded(EXAMPLES);
+    let mut examples: BTreeMap<String, Map<String, Value>> = embedded(include_str!("examples.json"));
     let members = examples.remove(kind.spec().slug).unwrap_or_default();
     let problem = Problem::new(kind, kind.spec().about).with(members);
     problem.body([("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
 }
-
-/// The members of examples that not every problem has, by their slugs.
-const EXAMPLES: &str = include_str!("examples.json");
 
 /// The schema of every problem, and those that it refers to, by their names. The names of a body have no bound but that of
 /// the body, which the operator chooses; so have pointers to what they name.
@@ -135,17 +133,13 @@ pub fn schemas() -> BTreeMap<String, RefOr<Schema>> {
 
 const _: () = assert!(Faults::KEPT == 100, "the schema states it");
 
-fn embedded<T: DeserializeOwned>(json: &'static str) -> T {
-    serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_example_is_of_a_kind() {
-        let examples: Map<String, Value> = embedded(EXAMPLES);
+        let examples: Map<String, Value> = embedded(include_str!("examples.json"));
         let known = |slug: &String| Kind::ALL.iter().any(|kind| kind.spec().slug == slug);
         assert!(examples.keys().all(known), "{examples:?}");
     }

@@ -127,7 +127,8 @@ impl Sessions {
     }
 
     /// Runs a command in the database of `reads` until the server gives a final answer or the deadline passes. A standalone server
-    /// has no numbers, so there it is one attempt. `reads` learns the time of the answer.
+    /// has no numbers, so there it is one attempt. `reads` learns the time of the answer if something is stored, so the command's
+    /// write concern must be majority.
     ///
     /// # Errors
     /// See [`Unanswered`].

@@ -60,7 +60,7 @@ impl Engine {
         items: Vec<Item>,
         waiting: &mut Waiting,
     ) -> impl Future<Output = Appended> + Send {
-        self.enqueue_part(owner, items, Search::unkeyed(), None, waiting)
+        self.enqueue_part(owner, items, Search::unkeyed(), waiting)
     }
 
     /// Same as [`Engine::enqueue`] for items of an upload, as soon as there is room in the queue.
@@ -69,12 +69,11 @@ impl Engine {
         owner: OwnerId,
         items: Vec<Item>,
         search: Search,
-        keyed: Option<Keyed>,
         waiting: &mut Waiting,
     ) -> Appended {
         let rest = weight(items[search.placed.count..].iter().map(Item::size));
         match self.0.queue.room_of_an_upload(&owner, rest, waiting).await {
-            Ok(room) => self.enqueue(owner, items, search, keyed, room, Deadline::within(COMMAND)).await,
+            Ok(room) => self.enqueue(owner, items, search, None, room, Deadline::within(COMMAND)).await,
             Err(cause) => Err(AppendError::after(search.placed, 0, cause)),
         }
     }

@@ -20,7 +20,7 @@ use super::dedup::{
 };
 use super::engine::Engine;
 use super::outcome::{AppendError, Appended, Cause, Progress};
-use super::request::Keyed;
+use super::request::{Keyed, weight};
 use crate::domain::{IdempotencyKey, Instant, OwnerId};
 use crate::item::Draft;
 use crate::store::{COMMAND, Deadline};
@@ -117,9 +117,15 @@ impl Engine {
             }
             begun.at_end = true;
         }
+        let rest = weight(lines[search.placed.count..].iter().map(|line| line.item.size()));
+        // Without room nothing was sent: the next attempt need not search.
+        let room = match self.0.queue.room_of_an_upload(&owner, rest, waiting).await {
+            Ok(room) => room,
+            Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
+        };
         let items = lines.iter().map(|line| line.item.clone()).collect();
         let keyed = Keyed { id, stored: false, registered };
-        let answer = self.enqueue_part(owner, items, search, Some(keyed), waiting).await;
+        let answer = self.enqueue(owner, items, search, Some(keyed), room, Deadline::within(COMMAND)).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
             // Lines with an unknown outcome may be stored: the next search must look for them.

@@ -117,7 +117,7 @@ impl Engine {
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
             let search = Search::of_marked(keys.into(), from);
-            let appended = self.enqueue_part(owner.clone(), batch, search, None, waiting).await;
+            let appended = self.enqueue_part(owner.clone(), batch, search, waiting).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),
                 Err(AppendError { progress, unknown, cause }) => (progress.placed, Some((unknown, cause))),

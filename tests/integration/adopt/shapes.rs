@@ -17,6 +17,7 @@ tests!["adopt":
     what_the_manuals_upsert_has_ruined,
     other_names_and_another_order,
     the_order_is_the_servers,
+    an_array_of_owners_comes_between,
     a_collation_of_the_source_changes_no_order,
     two_at_once_do_no_harm,
     histories_that_have_items_go_on,
@@ -115,6 +116,15 @@ async fn what_the_manuals_upsert_has_ruined() {
 }
 
 async fn other_names_and_another_order() {
+    // One of the names of a quantity, but the user's for the price.
+    let moving = Moving::new().await;
+    let mut row = trade(7, 3, 5);
+    row.remove("quantity");
+    row.extend(doc! { "qty": 3, "amount": 15.54 });
+    moving.old().insert_one(row).await.unwrap();
+    moving.adopted(&["--map", "price=amount"], 0).await;
+    assert_eq!(moving.stored(7).await.numbers, [3]);
+
     let moving = Moving::new().await;
     let row = |n: i64, at: i64| {
         doc! { "_id": n, "who": 7, "side": "sell", "stock": "MDB", "units": n, "ts": DateTime::from_millis(at), "v": -n, "__v": 0 }
@@ -130,6 +140,8 @@ async fn other_names_and_another_order() {
     let flags = [&flags[..], &["--ignore", "v,__v"]].concat();
     moving.adopted(&flags, 0).await;
     assert_eq!(moving.stored(7).await.numbers, [3, 2, 1], "by v");
+    let wrong = moving.adopted(&["--order", "$v"], 2).await;
+    assert!(wrong.sentence(2).contains("--order $v names no field"), "{wrong:?}");
     let wrong = moving.adopted(&["--map", "units=qty"], 2).await;
     assert!(wrong.sentence(2).contains("--map units=… names no property of a trade"), "{wrong:?}");
 }
@@ -199,6 +211,27 @@ async fn the_order_is_the_servers() {
         }
         moving.is_clean(&["--order", order, "--ignore", "n,at"]).await;
     }
+}
+
+/// A sort takes an array for its least element. Who has an `_id` of another type is sorted by the server, and what was read before is not
+/// read again.
+async fn an_array_of_owners_comes_between() {
+    let moving = Moving::new().await;
+    let array = |owners: [i32; 2]| {
+        let mut row = trade(0, 99, 1);
+        row.insert("customerId", owners.map(Bson::from).to_vec());
+        row
+    };
+    let mut other = trade(500, 9, 1);
+    other.insert("_id", doc! { "a": 1 });
+    let rows = [trade(5, 1, 30), array([5, 6]), trade(5, 2, 10), array([1, 2]), trade(5, 3, 20), other];
+    moving.old().insert_many(rows).await.unwrap();
+    let adopted = moving.adopted(&[], 1).await;
+    assert_eq!(adopted.err.matches("refused: _id").count(), 2, "{adopted:?}");
+    assert_eq!(moving.stored(5).await.numbers, [2, 3, 1]);
+    assert_eq!(moving.stored(500).await.numbers, [9]);
+    let checked = moving.adopted(&["--check"], 1).await;
+    assert!(checked.out.contains("\n2 differences\n"), "{checked:?}");
 }
 
 /// Strings that a collation takes for equal are owners of their own.
