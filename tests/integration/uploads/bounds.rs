@@ -29,17 +29,16 @@ async fn an_upload_has_one_of_the_places_of_uploads() {
     (setup.args.max_requests, setup.args.max_uploads) = (1, 1);
     let service = setup.start().await;
     let client = &service.client;
-    for answer in ANSWERS {
+    for (before, answer) in ANSWERS.into_iter().enumerate() {
         let mut first = Upload::begin(service.address(), &TRADES.at(7, answer), &[]).await;
         first.send(&lines([1])).await;
         // Its answer has begun, perhaps, and it is under way all the same.
         if answer == BY_LINE {
             assert!(first.line().await.is_some());
         }
-        eventually("it has the place", PATIENCE, async || {
-            upload(client, "/v1/trades/upload", "\n").await.status == 503
-        })
-        .await;
+        // Not another upload, which could take the place.
+        eventually("it has the place", PATIENCE, async || service.stored(7).await.numbers.len() > before)
+            .await;
         let refused = upload(client, UPLOADS, lines([2])).await;
         let problem = refused.problem(503, "overloaded");
         assert_eq!(problem["detail"], "Too many uploads are under way.");
