@@ -1,7 +1,7 @@
 //! The order of one owner's items.
 //!
-//! A server needs three times as long to sort by three fields as by one. So it sorts by owner alone, and what one owner has is
-//! sorted here, as long as that is little.
+//! A server needs three times as long to sort by three fields as by one (6.0.5, 200,000 documents in memory). So it sorts by owner
+//! alone, and what one owner has is sorted here, as long as that is little.
 
 use mongodb::bson::Bson;
 use mongodb::bson::raw::{RawBinaryRef, RawBsonRef};
