@@ -123,15 +123,16 @@ async fn erase(engines: &[&Engine], wanted: &Wanted, signals: &mut Signals) -> R
 async fn erase_pages(engine: &Engine, wanted: &Wanted) -> Result<Option<Instant>, Failure> {
     let name = &engine.definition().name;
     let failed = |error: Error| failed(name, &error);
-    let step = async || engine.erase(&wanted.id, Deadline::within(COMMAND)).await.map_err(failed);
-    let mut erasure = step().await?;
+    let begun = engine.erase(&wanted.id, Deadline::within(COMMAND)).await;
+    let mut erasure = begun.map_err(failed)?;
     if erasure == Erasure::Nothing {
         print(format_args!("{name}: no page is stored; a tombstone is written"));
     }
     // Keys may be left where no page was.
     while matches!(erasure, Erasure::Nothing | Erasure::Erasing) {
         print(format_args!("{name}: pages and keys are being deleted, and are no longer answered"));
-        erasure = step().await?;
+        let step = engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND)).await;
+        erasure = step.map_err(failed)?;
     }
     print(format_args!("{name}: all pages and keys are deleted"));
     if erasure == Erasure::Swept {
@@ -143,7 +144,7 @@ async fn erase_pages(engine: &Engine, wanted: &Wanted) -> Result<Option<Instant>
 async fn sweep(engines: &[&Engine], wanted: &Wanted) -> Result<(), Failure> {
     for engine in engines {
         let name = &engine.definition().name;
-        let step = async || engine.erase(&wanted.id, Deadline::within(COMMAND)).await;
+        let step = async || engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND)).await;
         while step().await.map_err(|error| failed(name, &error))? != Erasure::Swept {
             tokio::time::sleep(BETWEEN_SWEEPS).await;
         }

@@ -120,13 +120,14 @@ pub async fn erase(
 
 /// Step after step, while there is time.
 async fn erase_one(engine: &Engine, owner: &OwnerId, deadline: Deadline) -> Result<Erasure, Error> {
+    let mut erasure = engine.erase(owner, deadline).await?;
     loop {
-        let erasure = engine.erase(owner, deadline).await?;
         // Keys may be left where no page was.
         let is_over = !matches!(erasure, Erasure::Nothing | Erasure::Erasing);
         if is_over || deadline.remaining() < STEP {
             return Ok(erasure);
         }
+        erasure = engine.go_on_erasing(owner, deadline).await?;
     }
 }
 

@@ -10,7 +10,7 @@ use super::migrations::Lock;
 use super::{COMMAND, Deadline, Result};
 use crate::domain::OwnerId;
 
-/// How long a round works on one history, at most. The next round goes on.
+/// How long a round erases and how long it retires in one history, at most. The next round goes on.
 const ROUND: Duration = Duration::from_secs(20);
 
 /// The name of the lock.
@@ -55,7 +55,12 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
     }
     let round = Deadline::within(ROUND);
     let mut failed = Ok(());
-    for owner in engine.unswept(Deadline::within(COMMAND)).await? {
+    let unswept = engine.unswept(Deadline::within(COMMAND)).await;
+    let owners = unswept.unwrap_or_else(|error| {
+        failed = Err(error);
+        Vec::new()
+    });
+    for owner in owners {
         // A failure with one owner must not keep the others.
         match erase(engine, &owner, round).await {
             Ok(erasure) => done.swept += u64::from(erasure == Erasure::Swept),
@@ -65,7 +70,8 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
             }
         }
     }
-    let mut deleted = 0;
+    // A time of its own: many erasures must not keep pages from being retired.
+    let (mut deleted, round) = (0, Deadline::within(ROUND));
     while !round.passed() {
         let retired = engine.retire(retention.unwrap_or_default(), Deadline::within(COMMAND)).await?;
         done.retired_pages += retired.pages;
@@ -82,7 +88,7 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
 async fn erase(engine: &Engine, owner: &OwnerId, round: Deadline) -> Result<Erasure> {
     let mut erasure = Erasure::Erasing;
     while erasure == Erasure::Erasing && !round.passed() {
-        erasure = engine.erase(owner, Deadline::within(COMMAND)).await?;
+        erasure = engine.go_on_erasing(owner, Deadline::within(COMMAND)).await?;
     }
     Ok(erasure)
 }

@@ -63,10 +63,25 @@ impl Engine {
     /// # Errors
     /// The database does not answer in time. Then the step may be repeated.
     pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        self.step(owner, true, deadline).await
+    }
+
+    /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
+    /// owner was reopened since.
+    ///
+    /// # Errors
+    /// See [`Engine::erase`].
+    pub async fn go_on_erasing(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        self.step(owner, false, deadline).await
+    }
+
+    async fn step(&self, owner: &OwnerId, begins: bool, deadline: Deadline) -> Result<Erasure> {
         let of = self.0.source.of(owner, deadline.or_within(COMMAND));
         // Before the tombstone is read: a record that is touched later may be of a history that was reopened meanwhile.
         let began = server_time(of.source, of.deadline).await?;
-        let Some(tombstone) = tombstone(of).await? else { return bury(of).await };
+        let Some(tombstone) = tombstone(of).await? else {
+            return if begins { bury(of).await } else { Ok(Erasure::Swept) };
+        };
         if tombstone.swept {
             self.0.key_scans.forget(owner);
             return Ok(Erasure::Swept);
@@ -117,12 +132,16 @@ impl Engine {
             return Ok(Reopening::NotSwept);
         }
         source.raise_markers(deadline).await?;
+        let since = tombstone.since;
         // Without a page before it the history is as if it had never been.
         if tombstone.first_page > PageNumber::FIRST {
             let id = BucketId { owner: owner.clone(), second: tombstone.second };
             write(of, &id.to_string(), 1, tombstone, doc! { "swept": true }).await?;
         }
-        let tombstone = doc! { "q": of.filter(the_tombstone(owner, true)), "limit": 1 };
+        let mut this = the_tombstone(owner, true);
+        // Not one of an erasure that came after another reopening.
+        this.extend(since.map(|since| ("since".to_owned(), since.into())));
+        let tombstone = doc! { "q": of.filter(this), "limit": 1 };
         source.write(doc! { "delete": source.collection(), "deletes": [tombstone] }, deadline).await?;
         source.raise_markers(deadline).await?;
         Ok(Reopening::Reopened)

@@ -18,6 +18,7 @@ tests_over![ALL, "markers::erasure":
     damaged_buckets_are_erased_too,
     an_owner_that_never_was_is_erased_too,
     numbers_go_on_after_a_reopening,
+    what_is_late_begins_no_other_erasure,
     keys_of_the_owner_are_erased,
     housekeeping_comes_to_the_end_of_an_erasure,
 ];
@@ -66,6 +67,20 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     place.is_erased(1).await;
     assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Swept, "again");
     assert_eq!(stored(&place.database, history, 2).await.ids.len(), 2);
+}
+
+async fn what_is_late_begins_no_other_erasure(history: &'static History) {
+    let place = Place::new(history).await;
+    let (store, late) = (place.store().await, place.store().await);
+    fill(&place.database, history, 1, 3, 1).await;
+    erase(&place, &store, 1).await;
+    let (items, owner) = (engine_of(&store, &place), place.owner(1));
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    append(&place, &store, 1, 1_000_000, history.page_size).await.expect("stored");
+    let before = place.left(1).await;
+    let step = engine_of(&late, &place).go_on_erasing(&owner, soon()).await;
+    assert_eq!(step.expect("an answer"), Erasure::Swept);
+    assert_eq!(place.left(1).await, before);
 }
 
 async fn damaged_buckets_are_erased_too(history: &'static History) {
