@@ -3,10 +3,10 @@
 //! | Status | Meaning |
 //! |---|---|
 //! | 0 | success |
-//! | 1 | `import` or `adopt` refused rows, `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `erase --reopen` found nothing to reopen |
+//! | 1 | `import` or `adopt` refused rows (or `adopt --dry-run` would), `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `erase --reopen` found nothing to reopen |
 //! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
 //! | 3 | the database failed, or the server of `import --url` |
-//! | 130 | a signal ended an import, an adoption, an export, an erasure or a preallocation |
+//! | 130 | a signal ended any other command but `serve` and `migrate` |
 
 mod adopt;
 mod database;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use futures_util::future::OptionFuture;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -37,10 +38,12 @@ impl Failure {
     }
 }
 
-/// SIGTERM and Ctrl-C, from when this is made: they end nothing by themselves any more.
+/// SIGTERM, Ctrl-C and the end of the terminal, from when this is made: they end nothing by themselves any more.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// `None`: the end of the terminal means nothing, as `nohup` has it.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -48,7 +51,12 @@ impl Signals {
         let listen = |kind| {
             signal(kind).map_err(|error| Failure::Usage(format!("cannot listen for signals: {error}")))
         };
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        let hangup = (!ignores_hangup()).then(|| listen(SignalKind::hangup())).transpose()?;
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup,
+        })
     }
 
     /// Sends a message for each signal from now on.
@@ -64,9 +72,10 @@ impl Signals {
         receive
     }
 
-    /// Completes with the next of either.
+    /// Completes with the next of them.
     pub(super) async fn next(&mut self) {
         tokio::select! {
+            Some(_) = OptionFuture::from(self.hangup.as_mut().map(Signal::recv)) => {}
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
@@ -82,4 +91,13 @@ impl Signals {
             () = self.next() => Err(Failure::Interrupted),
         }
     }
+}
+
+/// Whether this process was started so that SIGHUP is ignored. `true` where that cannot be found out.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // SIGHUP is signal 1, the lowest bit.
+    ignored.is_none_or(|mask| mask & 1 == 1)
 }

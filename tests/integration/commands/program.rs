@@ -149,6 +149,13 @@ impl Serving {
         self.err.so_far()
     }
 
+    /// Closes the other end of its standard error.
+    pub async fn stop_listening(&mut self) {
+        let err = std::mem::replace(&mut self.err, Heard::listen(tokio::io::empty()));
+        err.listener.abort();
+        err.listener.await.expect_err("it listened");
+    }
+
     pub fn signal(&self, name: &str) {
         signal(name, self.pid());
     }

@@ -11,6 +11,8 @@ use crate::harness::{TOTAL, TRADES, eventually, stored, tests, trade};
 tests!["commands":
     sigterm_lets_a_request_under_way_end,
     sigint_lets_a_request_under_way_end,
+    the_end_of_the_terminal_lets_a_request_under_way_end,
+    nobody_need_read_the_log,
     a_second_signal_ends_at_once,
     a_stopping_instance_says_so,
     a_head_that_is_late_is_told_so,
@@ -26,6 +28,31 @@ async fn sigterm_lets_a_request_under_way_end() {
 
 async fn sigint_lets_a_request_under_way_end() {
     a_request_under_way_ends("INT").await;
+}
+
+async fn the_end_of_the_terminal_lets_a_request_under_way_end() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("what is ignored");
+    if u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 0 {
+        return a_request_under_way_ends("HUP").await;
+    }
+    // As of these tests, started by nohup.
+    let serving = Place::new().await.serve(&[]).await;
+    serving.signal("HUP");
+    serving.client.get("/readyz").await.expect(200);
+    serving.stop().await;
+}
+
+async fn nobody_need_read_the_log() {
+    let place = Place::new().await;
+    let mut serving = place.serve(&[]).await;
+    serving.stop_listening().await;
+    for number in 1..=3 {
+        serving.client.append(7, &trade(number)).await.expect(201);
+        serving.client.get("/livez").await.expect(200);
+    }
+    serving.stop().await;
+    stored(&place.database().await, TRADES, 7).await.holds_exactly([1, 2, 3]);
 }
 
 async fn a_request_under_way_ends(name: &str) {
