@@ -1,4 +1,4 @@
-import { HttpError } from "./errors.js";
+import { failure, HttpError } from "./errors.js";
 import type { History } from "./history.js";
 import { Attempt, pause, send, sleep } from "./send.js";
 import type { Appended, Stored } from "./types.js";
@@ -60,6 +60,8 @@ export async function append<Item extends Stored, NewItem, Owner>(
     try {
       return await attempt.within(Math.min(timeout, end - performance.now()), async () => {
         const response = await send(history.service, history.path, { ...init, signal: attempt.signal });
+        // `fetch` follows a 301 or 302 of a POST with a GET, which succeeds and stores nothing.
+        if (response.status !== 201) throw await failure(response);
         return response.json();
       });
     } catch (error) {

@@ -73,7 +73,9 @@ export async function failure(response: Response): Promise<HttpError> {
   const { status, headers } = response;
   const body = await response.text();
   if (headers.get("content-type")?.startsWith("application/problem+json")) {
-    return new (status === 410 ? GoneError : ProblemError)(headers, body, JSON.parse(body));
+    const problem = JSON.parse(body);
+    // Every problem of the service has both; that of a proxy need not.
+    if (problem?.status === status && problem.title) return new (status === 410 ? GoneError : ProblemError)(headers, body, problem);
   }
   return new HttpError(status, headers, body);
 }

@@ -1516,7 +1516,7 @@ export interface components {
             full?: boolean;
             /**
              * Format: int64
-             * @description Number of trades in the history; with `asOf`, at that moment. Absent for a span of time.
+             * @description Number of trades in the history; with `asOf`, at that moment. Absent for a span of time and for filters.
              */
             totalItems?: number;
             /**
@@ -1735,17 +1735,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them. */
-        Erased: {
-            headers: {
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `forbidden`: The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done. */
         Forbidden: {
             headers: {
@@ -1857,7 +1846,7 @@ export interface components {
             };
         };
         /**
-         * @description `retired`: The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there.
+         * @description `retired`: The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. Of an append with an `Idempotency-Key`: the pages that an earlier attempt may have stored its items on are deleted, so it is not known whether it did.
          *
          *     `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.
          */
@@ -2013,11 +2002,11 @@ export interface operations {
             /** @description The page or window. */
             200: {
                 headers: {
-                    /** @description `items`. Absent for a span of time. */
+                    /** @description `items`. Absent for a span of time and for filters. */
                     "Accept-Ranges"?: "items";
                     /** @description `immutable` for a window with `asOf`, otherwise `no-cache`. */
                     "Cache-Control"?: string;
-                    /** @description The offsets in `order` of the first and the last trade shown, and `totalItems`: `items 0-9/34`, or `items *\/34` if none is shown. Absent for a span of time. */
+                    /** @description The offsets in `order` of the first and the last trade shown, and `totalItems`: `items 0-9/34`, or `items *\/34` if none is shown. Absent for a span of time and for filters. */
                     "Content-Range"?: string;
                     /** @description Changes when the history grows. Never changes for a window with `asOf`. */
                     ETag?: string;
@@ -2025,7 +2014,7 @@ export interface operations {
                     Link?: string;
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory. */
                     "Server-Timing"?: string;
-                    /** @description `totalItems`. Absent for a span of time. */
+                    /** @description `totalItems`. Absent for a span of time and for filters. */
                     "X-Total-Count"?: number;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -2190,7 +2179,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["HistoryExhausted"];
-            410: components["responses"]["Erased"];
+            410: components["responses"]["RetiredOrErased"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             421: components["responses"]["MisdirectedRequest"];
@@ -2276,7 +2265,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["HistoryExhausted"];
-            410: components["responses"]["Erased"];
+            410: components["responses"]["RetiredOrErased"];
             415: components["responses"]["UnsupportedMediaType"];
             421: components["responses"]["MisdirectedRequest"];
             /** @description `idempotency-key-reused`: An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key. */
@@ -2853,7 +2842,17 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
-            410: components["responses"]["Erased"];
+            /** @description `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them. */
+            410: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];

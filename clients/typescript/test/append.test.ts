@@ -38,12 +38,21 @@ test("an item is sent once, with a key of its own", async (t) => {
   assert.notEqual(keys[0], keys[1]);
 });
 
+test("a redirect that makes a read of the append is no acknowledgement", async (t) => {
+  const redirect: Answer = (response) => response.writeHead(301, { location: "/v1/customers/7/trades" }).end();
+  const { baseUrl, asked } = await scripted(t, redirect, json({ items: [] }));
+  const error = await failure(append(trades({ baseUrl }, 7), trade));
+  assert.ok(error instanceof HttpError, `${error}`);
+  assert.deepEqual(asked.map(({ method }) => method), ["POST", "GET"]);
+});
+
 test("whatever leaves the outcome open is repeated, with the same key and body", async (t) => {
   const answers: Record<string, Answer> = {
     "503 with Retry-After": problem(503, "overloaded", { "retry-after": "0" }),
     "503 without": problem(503, "outcome-unknown"),
     "a proxy's 503": (response) => response.writeHead(503).end("<html>"),
     "429": (response) => response.writeHead(429).end(),
+    "a gateway's problem": (response) => response.writeHead(503, { "content-type": "application/problem+json" }).end('{"title":"Busy"}'),
     "a proxy's 502": (response) => response.writeHead(502).end(),
     "a proxy's 504": (response) => response.writeHead(504).end(),
     "a lost connection": cut,
