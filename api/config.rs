@@ -48,8 +48,8 @@ pub struct DatabaseArgs {
 
     /// Maximum memory of items that wait to be committed, in MiB, and, counted separately, of page-view counters.
     /// Requests beyond it get 503 at once. One owner may use a quarter of it, unless a single request needs more.
-    /// Uploads wait instead of failing, and use at most half of it. A request with page views for more counters gets
-    /// 413.
+    /// Uploads wait instead of failing, and use at most half of it. A request whose page views need more counters
+    /// than fit into all of it gets 413.
     #[arg(long, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_queue_mib: u32,
 
@@ -160,8 +160,8 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds within which the body of a request must arrive, or the next line or KiB of an upload, and within which an
-    /// uploading client must take the next piece of its outcomes.
+    /// Seconds within which the body of a request must arrive (at most 15), or the next line or KiB of an upload, and within
+    /// which an uploading client must take the next piece of its outcomes.
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
@@ -175,7 +175,8 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_uploads: u32,
 
-    /// Maximum number of concurrent exports, at about a megabyte each. Further exports get 503 at once.
+    /// Maximum number of concurrent exports, at about a megabyte each, or up to 12 MB of pages and their rows where items are
+    /// large. Further exports get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_exports: u32,
 

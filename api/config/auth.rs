@@ -20,7 +20,7 @@ pub struct AuthArgs {
     #[arg(long, env = "PAGEBUCKET_JWT_AUDIENCE", value_name = "NAME")]
     pub jwt_audience: Option<String>,
 
-    /// The issuer's public keys: a file, or an https address. They are read again every 5 minutes, and when a token names
+    /// The issuer's public keys: a file, or an https address (http on this machine). They are read again every 5 minutes, and when a token names
     /// an unknown key.
     #[arg(long, env = "PAGEBUCKET_JWKS", value_name = "URL|FILE")]
     pub jwks: Option<String>,

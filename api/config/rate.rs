@@ -48,14 +48,24 @@ fn rate(text: &str) -> Result<Rate, String> {
     parse().ok_or_else(|| "must be 1 to 1000000 units in a time, such as 100/s, 600/m or 5000/h".to_owned())
 }
 
-/// A network: an address and the length of its prefix in bits, or an address alone.
+/// A network: an address and the length of its prefix in bits, or an address alone. One of IPv4 that is written in IPv6
+/// becomes what it is, because clients are compared by their addresses of IPv4.
 fn network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
     let parse = || match text.split_once('/') {
         Some((address, bits)) => IpNet::new(address.parse().ok()?, bits.parse().ok()?).ok(),
         None => text.parse::<IpAddr>().ok().map(IpNet::from),
     };
-    parse().ok_or_else(|| "must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address".to_owned())
+    let canonical = |network: IpNet| {
+        let bits = network.prefix_len().checked_sub(96).filter(|_| network.addr().is_ipv6());
+        match (network.addr().to_canonical(), bits) {
+            (address @ IpAddr::V4(_), Some(bits)) => IpNet::new(address, bits).unwrap_or(network),
+            _ => network,
+        }
+    };
+    parse()
+        .map(canonical)
+        .ok_or_else(|| "must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address".to_owned())
 }
 
 #[cfg(test)]
@@ -90,6 +100,10 @@ mod tests {
             ("0.0.0.0/0", "0.0.0.0", 0),
             ("2001:DB8::/48", "2001:db8::", 48),
             ("::1", "::1", 128),
+            ("::ffff:10.0.0.0/104", "10.0.0.0", 8),
+            ("::ffff:192.0.2.1", "192.0.2.1", 32),
+            ("::ffff:0:0/96", "0.0.0.0", 0),
+            ("::ffff:0:0/80", "::ffff:0:0", 80),
         ] {
             let expected = IpNet::new(address.parse().unwrap(), bits).unwrap();
             assert_eq!(network(text), Ok(expected), "{text}");

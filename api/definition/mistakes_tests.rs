@@ -147,6 +147,10 @@ fn items() {
         ("/item/description", json!(5), "/item/description must be a string".to_owned()),
         ("/item/deprecated", json!("yes"), "/item/deprecated must be true or false".to_owned()),
         ("/item/examples", json!([{ "text": 5 }]), "/item/examples/0/text is refused by its own schema: it must be a string, not a number".to_owned()),
+        ("/item/examples", json!([{ "text": "a", "seq": 1 }]), "/item/examples/0/seq is no item: it has a name that is reserved".to_owned()),
+        ("/item/$ref", json!("#/$defs/a"), "/item/$ref must not stand in the item's own schema".to_owned()),
+        ("/item/enum", json!([{ "text": "a" }]), "/item/enum must not stand in the item's own schema".to_owned()),
+        ("/item/const", json!({ "text": "a" }), "/item/const must not stand in the item's own schema".to_owned()),
         ("/item/$defs", json!({ "a b": {} }), format!("/item/$defs/a b {name}")),
         ("/item/$defs", json!({ "a": { "type": "text" } }), "/item/$defs/a/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"".to_owned()),
     ] {

@@ -11,10 +11,11 @@ pub(super) const FIELD: &str = "^[a-z][A-Za-z0-9]{0,63}$";
 
 /// Names that the server uses itself: collections of the database, first parts of routes, and what its own operations list
 /// (`listTopPages`).
-pub(super) const OUR_ROUTES: [&str; 5] = ["histories", "migrations", "page-views", "system", "top-pages"];
+pub(super) const OUR_ROUTES: [&str; 6] =
+    ["adoptions", "histories", "migrations", "page-views", "system", "top-pages"];
 
 /// What a bucket, a listing, an outcome or a line of an export has beside the owner.
-pub(super) const OUR_FIELDS: [&str; 25] = [
+pub(super) const OUR_FIELDS: [&str; 30] = [
     "count",
     "date",
     "erased",
@@ -31,11 +32,16 @@ pub(super) const OUR_FIELDS: [&str; 25] = [
     "order",
     "page",
     "problem",
+    "problems",
+    "problemsOmitted",
     "ranges",
+    "rangesOmitted",
+    "refused",
     "second",
     "seq",
     "since",
     "status",
+    "stored",
     "sweepAfter",
     "swept",
     "totalItems",

@@ -130,7 +130,7 @@ fn translate(source: &str) -> Result<String, String> {
                 return Err("has -- in a class: write \\- for a hyphen".to_owned());
             }
             '.' if !in_class => out.push_str(r"[^\n\r\x{2028}\x{2029}]"),
-            '(' if rest.next_if_eq(&'?').is_some() => match rest.next() {
+            '(' if !in_class && rest.next_if_eq(&'?').is_some() => match rest.next() {
                 Some(':') => out.push_str("(?:"),
                 _ => return Err("may have groups ( and (?: only".to_owned()),
             },
@@ -204,6 +204,7 @@ mod tests {
             (r"^A$", "A", "a"),
             (r"^\p{Lu}$", "Ä", "ä"),
             (r"^(?:ab|c){2}$", "abc", "ac"),
+            ("^[a(?)]$", "?", "b"),
         ] {
             let pattern = Pattern::new(source).unwrap_or_else(|error| panic!("{source}: {error}"));
             assert!(pattern.matches(good), "{source} {good:?}");

@@ -20,7 +20,7 @@ use super::format::Format;
 use super::noun::Noun;
 use super::place::Place;
 use crate::domain::{
-    DraftError, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize, one_or_many,
+    DraftError, Fault, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize, one_or_many,
 };
 
 pub use self::node::{SIDES, Side};
@@ -84,7 +84,17 @@ impl Schema {
         // An element of the array, and in its document a key of 12 bytes: type, name, length, subtype, bytes.
         let around = (1 + index_digits + 1) + (1 + key_field.len() + 1 + 4 + 1 + 12);
         let (noun, max_document_bytes) = (Noun::of_name(title), max_item_bytes.saturating_sub(around));
-        Ok(Self { root, noun, date, reserved, max_item_bytes, max_document_bytes })
+        let schema = Self { root, noun, date, reserved, max_item_bytes, max_document_bytes };
+        // Also by what the engine asks for beside the schema.
+        for (number, example) in schema.root.examples.iter().enumerate() {
+            if let Err(DraftError::Invalid(faults)) = schema.parse_drafts(example.as_bytes(), 1)
+                && let Some(Fault { pointer, detail, .. }) = faults.kept().first()
+            {
+                let place = within(&format!("examples/{number}{pointer}"));
+                return Err(Mistake::new(place, format!("is no item: it {detail}")));
+            }
+        }
+        Ok(schema)
     }
 
     /// What an item is called.

@@ -37,6 +37,12 @@ const NAME_RULE: &str = "must have a name of A-Z, a-z, 0-9, \"_\" and \"-\" that
 pub(super) fn compile(source: &Source<'_>) -> Result<Arc<Node>> {
     let mut keywords = keywords(source)?;
     let definitions = keywords.read("$defs", declared)?.unwrap_or_default();
+    // An item is an object with the members of this schema: nothing else is looked at.
+    for keyword in ["$ref", "enum", "const"] {
+        if let Some(found) = keywords.take(keyword) {
+            return Err(found.mistake("must not stand in the item's own schema"));
+        }
+    }
     let by_name = definitions.iter().cloned().collect();
     let mut compiler = Compiler { definitions: by_name, compiled: HashMap::new() };
     let node = compiler.schema(source, keywords, 0)?;
