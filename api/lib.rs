@@ -6,16 +6,16 @@
 //! |---|---|
 //! | [`cli`] | the commands of the binary, their flags and exit statuses |
 //! | [`server`] | one running service: bind, serve, drain |
-//! | [`config`] | the typed settings of a server; their doc comments are `--help` |
 //! | [`telemetry`] | the log |
+//! | [`config`] | the typed settings of a server; their doc comments are `--help` |
 //! | [`http`] | routes, extractors, problems, links, OpenAPI; never the mongodb crate |
 //! | [`auth`] | who a client is: tokens of an issuer, and keys; never axum |
 //! | [`client`] | the HTTP client, for other servers |
-//! | [`format`](mod@format) | CSV or NDJSON |
 //! | [`adopt`] | other collections of MongoDB, item by item |
 //! | [`import`] | files of items, row by row |
 //! | [`export`](mod@export) | items as rows of a file |
 //! | [`ingest`] | items by the stream: rows in, an outcome for each out |
+//! | [`format`](mod@format) | CSV or NDJSON |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //! | [`store`] | MongoDB: documents, statements, appends, reads, migrations; never axum or utoipa |
 //! | [`definition`] | what a history is: its owners, its pages, its items |

@@ -93,7 +93,7 @@ metrics! {
     UPLOAD_BYTES: Gauge "pagebucket_upload_held_bytes" []
         "memory of lines that uploads have read and not stored, and of outcomes that clients have not taken. From about 12 MiB on, uploads read no faster than lines are stored";
     UPLOADS: Counter "pagebucket_uploads_total" ["result"]
-        "ended uploads. `finished`: every line of the body is stored or refused; `failed`: because of the database; `abandoned`: the body was cut or came too slowly, or the client did not take its answer; `stopped`: the service was stopped";
+        "ended uploads. `finished`: every line of the body is stored or refused; `failed`: because of the database, or the only owner's history takes no more; `abandoned`: the body was cut or came too slowly, the client did not take its answer, or its token expired; `stopped`: the service was stopped";
     LINES_READ: Counter "pagebucket_upload_lines_read_total" []
         "lines of uploads that were read, not counting blank lines";
     UPLOADED_LINES: Counter "pagebucket_upload_lines_total" ["result"]

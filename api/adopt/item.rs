@@ -249,7 +249,7 @@ impl Reader {
             if *name == self.owner || *value == RawBsonRef::Null {
                 continue;
             }
-            let property = member.property(&members);
+            let property = member.known_as(&members).map_or(*name, |known| &known.property);
             match stored.iter().find(|(stored, _)| stored.as_str() == property) {
                 Some((_, stored)) if is_kept(*value, *stored) => {}
                 Some(_) => return Err(format!("{name:?} would lose its type or a part of its value")),
@@ -281,8 +281,8 @@ impl Reader {
 }
 
 impl Member<'_> {
-    /// The property that it becomes. Of several names of a property the first that is there is used.
-    fn property(&self, all: &[Self]) -> &str {
+    /// The property that it becomes, if any. Of several names of a property the first that is there is used.
+    fn known_as(&self, all: &[Self]) -> Option<&Name> {
         let is_first = |known: &&Name| {
             let is_before = |other: &Name| other.property == known.property && other.rank < known.rank;
             known.rank == 0
@@ -290,7 +290,7 @@ impl Member<'_> {
                     .iter()
                     .any(|other| other.value != RawBsonRef::Null && other.known.iter().any(is_before))
         };
-        self.known.iter().find(is_first).map_or(self.name, |known| &known.property)
+        self.known.iter().find(is_first)
     }
 }
 
@@ -298,10 +298,10 @@ impl Member<'_> {
 fn json(members: &[Member<'_>]) -> Result<Vec<u8>, String> {
     let mut json = Vec::with_capacity(256);
     json.push(b'{');
-    for Member { name, value, known } in members {
+    for member @ Member { name, value, .. } in members {
         write_name(name, &mut json);
         // A decimal number is a text in JSON, and the schema wants digits alone.
-        match whole_text(*value).filter(|_| known.first().is_some_and(|known| known.integer)) {
+        match whole_text(*value).filter(|_| member.known_as(members).is_some_and(|known| known.integer)) {
             Some(text) => write_value(RawBsonRef::String(&text), &mut json),
             None => write_value(*value, &mut json),
         }

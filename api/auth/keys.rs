@@ -2,8 +2,9 @@
 //!
 //! A key is looked up in the database by its hash, and its record is remembered. A remembered record is used for 30 s
 //! without asking again, and for 60 s at most while the database does not answer: a revoked key is refused everywhere
-//! within 60 s. Hashes that the database does not know are remembered for 5 s, so that a key that was presented before
-//! it was created works 5 s later. A key's expiry is compared with the clock at each use.
+//! within 60 s. After the first 30 s one request in 2 s asks; the others use the record, and do not wait. Hashes that the
+//! database does not know are remembered for 5 s, so that a key that was presented before it was created works 5 s later. A
+//! key's expiry is compared with the clock at each use.
 //!
 //! A flood of unknown keys cannot take the database's connections: a key is looked up once at a time, and at most 16
 //! keys are looked up at once. Malformed keys are refused without the database.
@@ -33,6 +34,9 @@ const FRESH: Duration = Duration::from_secs(30);
 
 /// How long a record is used while the database does not answer.
 const USABLE: Duration = Duration::from_secs(60);
+
+/// How long a usable record is used before one request asks for it again.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a hash that the database does not know is refused without asking again.
 const UNKNOWN: Duration = Duration::from_secs(5);
@@ -72,6 +76,8 @@ struct Remembered {
     principal: Arc<Principal>,
     /// The hour of use that the database has, or is being told: hours since 1970.
     noted: AtomicI64,
+    /// A request asks for the record. Until this moment no other does: milliseconds since 1970.
+    asking_until: AtomicI64,
 }
 
 impl Keys {
@@ -90,20 +96,25 @@ impl Keys {
         }
     }
 
-    /// The principal of a key that was looked up in the last 30 s and is valid. `None` decides nothing: ask
-    /// [`Keys::principal`]. Must be called on a tokio runtime.
+    /// The principal of a key that is valid and was looked up in the last 30 s, or in the last 60 s if another request is asking
+    /// for it. `None` decides nothing: ask [`Keys::principal`]. Must be called on a tokio runtime.
     pub fn remembered(&self, key: &str) -> Option<Arc<Principal>> {
         let hash = ApiKey::hash_of(key)?;
-        self.judge(hash, &*self.recall(hash, FRESH)?).ok()
+        let is_asked_for = |record: &Arc<Remembered>| {
+            self.clock.now().millis() < record.asking_until.load(Ordering::Relaxed)
+        };
+        let record = self.recall(hash, FRESH).or_else(|| self.recall(hash, USABLE).filter(is_asked_for))?;
+        self.judge(hash, &record).ok()
     }
 
-    /// The principal of a key. Asks the database unless it was asked for this key in the last 30 s.
+    /// The principal of a key. Asks the database unless it was asked for this key in the last 30 s, or in the last 60 s and
+    /// another request is asking.
     ///
     /// # Errors
     /// The key is not valid, or the database does not answer before the deadline.
     pub async fn principal(&self, key: &str, deadline: Deadline) -> Result<Arc<Principal>, Refusal> {
         let hash = ApiKey::hash_of(key).ok_or_else(unknown)?;
-        let known = match self.known(hash) {
+        let known = match self.known(hash).or_else(|| self.asked_for(hash).map(Some)) {
             Some(known) => known,
             None => self.ask(hash, deadline).await?,
         };
@@ -150,6 +161,14 @@ impl Keys {
         let record = self.recall(hash, FRESH);
         let is_unknown = || self.unknown.get(&hash).is_some_and(|asked| self.is_within(asked, UNKNOWN));
         (record.is_some() || is_unknown()).then_some(record)
+    }
+
+    /// The record of a key if it is usable and another request asks for it. Otherwise the caller is the one that asks.
+    fn asked_for(&self, hash: KeyHash) -> Option<Arc<Remembered>> {
+        let (record, now) = (self.recall(hash, USABLE)?, self.clock.now().millis());
+        let claim = |until| (until <= now).then_some(now + PATIENCE.as_millis() as i64);
+        let claimed = record.asking_until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim);
+        claimed.is_err().then_some(record)
     }
 
     /// Whether `asked` is at most `limit` ago. A clock that was set back says no.
@@ -203,6 +222,7 @@ impl Keys {
             revoked: revoked.is_some(),
             principal: Arc::new(principal),
             noted: AtomicI64::new(noted),
+            asking_until: AtomicI64::new(i64::MIN),
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct ExportArgs {
     #[arg(long, conflicts_with = "owner", hide = true)]
     all: bool,
 
-    /// Format of the file. Without it the extension decides: .csv, .ndjson or .jsonl; standard output gets NDJSON.
+    /// Format of the file. Without it the extension decides: .csv, or .ndjson, .jsonl, .json; standard output gets NDJSON.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 

@@ -24,7 +24,7 @@ const STEP: Duration = Duration::from_secs(60);
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {
-    /// Name of the history. Without it: all histories.
+    /// Name of the history. Without it: all histories; with --owner the only one there is.
     #[arg(long, value_name = "NAME")]
     history: Option<String>,
 

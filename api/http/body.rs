@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::api::Limits;
+use super::deadline;
 use super::problem::{Kind, Problem};
 
 /// The media type of JSON (RFC 8259).
@@ -64,12 +65,13 @@ pub async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
         return too_large();
     }
     let collected = Limited::new(body, limits.body).collect();
-    match tokio::time::timeout(limits.body_timeout, collected).await {
+    let limit = limits.body_timeout.min(deadline::BODY);
+    match tokio::time::timeout(limit, collected).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
         Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "The body is incomplete.")),
         Err(_elapsed) => {
-            let seconds = limits.body_timeout.as_secs();
+            let seconds = limit.as_secs();
             Err(Problem::new(Kind::BodyTimeout, format!("The body must arrive within {seconds} s.")))
         }
     }

@@ -237,7 +237,7 @@ fn parse_millis(text: &str) -> Result<Instant, Invalid> {
 
 /// A smaller bare number is refused: seconds do not reach 10^10 before the year 2286, and
 /// milliseconds are beyond it since April 1970. Taking one for the other would put a whole file into
-/// January 1970, in a store that never deletes.
+/// January 1970, in a store that corrects no item.
 const SMALLEST_MILLIS: u64 = 10_000_000_000;
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub struct Line {
     /// Counted from 1.
     pub number: u64,
-    /// At most [`LONGEST_ROW`].
+    /// At most as many as the splitter keeps.
     pub bytes: Vec<u8>,
     /// Its size in the input, in bytes, with its line break and the part that was cut off.
     pub size: u64,
-    /// Whether it was longer than [`LONGEST_ROW`], so that `bytes` is only its beginning.
+    /// Whether it was longer, so that `bytes` is only its beginning.
     pub cut: bool,
     /// Its line break: LF or CRLF.
     pub line_break: &'static [u8],
@@ -28,19 +28,32 @@ impl Line {
 }
 
 /// Splits input into lines, which end with LF or CRLF. A byte order mark before the first is skipped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Splitter {
+    longest: usize,
     current: Line,
     read: u64,
 }
 
+impl Default for Splitter {
+    /// One that keeps rows: [`LONGEST_ROW`] bytes of each.
+    fn default() -> Self {
+        Self::keeping(LONGEST_ROW)
+    }
+}
+
 impl Splitter {
+    /// One that keeps this many bytes of a line, at most.
+    pub fn keeping(longest: usize) -> Self {
+        Self { longest, current: Line::default(), read: 0 }
+    }
+
     /// Takes bytes up to the end of the current line. Returns their number, and the line if it has ended.
     pub fn take(&mut self, bytes: &[u8]) -> (usize, Option<Line>) {
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let part = &bytes[..end.unwrap_or(bytes.len())];
         let line = &mut self.current;
-        let kept = part.len().min(LONGEST_ROW - line.bytes.len());
+        let kept = part.len().min(self.longest - line.bytes.len());
         line.bytes.extend_from_slice(&part[..kept]);
         line.cut |= kept < part.len();
         let taken = part.len() + usize::from(end.is_some());

@@ -87,8 +87,7 @@ impl Deadline {
         self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> impl Future<Output = Result<T>> + Send {
-        let no_answer = || Err(Error::Unavailable("no answer within the deadline".to_owned()));
         let task = self.spawn(work);
-        async move { task.await.unwrap_or_else(no_answer) }
+        async move { task.await.unwrap_or_else(|| Err(Error::no_answer())) }
     }
 }

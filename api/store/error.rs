@@ -52,6 +52,13 @@ pub struct Corruption {
     pub detail: String,
 }
 
+impl Error {
+    /// There was no answer within the deadline.
+    pub(super) fn no_answer() -> Self {
+        Self::Unavailable("no answer within the deadline".to_owned())
+    }
+}
+
 impl Corruption {
     pub(crate) fn new(id: impl Into<String>, field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { id: id.into(), field: field.into(), detail: detail.into() }

@@ -1,7 +1,8 @@
 //! Distributes the collections of a database over the shards of a cluster.
 //!
 //! Every collection that grows is sharded by a key that each of its unique indexes begins with, and that every command on it names,
-//! except those of lists of owners and of the most viewed pages. What is small stays on the primary shard of the database.
+//! except those of lists of owners, of the most viewed pages, and of what walks over all owners. What is small stays on the
+//! primary shard of the database.
 
 use std::sync::Arc;
 

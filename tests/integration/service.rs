@@ -1,12 +1,18 @@
 //! A session with the API, as its users have it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, History, ITEM_NOT_FOUND, Service, TOTAL, tests, tests_over, trade_at};
+use crate::harness::{
+    ALL, History, ITEM_NOT_FOUND, Service, Setup, TOTAL, shared, tests, tests_over, trade_at,
+};
 
 tests_over![ALL, "service": an_empty_history, newest_first, pages_and_items_by_address];
 
-tests!["service": an_append_and_its_pages, probes_and_site];
+tests!["service": an_append_and_its_pages, probes_and_site, probes_at_once_share_a_ping];
 
 async fn an_append_and_its_pages() {
     let service = Service::start().await;
@@ -137,4 +143,23 @@ async fn probes_and_site() {
     let page = String::from_utf8(service.client.get("/docs/").await.body).unwrap();
     assert!(page.contains("swagger-ui"));
     assert!(!page.contains("src=\"http"), "usable without a network");
+}
+
+async fn probes_at_once_share_a_ping() {
+    const PROBES: u64 = 200;
+    let pings = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&pings);
+    let setup = Setup::on(shared().await).observed(move |name, _| {
+        count.fetch_add(u64::from(name == "ping"), Ordering::Relaxed);
+    });
+    let service = setup.start().await;
+    let before = pings.load(Ordering::Relaxed);
+    for answer in join_all((0..PROBES).map(|_| service.client.get("/readyz"))).await {
+        answer.expect(200);
+    }
+    let shared = pings.load(Ordering::Relaxed) - before;
+    assert!((1..PROBES).contains(&shared), "{shared} pings for {PROBES} probes at once");
+    // An answer of before says nothing of now.
+    service.client.get("/readyz").await.expect(200);
+    assert_eq!(pings.load(Ordering::Relaxed) - before, shared + 1);
 }

@@ -31,6 +31,9 @@ pub(super) use server::{Token, address};
 /// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
 
+/// The longest line of an answer, in bytes: the last one may list a range for every second row that waits.
+const LONGEST_OUTCOME: usize = 16 * 1024 * 1024;
+
 /// Maximum number of waiting rows: then reading stops.
 pub(super) const MOST_WAITING: usize = 100_000;
 
@@ -132,7 +135,7 @@ impl Sending<'_> {
         let mut outcomes: Option<Response> = None;
         // `None` when every row was sent.
         let mut lines = Some(send);
-        let mut splitter = Splitter::default();
+        let mut splitter = Splitter::keeping(LONGEST_OUTCOME);
         loop {
             if self.intake.phase == Phase::Finishing {
                 // Rows that were not handed on are not sent any more.

@@ -62,7 +62,7 @@ pub struct ListingView {
     page: Option<PageNumber>,
     /// Only for a page: whether it is full. A full page never changes.
     full: Option<bool>,
-    /// Number of {manyItems} in the history; with `asOf`, at that moment. Absent for a span of time.
+    /// Number of {manyItems} in the history; with `asOf`, at that moment. Absent for a span of time and for filters.
     #[schema(minimum = 0)]
     total_items: Option<u64>,
     /// Number of pages of the history. Absent if `totalItems` is absent.
@@ -105,9 +105,9 @@ enum Source {
                 ("Link" = String, description = "The links of the body except `newer` (RFC 8288)."),
                 ("ETag" = String, description = "Changes when the history grows. Never changes for a window with `asOf`."),
                 ("Cache-Control" = String, description = "`immutable` for a window with `asOf`, otherwise `no-cache`."),
-                ("X-Total-Count" = u64, description = "`totalItems`. Absent for a span of time."),
-                ("Content-Range" = String, description = "The offsets in `order` of the first and the last {item} shown, and `totalItems`: `items 0-9/34`, or `items */34` if none is shown. Absent for a span of time."),
-                ("Accept-Ranges" = String, description = "`items`. Absent for a span of time."),
+                ("X-Total-Count" = u64, description = "`totalItems`. Absent for a span of time and for filters."),
+                ("Content-Range" = String, description = "The offsets in `order` of the first and the last {item} shown, and `totalItems`: `items 0-9/34`, or `items */34` if none is shown. Absent for a span of time and for filters."),
+                ("Accept-Ranges" = String, description = "`items`. Absent for a span of time and for filters."),
                 ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory."),
             ),
             example = json!({

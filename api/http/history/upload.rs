@@ -6,7 +6,7 @@
 //!
 //! An upload has no deadline as a whole. Its bounds are: the body must keep a minimum pace ([`read`]); the client must
 //! read each piece of the answer in time; the database may be away for longer than an election takes ([`run`]). When
-//! the service stops, no more is read or sent, so that the upload ends before the drain does.
+//! the service stops, no more is read, and a second later no more is sent, so that the upload ends before the drain does.
 //!
 //! Uploads have places of their own (`--max-uploads`), so that they never keep other requests out
 //! ([`crate::http::middleware::admission`]). They share one memory budget ([`quota`]).

@@ -57,7 +57,7 @@ pub struct Gate {
     pub rates: Option<Arc<RateLimits>>,
 }
 
-/// Denial a request may not pass.
+/// Why a request may not pass.
 #[derive(Debug)]
 enum Denial {
     /// It has no token.

@@ -20,9 +20,7 @@ impl From<Error> for Problem {
         let (kind, why) = why(&error);
         let problem = Self::new(kind, why);
         match error {
-            Error::Gone(Gone::Retired { first_page, first_seq }) => {
-                problem.with([("firstPage", json!(first_page)), ("firstSeq", json!(first_seq))])
-            }
+            Error::Gone(gone) => problem.gone(gone),
             error => problem.logging(move || log(&error)),
         }
     }
@@ -32,6 +30,17 @@ impl Problem {
     /// For a request for what a history, which begins with this page and this item, no longer has.
     pub fn retired(first_page: PageNumber, first_seq: Seq) -> Self {
         Error::from(Gone::Retired { first_page, first_seq }).into()
+    }
+
+    /// Adds where a history begins that lost its first pages.
+    #[must_use]
+    pub fn gone(self, gone: Gone) -> Self {
+        match gone {
+            Gone::Retired { first_page, first_seq } => {
+                self.with([("firstPage", json!(first_page)), ("firstSeq", json!(first_seq))])
+            }
+            Gone::Erased => self,
+        }
     }
 }
 
@@ -73,6 +82,9 @@ impl Problem {
             problem = problem.with([("ranges", json!(ranges))]);
             problem = problem.with(items("unknownItems", stored, stored + unknown));
             problem = problem.with(items("notStoredItems", stored + unknown, count));
+        }
+        if let Cause::Database(Error::Gone(gone)) = &cause {
+            problem = problem.gone(*gone);
         }
         let (history, owner) = (Arc::clone(&definition.name), owner.clone());
         problem.logging(move || {
@@ -157,7 +169,7 @@ fn why_not_counted(cause: &CountCause) -> (Kind, Cow<'static, str>) {
         CountCause::TooManyCounters { counters, most } => {
             let why = format!(
                 "The body adds to {counters} counters, one for each page and second. The server accepts at most {most} \
-                 at once (`--max-queue`). Send the body in parts."
+                 at once (`--max-queue-mib`). Send the body in parts."
             );
             return (Kind::BodyTooLarge, why.into());
         }
@@ -274,6 +286,11 @@ mod tests {
                 assert!(problem.detail.ends_with(" Nothing was stored."), "{}", problem.detail);
                 assert_eq!(members, json!({}));
             }
+            let (first_page, first_seq) = (PageNumber::new(3).unwrap(), Seq::new(21).unwrap());
+            let gone = Gone::Retired { first_page, first_seq };
+            let (problem, members) = told(Cause::Database(gone.into()), 0, 0);
+            assert_eq!(problem.kind, Kind::Retired);
+            assert_eq!(members, json!({ "firstPage": 3, "firstSeq": 21 }));
             for (cause, _) in causes() {
                 let (problem, members) = told(cause, 20, 0);
                 assert_eq!(problem.kind, Kind::PartlyStored);

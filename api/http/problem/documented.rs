@@ -39,9 +39,9 @@ macro_rules! documented {
 documented! {
     /// Problems of an append.
     AppendProblems: COMMON, &[PartlyStored], BODY,
-        &[HistoryExhausted, Erased, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
+        &[HistoryExhausted, Retired, Erased, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
     /// Problems of an upload to one history.
-    UploadProblems: COMMON, &[PartlyStored], BODY, &[HistoryExhausted, Erased, IdempotencyKeyReused];
+    UploadProblems: COMMON, &[PartlyStored], BODY, &[HistoryExhausted, Retired, Erased, IdempotencyKeyReused];
     /// Problems of an upload to many histories.
     ManyUploadsProblems: COMMON, &[PartlyStored], BODY;
     /// Problems of an upload that is answered line by line, before the answer begins.

@@ -77,7 +77,7 @@ kinds! {
     HistoryExhausted: CONFLICT, "history-exhausted", "History exhausted", nothing_stored = true,
         "The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected.";
     Retired: GONE, "retired", "Retired", nothing_stored = true,
-        "The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there.";
+        "The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. Of an append with an `Idempotency-Key`: the pages that an earlier attempt may have stored its items on are deleted, so it is not known whether it did.";
     Erased: GONE, "erased", "Erased", nothing_stored = true,
         "The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.";
     BodyTooLarge: PAYLOAD_TOO_LARGE, "body-too-large", "Body too large", nothing_stored = true,

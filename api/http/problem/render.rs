@@ -3,7 +3,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
@@ -52,6 +52,11 @@ fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     headers.insert(header::CONTENT_LENGTH, body.len().into());
+    // The gate says more; an upload whose token ended was let in.
+    if spec.status == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Bearer realm=\"pagebucket\", error=\"invalid_token\"");
+        headers.entry(header::WWW_AUTHENTICATE).or_insert(challenge);
+    }
     if let Some(seconds) = problem.retry_after.or(spec.retry_after) {
         headers.insert(header::RETRY_AFTER, seconds.into());
     }

@@ -58,8 +58,7 @@ impl Coalescer {
         let wanted = Wanted { page, deadline, answer };
         self.join(source, owner, wanted);
         let answered = deadline.wait_for(answered).await;
-        let no_answer = || Err(Error::Unavailable("no answer within the deadline".to_owned()));
-        answered.and_then(Result::ok).unwrap_or_else(no_answer)
+        answered.and_then(Result::ok).unwrap_or_else(|| Err(Error::no_answer()))
     }
 
     /// Reads pages, then the pages that wait meanwhile, until none wait.
@@ -131,8 +130,9 @@ async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     pages.sort_unstable();
     pages.dedup();
     let Some(deadline) = wanted.iter().map(|wanted| wanted.deadline).max() else { return };
-    if pages.len() == 1 {
-        return one_by_one(source, owner, wanted).await;
+    if let [page] = pages[..] {
+        let found = find_page(source.of(owner, deadline), page, None).await;
+        return wanted.into_iter().for_each(|wanted| drop(wanted.answer.send(found.clone())));
     }
     let of = source.of(owner, deadline);
     match find::find(of, find::pages(of, &pages), None).await {

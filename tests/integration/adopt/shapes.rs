@@ -120,10 +120,15 @@ async fn other_names_and_another_order() {
     let moving = Moving::new().await;
     let mut row = trade(7, 3, 5);
     row.remove("quantity");
-    row.extend(doc! { "qty": 3, "amount": 15.54 });
+    let price = Bson::Decimal128("15.00".parse().unwrap());
+    row.extend(doc! { "qty": 3, "amount": price.clone() });
     moving.old().insert_one(row).await.unwrap();
     moving.adopted(&["--map", "price=amount"], 0).await;
     assert_eq!(moving.stored(7).await.numbers, [3]);
+    let trades = moving.database.collection::<Document>("trades");
+    let bucket = trades.find_one(doc! { "customerId": 7 }).await.unwrap().expect("a bucket");
+    let stored = bucket.get_array("history").unwrap()[0].as_document().unwrap();
+    assert_eq!(stored.get("price"), Some(&price), "with its zeros");
 
     let moving = Moving::new().await;
     let row = |n: i64, at: i64| {

@@ -12,6 +12,7 @@ use crate::uploads::wire::Upload;
 
 tests!["auth::streams":
     an_upload_ends_when_its_token_expires,
+    an_upload_of_nothing_says_that_its_token_expired,
     an_upload_that_never_pauses_ends_too,
     an_export_ends_when_its_token_expires,
     an_upload_ends_after_its_key_is_withdrawn,
@@ -59,6 +60,22 @@ async fn an_upload_ends_when_its_token_expires() {
     assert!(detail.starts_with("The token or key is no longer valid."), "{ending}");
     assert_eq!(problem["notStoredLines"], json!([{ "first": 21 }]), "{ending}");
     assert_eq!(service.stored(7).await.numbers, (1..=20).collect::<Vec<_>>());
+}
+
+async fn an_upload_of_nothing_says_that_its_token_expired() {
+    let (service, issuer) = service().await;
+    let token = token(&issuer);
+    let authorization = format!("Bearer {token}");
+    let path = "/v1/customers/7/trades/upload";
+    let mut upload = Upload::begin(service.address(), path, &[("authorization", &authorization)]).await;
+    until_expired(&service.client.with_token(&token)).await;
+    let problem = upload.line().await.expect("a problem");
+    assert_eq!((&problem["status"], &problem["type"]), (&json!(401), &json!("/problems#unauthorized")));
+    let head = upload.head().await.to_lowercase();
+    assert!(
+        head.contains("www-authenticate: bearer realm=\"pagebucket\", error=\"invalid_token\""),
+        "{head}"
+    );
 }
 
 async fn an_upload_that_never_pauses_ends_too() {

@@ -47,7 +47,10 @@ async fn what_never_fits_is_refused_for_good() {
         let problem = answer.problem(413, "body-too-large");
         let detail = problem["detail"].as_str().expect("a text");
         assert!(detail.contains("1001 counters") && detail.contains("at most 1000"), "{detail}");
-        assert!(detail.contains("`--max-queue`") && detail.ends_with(" Nothing was counted."), "{detail}");
+        assert!(
+            detail.contains("`--max-queue-mib`") && detail.ends_with(" Nothing was counted."),
+            "{detail}"
+        );
         assert!(!answer.headers.contains_key("retry-after"), "{answer:?}");
     };
     refused().await;

@@ -217,17 +217,17 @@ impl Selection {
     /// It begins with an item that the history no longer has.
     pub fn kept(self, order: Order, totals: Totals, first: Seq) -> Result<Option<SeqRange>, Retired> {
         let range = self.seqs(order, totals);
-        let is_retired = match (range, self.as_of()) {
-            _ if first == Seq::FIRST => return Ok(range),
-            (_, Some(last)) if last < first && totals.last_seq() == Some(last) => true,
-            (None, _) => false,
-            // The end of a history that is empty since it was reopened.
-            (Some(range), _) if self.is_backwards(order) => {
-                range.last < first && totals.last_seq() != Some(range.last)
-            }
-            (Some(range), _) => range.first < first,
-        };
-        if is_retired {
+        if first == Seq::FIRST {
+            return Ok(range);
+        }
+        let is_last = |seq: Seq| totals.last_seq() == Some(seq);
+        let ended_before = self.as_of().is_some_and(|last| last < first && is_last(last));
+        let begins_before = range.is_some_and(|range| match self.is_backwards(order) {
+            // A history that is empty since it was reopened still has an end.
+            true => range.last < first && !is_last(range.last),
+            false => range.first < first,
+        });
+        if ended_before || begins_before {
             return Err(Retired);
         }
         let clipped = range.map(|range| SeqRange { first: range.first.max(first), ..range });

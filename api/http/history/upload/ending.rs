@@ -12,6 +12,7 @@ use crate::domain::{Faults, OwnerId};
 use crate::http::history::item_view::OwnerMember;
 use crate::http::problem::{self, Kind, Problem};
 use crate::ingest::{End, Event, Lines, Report, Watch};
+use crate::store::Error;
 use crate::store::history::Cause;
 
 /// Most lines whose faults are listed; the others are only counted.
@@ -115,6 +116,10 @@ impl Summary {
             }
             summary.insert("notStoredLines".to_owned(), ranges_of(left_lines));
             Problem::new(kind, detail).with(summary)
+        };
+        let problem = match &end {
+            End::Database(Cause::Database(Error::Gone(gone))) => problem.gone(*gone),
+            _ => problem,
         };
         let owner = owner.map(ToString::to_string);
         Err(problem.logging(move || {

@@ -149,7 +149,13 @@ impl Outcomes {
     fn sent(&mut self, sent: &Sent) {
         let (ended, rest) = sent.rows.split_at(sent.ends.len());
         for (row, end) in ended.iter().zip(&sent.ends) {
-            let problem = |refusal| Problem::new(kind(refusal), format!("Not stored: {refusal}."));
+            let problem = |refusal| {
+                let problem = Problem::new(kind(refusal), format!("Not stored: {refusal}."));
+                match refusal {
+                    Refusal::Gone(gone) => problem.gone(gone),
+                    _ => problem,
+                }
+            };
             match *end {
                 Ok(seq) => self.settle(row.line, Ok(seq)),
                 Err(refusal) => self.settle(row.line, Err(&problem(refusal))),

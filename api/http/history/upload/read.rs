@@ -41,14 +41,15 @@ impl BadLine {
     }
 }
 
-/// The minimum pace of a client: in each span, one line that is not blank, or [`LEAST`] bytes of one. Only time spent
+/// The minimum pace of a client: in each span, one line that is not blank, or [`LEAST`] bytes. (A client that continues at a line
+/// far into a file sends as many line breaks.) Only time spent
 /// waiting for the client counts. While the server does not read, because earlier lines must be stored first or the client's
 /// quota is used up, the span stands still.
 struct Pace {
     span: Duration,
     /// Time that is left of this span.
     left: Duration,
-    /// Bytes received in this span, without white space.
+    /// Bytes received in this span, without blanks.
     bytes: usize,
 }
 
@@ -58,7 +59,7 @@ impl Pace {
     }
 
     fn piece(&mut self, piece: &[u8]) {
-        self.bytes += piece.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
+        self.bytes += piece.iter().filter(|byte| **byte == b'\n' || !byte.is_ascii_whitespace()).count();
         if self.bytes >= LEAST {
             self.kept();
         }
@@ -141,7 +142,7 @@ impl Reader {
                 Err(_elapsed) => {
                     let seconds = self.pace.span.as_secs();
                     let words = format!(
-                        "The body came too slowly: neither a line nor {LEAST} bytes of one in {seconds} s of waiting."
+                        "The body came too slowly: neither a line nor {LEAST} bytes in {seconds} s of waiting."
                     );
                     let _ = self.chunks.send(Err(io::Error::new(ErrorKind::TimedOut, words))).await;
                     // The client may continue to send, and should be able to read why the upload ended.

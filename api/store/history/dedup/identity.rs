@@ -43,9 +43,9 @@ impl ItemKey {
         Self(*digest.first_chunk().expect("a digest has 32 bytes"))
     }
 
-    /// One byte of the hash.
-    pub fn first_byte(self) -> u8 {
-        self.0[0]
+    /// One byte of the hash; of the key of an upload's line the lowest byte of its number.
+    pub fn last_byte(self) -> u8 {
+        self.0[Self::LEN - 1]
     }
 
     /// The key of an item that is adopted from another collection, which is called `source`. `id` is the `_id` of its

@@ -61,7 +61,7 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut Search], goal: Goal) -> 
         Goal::Through(last) => (MOST_PAGES, last),
         Goal::End { after } => (FIRST_PAGES, after),
     };
-    let mut read = 0;
+    let (mut read, mut doubted) = (0, false);
     let is_done = loop {
         if scan.is_done(goal) || read == MOST_READS {
             break scan.is_done(goal);
@@ -77,6 +77,13 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut Search], goal: Goal) -> 
         if scan.read(pages).await? {
             if scan.looked == before {
                 scan.check().await?;
+                // One answer may show two moments: the page before it was filled, and the page after it. A second one shows
+                // that it is filled.
+                if !std::mem::replace(&mut doubted, true) {
+                    let words = format!("owner {} has changed while it was read", of.owner);
+                    patient.after(Error::Unavailable(words)).await?;
+                    continue;
+                }
                 let (id, page) = (format!("{}_", of.owner), format!("page {}", scan.first_page()));
                 return Err(Corruption::new(id, page, "is not full, though it is not the last").into());
             }

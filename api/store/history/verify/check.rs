@@ -38,7 +38,7 @@ impl KeyShare {
     }
 
     fn has(self, key: ItemKey) -> bool {
-        u64::from(key.first_byte()) % self.of == self.index
+        u64::from(key.last_byte()) % self.of == self.index
     }
 }
 
@@ -230,6 +230,14 @@ mod tests {
                 std::iter::successors(Some(KeyShare::of_items(items)), |share| share.next()).collect();
             assert_eq!(shares.len() as u64, items.div_ceil(MOST_KEYS).clamp(1, 256));
             assert_eq!(shares.iter().filter(|share| share.is_first()).count(), 1);
+            // Those of one upload differ in their last bytes alone.
+            let line = |number: u32| {
+                let number = number.to_be_bytes();
+                ItemKey::read(&[&[7; 8][..], &number].concat()).unwrap()
+            };
+            for share in &shares {
+                assert!((0..256).any(|number| share.has(line(number))), "{items}: {share:?}");
+            }
             for byte in 0..=255 {
                 let key = ItemKey::read(&[byte; ItemKey::LEN]).unwrap();
                 assert_eq!(shares.iter().filter(|share| share.has(key)).count(), 1, "{items}: {byte}");
