@@ -32,7 +32,8 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::doc;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use capacity::{Ages, Capacity};
@@ -67,6 +68,8 @@ pub struct Store {
     page_views: PageViews,
     api_keys: ApiKeys,
     epoch: Arc<OnceCell<Epoch>>,
+    /// When the last ping was sent that was answered.
+    pinged: Arc<Mutex<Option<Instant>>>,
     _poll: Arc<AbortOnDropHandle<()>>,
 }
 
@@ -93,8 +96,19 @@ impl Store {
         let poll = poll::start(database.clone(), histories.clone(), capacity.ages).await;
         let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
         let page_views = PageViews::new(database.clone(), sessions, capacity);
-        let (epoch, _poll) = (Arc::default(), Arc::new(poll));
-        Ok(Self { database, topology, definitions, histories, appends, page_views, api_keys, epoch, _poll })
+        let (epoch, pinged, _poll) = (Arc::default(), Arc::default(), Arc::new(poll));
+        Ok(Self {
+            database,
+            topology,
+            definitions,
+            histories,
+            appends,
+            page_views,
+            api_keys,
+            epoch,
+            pinged,
+            _poll,
+        })
     }
 
     /// The engines of all histories, in the order of their definitions.
@@ -160,8 +174,8 @@ impl Store {
         Self { page_views: self.page_views.counting_at_w1(Capacity::default()), ..self }
     }
 
-    /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and returns how many each has. Does nothing more if it is
-    /// done again. Use it after migrations, on a [`Topology::Sharded`].
+    /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and returns how many each has. Done again, it
+    /// does only what is missing. Use it after migrations, on a [`Topology::Sharded`].
     ///
     /// # Errors
     /// The cluster does not answer, refuses a command, or the user lacks the privilege.
@@ -209,14 +223,22 @@ impl Store {
         Ok(history::keep_keys_for(&self.database, retention).await?)
     }
 
-    /// Checks that the primary answers within `limit`.
+    /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of the calls that were
+    /// waiting when it asked. So many probes at once take no connections from appends and reads.
     ///
     /// # Errors
     /// The primary does not answer in time.
     pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
-        let database = self.database.client().database("admin");
-        let ping = async move { Ok(database.run_command(doc! { "ping": 1 }).await.map(drop)?) };
-        Deadline::within(limit).read(ping).await
+        let (began, deadline) = (Instant::now(), Deadline::within(limit));
+        let mut pinged = deadline.wait_for(self.pinged.lock()).await.ok_or_else(Error::no_answer)?;
+        if pinged.is_none_or(|sent| sent < began) {
+            let sent = Instant::now();
+            let database = self.database.client().database("admin");
+            let ping = async move { Ok(database.run_command(doc! { "ping": 1 }).await.map(drop)?) };
+            deadline.read(ping).await?;
+            *pinged = Some(sent);
+        }
+        Ok(())
     }
 
     /// The database's epoch. It is read once and then kept in memory.
