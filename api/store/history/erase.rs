@@ -147,7 +147,7 @@ impl Engine {
         Ok(Reopening::Reopened)
     }
 
-    /// Owners whose tombstones are not swept yet, a bounded number of them.
+    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are damaged.
     ///
     /// # Errors
     /// The database does not answer in time.
@@ -157,11 +157,16 @@ impl Engine {
         let definition = Arc::clone(&source.definition);
         let command = at_most(source.collection(), doc! { "swept": false }, MOST, doc! { "swept": 1 });
         let owner = move |tombstone: &RawDocument| {
-            let corrupt =
-                || Corruption::of(tombstone, &definition.owner.field, "is not an id of the right type");
-            Ok(owner_in(tombstone, &definition.owner).ok_or_else(corrupt)?)
+            let owner = owner_in(tombstone, &definition.owner);
+            if owner.is_none() {
+                let error =
+                    Corruption::of(tombstone, &definition.owner.field, "is not an id of the right type");
+                tracing::warn!(%error, "an erasure cannot go on");
+            }
+            Ok(owner)
         };
-        source.reads.find(None, command, None, deadline.or_within(COMMAND), owner).await
+        let owners = source.reads.find(None, command, None, deadline.or_within(COMMAND), owner).await?;
+        Ok(owners.into_iter().flatten().collect())
     }
 }
 

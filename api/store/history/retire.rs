@@ -58,14 +58,14 @@ impl Engine {
         *self.0.walk.lock() = ids.last().filter(|_| more).cloned();
         let mut retired = Retired { pages: 0, more };
         let tails = Tails::read(source, &ids, None, deadline).await;
-        let markers = beginnings(source, &ids, deadline).await?;
+        let mut markers = beginnings(source, &ids, deadline).await?;
         let oldest = match retention.days {
             Some(days) => Some(server_time(source, deadline).await? - i64::from(days.get()) * 86_400_000),
             None => None,
         };
         let mut raised = false;
         for owner in &ids {
-            let (of, marker) = (source.of(owner, deadline), markers.get(owner).copied());
+            let (of, marker) = (source.of(owner, deadline), markers.remove(owner));
             match retire_one(of, &tails, marker, (retention, oldest), &mut raised).await {
                 // A damaged bucket, or an owner that is being erased.
                 Err(error @ (Error::Corrupt(_) | Error::Gone(_))) => {
@@ -87,11 +87,12 @@ impl Engine {
 async fn retire_one(
     of: OfOwner<'_>,
     tails: &Tails,
-    marker: Option<Marker>,
+    marker: Option<Beginning>,
     limits: (Retention, Option<i64>),
     raised: &mut bool,
 ) -> Result<u64> {
     let Some(tail) = tails.of(of.owner)? else { return Ok(0) };
+    let marker = marker.transpose()?.flatten();
     if let Some(deleted) = delete(of, marker).await? {
         return Ok(deleted);
     }
@@ -104,12 +105,15 @@ async fn retire_one(
     Ok(0)
 }
 
+/// The marker of the beginning of an owner, or how it is damaged.
+type Beginning = Result<Option<Marker>, Corruption>;
+
 /// The markers of the beginning of these owners, those that have one.
 async fn beginnings(
     source: &Source,
     owners: &[OwnerId],
     deadline: Deadline,
-) -> Result<HashMap<OwnerId, Marker>> {
+) -> Result<HashMap<OwnerId, Beginning>> {
     if owners.is_empty() || !source.markers.any() {
         return Ok(HashMap::new());
     }
@@ -124,8 +128,9 @@ async fn beginnings(
         "batchSize": owners.len() as i64 + 1,
         "hint": source.by_page(),
     };
-    let marker =
-        move |bucket: &RawDocument| Ok(owner_in(bucket, &definition.owner).zip(Marker::read(bucket)?));
+    let marker = move |bucket: &RawDocument| {
+        Ok(owner_in(bucket, &definition.owner).map(|owner| (owner, Marker::read(bucket))))
+    };
     let found = source.reads.find(None, command, None, deadline, marker).await?;
     Ok(found.into_iter().flatten().collect())
 }

@@ -24,6 +24,7 @@ tests_over![ALL, "markers::retirement":
     a_page_waits_until_no_instance_can_follow_it,
     a_key_of_retired_items_is_not_stored_again,
     a_marker_takes_no_items,
+    a_damaged_marker_keeps_no_other_owner,
     one_instance_keeps_house,
     a_history_without_markers_pays_nothing,
 ];
@@ -255,6 +256,35 @@ async fn a_marker_takes_no_items(history: &'static History) {
         empty.remove(without);
         buckets.insert_one(empty).await.expect_err("only a marker has no items");
     }
+}
+
+async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    let buckets = place.database.collection::<Document>(history.name);
+    for owner in 1..=3 {
+        fill(&place.database, history, owner, 5, 1).await;
+    }
+    // The marker of the first, and the tombstone of the last, whose sweep is still to come.
+    retire_to(&place, &store, 1, keep(3), 2).await;
+    let (items, owner) = (engine_of(&store, &place), place.owner(3));
+    items.erase(&owner, soon()).await.expect("an answer");
+    let field = history.owner_field;
+    let marker = doc! { field: history.owner_bson(1), "page": 1_i64 };
+    let tombstone = doc! { "_id": format!("{}_:", history.id(3)) };
+    for (query, change) in [
+        (marker, doc! { "$unset": { "firstPage": 1 } }),
+        (tombstone, doc! { "$set": { field: true, "swept": false } }),
+    ] {
+        let damaged = buckets.update_one(query, change).bypass_document_validation(true).await;
+        assert_eq!(damaged.expect("an answer").modified_count, 1);
+    }
+    let retention = [(history.name.into(), keep(2))].into();
+    eventually("the pages of the second are deleted", PATIENCE, async || {
+        store.keep_house(&retention).await.expect("an answer");
+        pages_left(&place, 2).await == [1, 3, 4, 5]
+    })
+    .await;
 }
 
 async fn one_instance_keeps_house(history: &'static History) {
