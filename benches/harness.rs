@@ -8,7 +8,6 @@ mod layout;
 mod limits;
 mod mongod;
 pub mod peers;
-mod plot;
 mod report;
 mod server;
 mod settings;
@@ -18,7 +17,7 @@ mod token;
 mod turns;
 mod work;
 
-pub use self::{block::*, client::*, customers::*, history::*, layout::*, limits::*, mongod::*, plot::*};
+pub use self::{block::*, client::*, customers::*, history::*, layout::*, limits::*, mongod::*};
 pub use self::{report::*, server::*, settings::*, stage::*, stats::*, token::*, turns::*, work::*};
 
 /// Any error ends the run.

@@ -79,8 +79,8 @@ async fn run(asked: Vec<String>) -> Result<()> {
         if settings.only.is_none() {
             let benches = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches");
             std::fs::write(benches.join(file), text)?;
-            if let Some(plot) = report.plot {
-                std::fs::write(benches.join(plot.file), plot.svg)?;
+            if let Some((file, svg)) = report.plot {
+                std::fs::write(benches.join(file), svg)?;
             }
         }
     }

@@ -3,6 +3,7 @@
 mod depth;
 mod disk;
 pub mod npm;
+mod plot;
 mod workloads;
 
 use crate::harness::{Bench, CLOSED_LOOP, Report, Result, Section};

@@ -22,7 +22,6 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         rates::run(bench, report).await?;
     }
     if bench.settings.includes("preallocation") {
-        preallocation::first_views(bench, report).await?;
         preallocation::disk(bench, report).await?;
     }
     Ok(())

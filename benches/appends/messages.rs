@@ -1,8 +1,6 @@
 //! Messages of 1 KB, 50 a page, in one room: larger items and longer pages than trades have.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::{Query, State};
@@ -15,15 +13,12 @@ use mongodb::bson::{DateTime, Document, doc, oid::ObjectId};
 use mongodb::{Collection, Database};
 use pagebucket::definition::{Definition, Definitions};
 use pagebucket::domain::Clock;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::task::JoinSet;
 
 use crate::harness::peers::{as_text, refused};
-use crate::harness::{Bench, Block, CLOSED_LOOP, Client, Outcome, RATE, Report, Result, Section, Server};
-use crate::harness::{Summary, Timing, Verdict, Window, compare, index, on_its_own};
+use crate::harness::{Bench, CLOSED_LOOP, Client, Load, Outcome, RATE, Report, Result, Section, Server};
+use crate::harness::{Summary, Verdict, Work, compare, index};
 
 /// Messages on a page.
 const PAGE: usize = 50;
@@ -88,11 +83,16 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         started.push((server, database, pages));
     }
     let (settings, timing) = (&bench.settings, bench.settings.timing(1.0));
-    let block = async |place: usize, round: u64, connections, body: Option<String>| {
+    let block = async |place: usize, round: u64, connections, item: Option<&str>| {
         let (server, database, pages) = &started[place];
         let before = stored(database).await?;
-        let (pages, seed) = (pages.clone(), settings.seed.wrapping_add(round * 1000));
-        let block = load(server.address, connections, timing, seed, pages, body).await?;
+        let work = match item {
+            Some(item) => Work::Post(PATH, item.into()),
+            None => Work::Get(Arc::clone(pages), PAGE * 1000),
+        };
+        let seed = settings.seed.wrapping_add(round * 1000);
+        let load = Load { connections, work, keyed: false, timing: Some(timing), seed };
+        let block = load.run(server.address).await?;
         let stored = stored(database).await? - before;
         Ok(Summary::new(block.clone(), Verdict::of(stored, block.acknowledged, block.failed)))
     };
@@ -102,7 +102,7 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let comparisons = compare(RATE, "ours / flat; ours again / ours");
     let appends = Outcome::new(name, about, "messages", comparisons)
         .in_turns(&CONTENDERS[..3], settings, async |place, round| {
-            block(place, round, 64, Some(message.clone())).await
+            block(place, round, 64, Some(&message)).await
         })
         .await?;
     let name = "messages: 32 connections, pages";
@@ -149,46 +149,6 @@ async fn stored(database: &Database) -> Result<u64> {
     let mut found = database.collection::<Document>("messages").aggregate([sum]).await?;
     let count = found.try_next().await?.ok_or("no messages")?;
     Ok(count.get_i64("count").or_else(|_| count.get_i32("count").map(i64::from))? as u64)
-}
-
-/// A closed loop: appends the body, or reads pages.
-async fn load(
-    address: SocketAddr,
-    connections: u64,
-    timing: Timing,
-    seed: u64,
-    pages: Arc<[String]>,
-    body: Option<String>,
-) -> Result<Block> {
-    on_its_own(async move {
-        let window = Window::open(Some(timing));
-        let mut running = JoinSet::new();
-        for number in 0..connections {
-            let (mut client, mut block) = (Client::new(address), Block::default());
-            let mut rng = StdRng::seed_from_u64(seed.wrapping_add(number));
-            let (pages, body) = (Arc::clone(&pages), body.clone());
-            running.spawn(async move {
-                while !window.is_over() {
-                    let page = &pages[rng.random_range(0..pages.len())];
-                    let sent = Instant::now();
-                    let good = match &body {
-                        Some(body) => client.post(PATH, body).await.is_ok_and(|answer| answer.status == 201),
-                        None => {
-                            client.get(page, "").await.is_ok_and(|answer| answer.body.len() > PAGE * 1000)
-                        }
-                    };
-                    block.answered(window, sent, 1, good);
-                    if body.is_some() {
-                        block.acknowledged += u64::from(good);
-                        block.failed += u64::from(!good);
-                    }
-                }
-                block
-            });
-        }
-        Ok(Block::merge(running.join_all().await, window))
-    })
-    .await
 }
 
 async fn append(State(flat): State<Flat>, body: Bytes) -> Response {

@@ -2,7 +2,7 @@
 
 use pagebucket::domain::Clock;
 
-use super::{Outcome, P99, Plot, Series, Settings, Summary, grouped, machine, output};
+use super::{Outcome, P99, Series, Settings, Summary, grouped, machine, output};
 
 /// Written as Markdown.
 pub struct Report {
@@ -13,7 +13,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Beside pagebucket, mongod and Rust.
     pub versions: String,
-    pub plot: Option<Plot>,
+    /// A file beside the report, and what is written to it: an SVG.
+    pub plot: Option<(&'static str, String)>,
     expectations: Vec<String>,
     pub sections: Vec<Section>,
 }
@@ -163,7 +164,7 @@ impl Report {
             quick.into_iter().chain(notes.iter().map(String::as_str)).map(|note| format!("\n**{note}**"));
         let notes = notes.collect::<String>();
         let expectations: String = expectations.iter().map(|row| format!("{row}\n")).collect();
-        let plot = plot.iter().map(|plot| format!("![{}]({})", plot.alt, plot.file));
+        let plot = plot.iter().map(|(file, _)| format!("![Median latency by page]({file})"));
         let parts: Vec<String> = plot.chain(sections.iter().map(Section::text)).collect();
         let parts = parts.join("\n\n");
         format!(

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rand::rngs::StdRng;
@@ -28,6 +29,10 @@ pub enum Work {
     Walk { customer: u64, pages: u64, by_id: bool },
     /// One page of customer 1 again and again, which the client has already.
     Again { pages: RangeInclusive<u64>, form: Form },
+    /// Posts this item, as JSON, to this path.
+    Post(&'static str, Arc<str>),
+    /// Any of these paths, whose answers have more than so many bytes.
+    Get(Arc<[String]>, usize),
 }
 
 /// How a page is asked for.
@@ -131,6 +136,17 @@ impl Connection {
                 let sent = Instant::now();
                 let unchanged = self.client.get(path, header).await.is_ok_and(|answer| answer.status == 304);
                 self.block.answered(self.window, sent, 1, unchanged);
+            }
+            Work::Post(path, item) => {
+                let sent = Instant::now();
+                let stored = self.client.post(path, item).await.is_ok_and(|answer| answer.status == 201);
+                self.block.answered(self.window, sent, 1, stored);
+                self.block.appended(&take_quantities(1), stored);
+            }
+            Work::Get(paths, least) => {
+                let (path, sent) = (&paths[self.rng.random_range(0..paths.len())], Instant::now());
+                let whole = self.client.get(path, "").await.is_ok_and(|answer| answer.body.len() > *least);
+                self.block.answered(self.window, sent, 1, whole);
             }
         }
         Ok(true)

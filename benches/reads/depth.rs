@@ -1,7 +1,8 @@
 //! How long a page takes, by how deep it lies.
 
-use crate::harness::{Customers, Entry, Form, History, LATENCY, Outcome, Plot, Report, Section, Spread};
-use crate::harness::{Timing, Work, Workload, compare, grouped, plot_lines};
+use super::plot::{Line, plot};
+use crate::harness::{Customers, Entry, Form, History, LATENCY, Outcome, Report, Section, Spread};
+use crate::harness::{Timing, Work, Workload, compare, grouped};
 
 /// Of customers 1, 2 and 3: the workload's name, the pages that are asked for, and the comparisons, in which `@` is the
 /// last page.
@@ -94,11 +95,11 @@ pub fn add(report: &mut Report, outcome: &Outcome, rows: &[Row]) -> Result<(), s
     section.compare(outcome);
     report.workload(outcome, section);
     let shown = rows.iter().filter(|(label, _)| *label != "ours again");
-    let line = |(label, points): &Row| {
-        (*label, points.iter().map(|(page, spread)| (*page, spread.median)).collect::<Vec<_>>())
+    let line = |(label, points): &Row| -> Line {
+        (label, points.iter().map(|(page, spread)| (*page, spread.median)).collect())
     };
     let title = "A page of 1,000,000 trades, one connection: median latency by page";
-    let svg = plot_lines(title, &shown.map(line).collect::<Vec<_>>())?;
-    report.plot = Some(Plot { file: "latency-by-depth.svg", alt: "Median latency by page", svg });
+    let svg = plot(title, &shown.map(line).collect::<Vec<_>>())?;
+    report.plot = Some(("latency-by-depth.svg", svg));
     Ok(())
 }

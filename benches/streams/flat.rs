@@ -1,6 +1,5 @@
 //! The peers: one document a trade, inserted as `mongoimport` does, and exported by a cursor that is streamed.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -14,7 +13,6 @@ use mongodb::bson::{Document, doc};
 use mongodb::{Collection, Database};
 use pagebucket::domain::{Clock, OwnerId};
 use pagebucket::import;
-use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 
 use super::files::Trades;
@@ -30,19 +28,11 @@ const BATCH: usize = 1_000;
 /// concern majority; by default (`numInsertionWorkers`) one after the other, while the next are being read.
 pub async fn insert(database: &Database, trades: &Trades, workers: usize) -> Result<(u64, Duration)> {
     let began = Instant::now();
-    let (batches, incoming) = mpsc::channel::<Vec<Document>>(workers);
-    let incoming = Arc::new(Mutex::new(incoming));
-    let mut inserting = JoinSet::new();
-    for _ in 0..workers {
-        let (collection, incoming) = (database.collection::<Document>(COLLECTION), Arc::clone(&incoming));
-        inserting.spawn(async move {
-            let mut inserted = 0;
-            loop {
-                let Some(batch) = incoming.lock().await.recv().await else { return Ok(inserted) };
-                inserted += collection.insert_many(batch).ordered(false).await?.inserted_ids.len() as u64;
-            }
-        });
-    }
+    let insert = |batch: Vec<Document>| {
+        let collection = database.collection::<Document>(COLLECTION);
+        async move { Ok(collection.insert_many(batch).ordered(false).await?.inserted_ids.len() as u64) }
+    };
+    let (mut inserting, mut inserted) = (JoinSet::<Result<u64>>::new(), 0);
     let now = Clock::system().now();
     let mut rows = import::read_ahead(trades.rows()?, true);
     let mut batch = Vec::with_capacity(BATCH);
@@ -52,16 +42,20 @@ pub async fn insert(database: &Database, trades: &Trades, workers: usize) -> Res
             let OwnerId::Integer(customer) = row.owner else { continue };
             batch.push(flat_document(customer, &row.draft.dated(now))?);
             if batch.len() == BATCH {
-                batches.send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH))).await?;
+                if inserting.len() == workers {
+                    inserted += inserting.join_next().await.ok_or("no worker")???;
+                }
+                inserting.spawn(insert(std::mem::replace(&mut batch, Vec::with_capacity(BATCH))));
             }
         }
     }
     if !batch.is_empty() {
-        batches.send(batch).await?;
+        inserting.spawn(insert(batch));
     }
-    drop(batches);
-    let inserted: mongodb::error::Result<Vec<u64>> = inserting.join_all().await.into_iter().collect();
-    Ok((inserted?.into_iter().sum(), began.elapsed()))
+    for stored in inserting.join_all().await {
+        inserted += stored?;
+    }
+    Ok((inserted, began.elapsed()))
 }
 
 /// The handler that exports.

@@ -1,7 +1,6 @@
 //! Contenders that count views, each in a database of its own.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 
 use mongodb::Client as Driver;
 use mongodb::bson::doc;
@@ -23,8 +22,6 @@ use crate::harness::{Client, Contender, Mongod, POOL, Result, Running, Server, V
 /// - `, w: 1`: acknowledged as published, and not at majority and journal;
 /// - `, preallocated`: the minutes are there before they are counted in.
 pub struct Counting {
-    /// How long preallocating an hour of all pages took, the longest of those that were.
-    pub preallocating: Duration,
     /// Its drivers are one for each process.
     contender: Contender<Vec<Upserts>>,
     told: Ledger,
@@ -62,15 +59,11 @@ impl Counting {
             _ => Running::Server(Server::peer(upsert::routes(Upserts::new(&database, w1)), true).await?),
         };
         let contender = Contender { label: label.to_owned(), database, running };
-        Ok(Self { preallocating: Duration::ZERO, contender, told: Ledger::default(), next_minute: 0 })
+        Ok(Self { contender, told: Ledger::default(), next_minute: 0 })
     }
 
     pub fn label(&self) -> &str {
         &self.contender.label
-    }
-
-    pub fn preallocated(&self) -> bool {
-        self.label().ends_with(", preallocated")
     }
 
     /// So many minutes in which nothing was counted yet: the first of them. They are there if this setup has them so.
@@ -78,9 +71,8 @@ impl Counting {
         const HOUR: u32 = 60;
         let first = self.next_minute;
         self.next_minute += minutes;
-        if self.preallocated() {
+        if self.label().ends_with(", preallocated") {
             for hour in first.div_ceil(HOUR)..self.next_minute.div_ceil(HOUR) {
-                let began = Instant::now();
                 match &self.contender.running {
                     Running::Server(server) if self.label().starts_with("ours") => {
                         ask_for_hour(server.address, hour * HOUR).await?;
@@ -89,7 +81,6 @@ impl Counting {
                         upsert::preallocate(&self.contender.database, hour * HOUR..(hour + 1) * HOUR).await?
                     }
                 }
-                self.preallocating = self.preallocating.max(began.elapsed());
             }
         }
         Ok(first)

@@ -184,7 +184,7 @@ fn send_in_time(lines: &[Arc<Mutex<Line>>], arrivals: &Arrivals) {
             sleep((due - now).max(least));
         }
         let measured = number >= warm_up;
-        let view = pattern.view(number, measured, &mut rng);
+        let view = pattern.view(measured, &mut rng);
         let mut line = lock(&lines[number as usize % lines.len()]);
         let arrival = Arrival { view, due, measured };
         // No idle connection is dropped before the end.

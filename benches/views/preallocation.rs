@@ -1,4 +1,4 @@
-//! Whether preallocation pays: what it can bring at most, and what it takes on disk.
+//! What preallocation takes on disk.
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
@@ -8,65 +8,12 @@ use pagebucket::store::{COMMAND, Deadline};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::contender::Counting;
-use super::open_loop::Arrivals;
-use super::scenario::{CONNECTIONS, PATIENCE, USERS};
 use super::upsert;
-use super::view::{PAGES, Pattern, View, path};
-use crate::harness::compare;
-use crate::harness::{
-    Bench, CLOSED_LOOP, DISK, Disk, MEAN, Outcome, P99, Report, Result, Section, Summary, Timing,
-};
+use super::view::{PAGES, View, path};
+use crate::harness::{Bench, DISK, Disk, Report, Result, Section};
 
 /// Views in a minute of a page: as many as the scenario counts there.
 const VIEWS: u32 = 25;
-
-/// Users who each are the first in a minute of a page, with and without preallocation: it cannot bring more.
-pub async fn first_views(bench: &Bench, report: &mut Report) -> Result<()> {
-    let settings = &bench.settings;
-    let labels = ["ours", "ours, preallocated", "bare driver", "bare driver, preallocated"];
-    let mut contenders = Vec::new();
-    for label in labels {
-        contenders.push(Counting::start(&bench.mongod, "preallocation", label).await?);
-    }
-    let timing = Timing::millis(200, if settings.quick { 500 } else { 1000 });
-    let minutes = ((timing.warm_up + timing.measured).as_secs_f64() * USERS / f64::from(PAGES)).ceil() as u32;
-    let block = async |place: usize, round: u64| {
-        let contender: &mut Counting = &mut contenders[place];
-        let arrivals = Arrivals {
-            per_second: USERS,
-            timing,
-            pattern: Pattern::First { from: contender.take_minutes(minutes).await? },
-            seed: settings.seed.wrapping_add(round),
-            patience: PATIENCE,
-        };
-        let (answers, verdict) = contender.block(CONNECTIONS, arrivals).await?;
-        Ok(Summary::new(answers.block, verdict))
-    };
-    let comparisons = ["ours", "bare driver"].into_iter().flat_map(|setup| {
-        [MEAN, P99]
-            .into_iter()
-            .flat_map(move |metric| compare(metric, &format!("{setup}, preallocated / {setup}")))
-    });
-    let about = "1,000 users a second, each the first in a minute of a page: an insert, or with \
-                 preallocation an update. Preallocation cannot bring more than here: in the scenario one \
-                 view in 25 is a first one.";
-    let outcome = Outcome::new("first views of a minute", about, "views", comparisons.collect());
-    let outcome = outcome.in_turns(labels, settings, block).await?;
-    let mut section = Section::of(&outcome, CLOSED_LOOP);
-    for contender in contenders {
-        if contender.preallocated() {
-            let (label, minutes) = (contender.label(), 60 * PAGES);
-            let seconds = contender.preallocating.as_secs_f64();
-            let line =
-                format!("- {label}: an hour of {PAGES} pages, {minutes} minutes, made in {seconds:.1} s");
-            section.lines.push(line);
-        }
-        contender.stop().await?;
-    }
-    report.workload(&outcome, section);
-    Ok(())
-}
 
 /// Bytes of a minute of a page: the same views counted in ours with and without preallocation.
 pub async fn disk(bench: &Bench, report: &mut Report) -> Result<()> {

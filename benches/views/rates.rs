@@ -151,7 +151,7 @@ impl Search<'_> {
         let arrivals = Arrivals {
             per_second: rate,
             timing: Timing::millis(200, if settings.quick { 700 } else { 1200 }),
-            pattern: Pattern::Random { pages, warm_up: minute - 1, measured: minute },
+            pattern: Pattern { pages, warm_up: minute - 1, measured: minute },
             seed: settings.seed.wrapping_add(u64::from(minute)),
             // By then it has failed anyway.
             patience: Duration::from_millis(500),

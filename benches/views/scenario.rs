@@ -75,7 +75,7 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         let arrivals = Arrivals {
             per_second: USERS,
             timing,
-            pattern: Pattern::Random { pages: PAGES, warm_up: 0, measured: 1 },
+            pattern: Pattern { pages: PAGES, warm_up: 0, measured: 1 },
             seed: settings.seed.wrapping_add(round * 1000),
             patience: PATIENCE,
         };

@@ -22,31 +22,19 @@ pub struct View {
     pub second: u8,
 }
 
-/// Which page a view is of, and when.
+/// Views of pages 1 to `pages`, each of a random one in a random second of a minute. Views before the window are in another
+/// minute.
 #[derive(Clone)]
-pub enum Pattern {
-    /// A random one of so many pages, in a random second of one minute. Views before the window are in another.
-    Random { pages: u32, warm_up: MinuteNumber, measured: MinuteNumber },
-    /// Each view in a minute of its page's that has none yet: [`PAGES`] in one minute and then the next ones.
-    First { from: MinuteNumber },
+pub struct Pattern {
+    pub pages: u32,
+    pub warm_up: MinuteNumber,
+    pub measured: MinuteNumber,
 }
 
 impl Pattern {
-    /// The view with this number, from 0.
-    pub fn view(&self, number: u64, measured: bool, rng: &mut StdRng) -> View {
-        let second = rng.random_range(0..60);
-        match self {
-            Self::Random { pages, warm_up, measured: minute } => View {
-                page: rng.random_range(1..=*pages),
-                minute: if measured { *minute } else { *warm_up },
-                second,
-            },
-            Self::First { from } => View {
-                page: (number % u64::from(PAGES)) as u32 + 1,
-                minute: from + (number / u64::from(PAGES)) as u32,
-                second,
-            },
-        }
+    pub fn view(&self, measured: bool, rng: &mut StdRng) -> View {
+        let minute = if measured { self.measured } else { self.warm_up };
+        View { page: rng.random_range(1..=self.pages), minute, second: rng.random_range(0..60) }
     }
 }
 
