@@ -67,6 +67,7 @@ struct Lagging<'a> {
 impl<'a> Lagging<'a> {
     /// It knows that a majority has `shown` trades of customer 7, and learns of no more.
     async fn after(set: &'a ReplicaSet, database: &'a Database, shown: i64) -> Self {
+        set.hold_elections().await;
         let member = set.others(set.primary().await).next().expect("three members");
         let mongod = set.mongod(member);
         eventually("it is replicated", PATIENCE, || async {

@@ -15,7 +15,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdin, Command};
 
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Mongod, Service, Setup, TOTAL, TRADES, eventually, leave_out, shared, stored, tests};
+use crate::harness::{
+    Mongod, Service, Setup, TOTAL, TRADES, eventually, free_port, leave_out, shared, stored, tests,
+};
 
 tests!["import":
 the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
@@ -188,13 +190,19 @@ async fn an_outage_is_waited_for() {
 
     mongod.stop().await;
     input.write_all(b"A,2,2004-01-09\nA,3,2004-01-09\n").await.expect("it reads");
-    tokio::time::sleep(Duration::from_secs(7)).await;
+    let mut said = BufReader::new(running.stderr.take().expect("it is piped")).lines();
+    let waits = async {
+        while !said.next_line().await.expect("text").expect("it goes on").contains("waiting for the database")
+        {
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("it says that it waits");
+    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
     mongod.start().await;
     mongod.until_primary().await;
     drop(input);
     let output = running.wait_with_output().await.expect("it ends");
     assert!(summary(&output, 0).starts_with("stored 3 trades of 1 customer"), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("waiting for the database"), "{output:?}");
     service.stored(7).await.holds_exactly([1, 2, 3]);
     drop(service);
     mongod.remove().await;
@@ -375,7 +383,10 @@ async fn a_server_that_stops_is_told() {
 }
 
 async fn a_server_that_comes_back_is_gone_on_with() {
-    let service = Service::start().await;
+    let mut setup = Setup::on(shared().await);
+    // A port that is still free when it comes back.
+    setup.args.listen.set_port(free_port());
+    let service = setup.start().await;
     let (running, mut input) = begun_through(&service, 1_000, &["--key", "k"]).await;
     let mut again = Setup::on(shared().await);
     again.args.listen = service.address();

@@ -61,6 +61,7 @@ async fn until_all_show(set: &ReplicaSet, service: &Service, collection: &str, f
 async fn full_pages_are_theirs_and_need_no_primary() {
     const READS: i64 = 60;
     let set = ReplicaSet::start(Wires::Straight).await;
+    set.hold_elections().await;
     let service = start(&set, ReadPreference::SecondaryPreferred).await;
     fill(&service.database, TRADES, 7, 2_000, 5).await;
     until_everywhere(&set, &service, 7, 2_000).await;
@@ -124,6 +125,7 @@ async fn full_pages_are_theirs_and_need_no_primary() {
 /// Neither member that should be asked answers: one breaks its connections, the other keeps silent.
 async fn those_that_do_not_answer_are_passed_over() {
     let set = ReplicaSet::start(Wires::Harmable).await;
+    set.hold_elections().await;
     let service = start(&set, ReadPreference::SecondaryPreferred).await;
     fill(&service.database, TRADES, 7, 50, 10).await;
     until_everywhere(&set, &service, 7, 50).await;
@@ -145,6 +147,7 @@ async fn those_that_do_not_answer_are_passed_over() {
 /// that is not full there, pages of a window and of an export.
 async fn one_that_lags_is_passed_over() {
     let set = ReplicaSet::start(Wires::Straight).await;
+    set.hold_elections().await;
     let service = start(&set, ReadPreference::SecondaryPreferred).await;
     fill(&service.database, TRADES, 7, 50, 5).await;
     until_everywhere(&set, &service, 7, 50).await;
@@ -180,6 +183,7 @@ async fn one_that_lags_is_passed_over() {
 async fn page_views_are_theirs_or_the_primarys() {
     const READS: i64 = 20;
     let set = ReplicaSet::start(Wires::Harmable).await;
+    set.hold_elections().await;
     let service = start(&set, ReadPreference::SecondaryPreferred).await;
     let views = json!({ "path": "/", "at": "2014-01-01T10:01:02Z", "views": 17 });
     let counted = service.client.post_text("/v1/page-views", views.to_string()).await;

@@ -200,6 +200,7 @@ impl Pages {
         None
     }
 
+    /// The page, from the cache or by `fetch`, once for all requests that ask for it at once.
     async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
         &self,
         engine: &Engine,
@@ -239,7 +240,7 @@ impl Pages {
         }
     }
 
-    /// Looks up the page in the cache alone.
+    /// The page, if the cache has it. Counts and notes the lookup, and takes out a page that may have been deleted.
     async fn remembered(
         &self,
         engine: &Engine,
@@ -254,7 +255,7 @@ impl Pages {
             Box::pin(kept.invalidate(&key)).await;
             found = None;
         }
-        reading.cached(found.is_some());
+        reading.note_lookup(found.is_some());
         if found.is_some() { &self.hits } else { &self.misses }.increment(1);
         found.map(|found| found.page)
     }

@@ -47,7 +47,7 @@ impl Reading {
     }
 
     /// Notes whether a page was in the page cache.
-    pub fn cached(&mut self, hit: bool) {
+    pub fn note_lookup(&mut self, hit: bool) {
         self.hit = Some(hit && self.hit.unwrap_or(true));
     }
 

@@ -135,6 +135,9 @@ async fn keys_are_replaced_while_requests_run() {
     // A key that is published before it is used, as issuers do.
     issuer.publish("second third").await;
     issuer.known().await;
+    issuer.publish("third second").await;
+    some_rounds().await;
+    // No client has a token of the second any more.
     issuer.publish("third").await;
     some_rounds().await;
     old.get(TRADES).await.problem(401, "unauthorized");

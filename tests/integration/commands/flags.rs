@@ -21,6 +21,8 @@ tests!["commands":
 /// A flag, its environment twin and its default; empty where there is none.
 type Flag = (&'static str, &'static str, &'static str);
 
+const OPERATING: &str = include_str!("../../../docs/operating.md");
+
 const LOG: &[Flag] =
     &[("--log-format", "PAGEBUCKET_LOG_FORMAT", "pretty"), ("--log", "PAGEBUCKET_LOG", "info")];
 const HISTORIES: &[Flag] = &[("--histories", "PAGEBUCKET_HISTORIES", "")];
@@ -171,6 +173,9 @@ async fn help_shows_every_flag() {
                 assert!(!defaults, "{command} {entry}");
             }
             assert!(entry.lines().count() > 1, "it says what it is for: {entry}");
+            let documented =
+                OPERATING.contains(&format!("`{flag}`")) || OPERATING.contains(&format!("`{flag} "));
+            assert!(documented || command != "serve", "docs/operating.md does not have {flag}");
         }
     }
     let help = run(&mut pagebucket(&["--help"])).await;

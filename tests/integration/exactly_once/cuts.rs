@@ -26,9 +26,6 @@ tests_over![SMALL, "exactly_once":
 /// Longer than any append that is to be answered takes.
 const LONG: Duration = Duration::from_secs(20);
 
-/// For an attempt that is not to be answered.
-const SHORT: Duration = Duration::from_millis(400);
-
 /// What happened to the key before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
@@ -138,8 +135,12 @@ impl Stage {
             Before::CutOff(way) => {
                 let held = self.to_first.strikes() + 1;
                 self.to_first.harm(history.command("update"), way, Harm::Hold, 1);
-                tell(&mut wanted, &self.first.client, SHORT).await;
-                self.to_first.struck(held).await;
+                tokio::select! {
+                    () = tell(&mut wanted, &self.first.client, LONG) => {}
+                    () = self.to_first.struck(held) => {}
+                }
+                assert!(wanted.told.is_empty(), "it was not held: {wanted:?}");
+                wanted.told.push(Told::nth(0, Reply::Silence));
                 self.appended(&self.plain.client.clone(), owner, history.pages(0.7)).await;
             }
         }
@@ -181,8 +182,6 @@ impl Stage {
 
 /// Sends it once, and notes the answer.
 async fn tell(wanted: &mut Wanted, client: &Client, timeout: Duration) {
-    // Appends of a case come one after the other: their number is moment enough.
-    let sent = Duration::from_secs(2 * wanted.told.len() as u64);
     let reply = attempt(client, wanted, timeout).await;
-    wanted.told.push(Told { instance: 0, sent, heard: sent + Duration::from_secs(1), reply });
+    wanted.told.push(Told::nth(wanted.told.len(), reply));
 }

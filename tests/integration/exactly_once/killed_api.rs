@@ -146,7 +146,7 @@ impl Stage {
             }
             self.api.kill().await;
             if !wanted.is_stored() {
-                wanted.told.push(told(0, Reply::Silence));
+                wanted.told.push(Told::nth(0, Reply::Silence));
             }
             if !killed.late {
                 self.wire.relent();
@@ -182,12 +182,6 @@ impl Stage {
 /// Sends it once, and notes the answer.
 async fn tell(wanted: &mut Wanted, client: &Client) {
     let reply = attempt(client, wanted, LONG).await;
-    let told = told(wanted.told.len(), reply);
+    let told = Told::nth(wanted.told.len(), reply);
     wanted.told.push(told);
-}
-
-/// Appends of a case come one after the other: their number is moment enough.
-fn told(number: usize, reply: Reply) -> Told {
-    let sent = Duration::from_secs(2 * number as u64);
-    Told { instance: 0, sent, heard: sent + Duration::from_secs(1), reply }
 }

@@ -38,6 +38,14 @@ pub struct Told {
     pub reply: Reply,
 }
 
+impl Told {
+    /// Of attempts that come one after the other: their number, from 0, is moment enough.
+    pub fn nth(number: usize, reply: Reply) -> Self {
+        let sent = Duration::from_secs(2 * number as u64);
+        Self { instance: 0, sent, heard: sent + Duration::from_secs(1), reply }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// 201.

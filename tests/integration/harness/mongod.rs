@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
@@ -320,8 +321,18 @@ fn direct(port: u16) -> String {
     format!("mongodb://127.0.0.1:{port}/?directConnection=true")
 }
 
-/// A port that nobody listens on just now.
+/// A port that nobody listens on just now, and that no other test is given: below those that the system hands out, and below
+/// those of the service's own mongod.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").port()
+    const PORTS: u32 = 10_000;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Two runs at once begin at different ports.
+        let taken =
+            std::process::id().wrapping_mul(1_009).wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + (taken % PORTS) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }

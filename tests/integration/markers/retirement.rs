@@ -9,7 +9,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use pagebucket::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit, Position, Seq, Window};
 use pagebucket::item::Draft;
 use pagebucket::store::history::{AppendError, Cause, Retention};
-use pagebucket::store::{Error, Gone};
+use pagebucket::store::{Ages, Error, Gone};
 
 use super::{
     PATIENCE, Place, SHORT, append, clock, engine_of, int, is_retired, keep, numbers, page, pages_left,
@@ -350,7 +350,8 @@ async fn a_history_without_markers_pays_nothing(history: &'static History) {
         _ => {}
     });
     setup.clock = clock;
-    let store = setup.aging(SHORT).store().await;
+    // A slow answer to the question for markers must not make the tail too old.
+    let store = setup.aging(Ages { tail: PATIENCE, ..SHORT }).store().await;
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
     let take = || std::mem::take(&mut *seen.lock().expect("no test panics here"));
     take();

@@ -71,8 +71,8 @@ async fn cut_in_the_middle(history: &'static History) {
 
 async fn a_client_that_sends_nothing_more(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
-    setup.args.body_timeout = 1;
-    setup.args.write_timeout = 1;
+    setup.args.body_timeout = 2;
+    setup.args.write_timeout = 2;
     let service = setup.start().await;
     for (owner, answer) in (1..).zip(ANSWERS) {
         let path = history.at(owner, answer);

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::History;
 
-/// Those that the server under test serves: `&[TRADES, NOTES, READINGS, TRACES]` once it reads definitions from a
-/// directory. A test over another one is not registered.
+/// Those that the server under test serves. A test over another one is not registered.
 pub const ENABLED: &[&History] = &[TRADES, NOTES, READINGS, TRACES];
 
 /// Those that the engine's tests run over.
