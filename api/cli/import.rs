@@ -87,7 +87,8 @@ a sell if its quantity is negative. CSV is for items whose properties are all sc
 A bad row is reported with its line, and the other rows are stored. Rows have no identity: a file imported twice is stored \
 twice, unless both imports have the same --key.
 
-Ctrl-C ends reading and stores what was read; a second Ctrl-C only finishes the appends that are running.
+Ctrl-C ends reading and stores what was read; a second Ctrl-C only finishes the appends that are running; a third one no \
+longer waits for a server.
 
 Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database or the server, 130 interrupted.";
 
@@ -114,7 +115,8 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         let to = Destination { engine, key, began: Clock::system().now() };
         let rows = import::read_ahead(rows, args.strict);
         let (waiting, patience, owners) = (MOST_WAITING, PATIENCE, MOST_OWNERS);
-        let options = Options { strict: args.strict, many: false, waiting, patience, owners };
+        let many = args.owner.is_none();
+        let options = Options { strict: args.strict, many, waiting, patience, owners };
         let budget = Budget::of(BUDGET);
         let report = ingest::run(rows, &to, options, &budget, &mut interrupts, &mut progress).await;
         Ok(args.tell(&report, definition, progress))

@@ -186,15 +186,15 @@ fn cell<'a>(column: &'a Column, members: &[Member<'a>]) -> Result<Option<Cell<'a
     for name in &column.names {
         let mut named = members.iter().filter(|member| member.name.as_deref() == Some(name));
         let Some(member) = named.next() else { continue };
+        if named.next().is_some() {
+            return Err(format!("gives {name:?} more than once"));
+        }
         let value = match column.values.kind {
             Some(_) => Value::read(member.value),
             None => Value::Json(member.value),
         };
         if value.is_null() && !column.values.null {
             continue;
-        }
-        if named.next().is_some() {
-            return Err(format!("gives {name:?} more than once"));
         }
         return Ok(Some(Cell { name, value }));
     }

@@ -121,6 +121,10 @@ fn what_is_no_trade_is_told() {
         ("{\"a\":\"\u{1}\"}".to_owned(), "is not JSON"),
         (format!("{{{good}}}"), "has no field \"customerId\" or \"customer_id\""),
         (format!("{{\"customerId\":7,\"qty\":2,{good}}}"), "gives \"qty\" more than once"),
+        (
+            format!("{{\"customerId\":7,\"price\":null,\"price\":\"5\",{good}}}"),
+            "gives \"price\" more than once",
+        ),
         (format!("{{\"customerId\":7.0,{good}}}"), "not \"7.0\""),
         (
             r#"{"customerId":7,"ticker":7203,"qty":[],"date":true}"#.to_owned(),

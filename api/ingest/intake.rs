@@ -80,6 +80,8 @@ pub struct Intake<'a, B, W> {
     pub phase: Phase,
     /// Whether every row has been read.
     pub(super) exhausted: bool,
+    /// Number of signals.
+    pub signals: u32,
     /// Whether the watch can still hand on what it holds.
     heard: bool,
     /// When rows last came, or were last not wanted.
@@ -99,8 +101,8 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (tally, phase, last_read) = (Tally::counting(owners), Phase::Reading, Instant::now());
-        let (exhausted, heard) = (false, true);
-        Self { tally, watch, incoming, interrupts, strict, phase, exhausted, heard, last_read, tick }
+        let (exhausted, signals, heard) = (false, 0, true);
+        Self { tally, watch, incoming, interrupts, strict, phase, exhausted, signals, heard, last_read, tick }
     }
 
     /// Waits for the next rows, where there is `room` for them, or for anything else that happens; returns the items
@@ -118,10 +120,13 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
                     }
                 }
             }
-            Some(()) = self.interrupts.recv() => match self.tally.report.end {
-                Some(_) => self.advance(Phase::Finishing),
-                None => self.end(Phase::Sending, End::Interrupted),
-            },
+            Some(()) = self.interrupts.recv() => {
+                self.signals += 1;
+                match self.signals {
+                    1 => self.end(Phase::Sending, End::Interrupted),
+                    _ => self.advance(Phase::Finishing),
+                }
+            }
             handed_on = self.watch.hand_on(), if self.heard => if let Err(error) = handed_on {
                 // The rest is not heard of: what was read is stored, and no more is read.
                 self.heard = false;
@@ -165,7 +170,12 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
     }
 
     /// The report at the end, which the watch hears, too.
-    pub fn close(self) -> Report {
+    pub fn close(mut self) -> Report {
+        let report = &mut self.tally.report;
+        let all_stored = self.exhausted && report.left() == 0 && report.unknown.is_empty();
+        if all_stored && matches!(report.end, Some(End::Interrupted)) {
+            (report.end, report.signalled) = (None, true);
+        }
         let report = self.tally.close();
         self.watch.hear(Event::Progress(&report));
         report

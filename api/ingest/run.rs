@@ -122,10 +122,6 @@ pub async fn run<B>(
         }
     }
     intake.tally.left.extend(pending.lines());
-    let report = &mut intake.tally.report;
-    if intake.exhausted && report.left() == 0 && matches!(report.end, Some(End::Interrupted)) {
-        (report.end, report.signalled) = (None, true);
-    }
     intake.close()
 }
 

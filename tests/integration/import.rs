@@ -22,7 +22,8 @@ use crate::harness::{
 tests!["import":
 the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
 extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
-an_outage_is_waited_for, an_interrupt_stores_what_was_read, through_a_server, a_key_continues_an_import,
+an_outage_is_waited_for, an_interrupt_stores_what_was_read, an_erased_customer_keeps_no_other, through_a_server,
+a_server_that_keeps_silent_is_left_at_the_third_signal, a_key_continues_an_import,
 a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
 connections_that_are_lost, answers_of_others, no_server, a_server_that_wants_a_token, a_server_that_limits];
 
@@ -304,6 +305,55 @@ async fn through_a_server() {
     assert!(said.contains("refused 15 rows"), "{said}");
     let found = service.stored(2).await.numbers;
     assert_eq!(found, (1..=150_000).filter(|n| n % 50 == 1).collect::<Vec<_>>(), "their order is kept");
+}
+
+async fn an_erased_customer_keeps_no_other() {
+    let service = Service::start().await;
+    let url = service.client.url("/v1/customers/7");
+    let erased = reqwest::Client::new().delete(url).header("content-type", "application/json");
+    assert!(erased.send().await.expect("an answer").status().is_success());
+    let text = "customerId,ticker,qty,date\n8,A,1,2004-01-09\n7,A,2,2004-01-09\n9,A,3,2004-01-09\n";
+    for flags in [&["--format", "csv"][..], &["--format", "csv", "--key", "k"]] {
+        let output = import_text(&service, text, flags).await;
+        let said = summary(&output, 1);
+        assert!(said.starts_with("stored 2 trades of 2 customers in "), "{said}");
+        assert!(said.contains("refused 1 row\n"), "{said}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("line 3: the owner is erased"), "{told}");
+    }
+    let all = &["--format", "csv", "--customer", "7"];
+    let one = import_text(&service, "ticker,qty,date\nA,2,2004-01-09\n", all).await;
+    assert!(summary(&one, 3).contains("stopped: the owner is erased"), "{one:?}");
+}
+
+async fn a_server_that_keeps_silent_is_left_at_the_third_signal() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let mut running =
+        command(&["-", "--format", "csv", "--customer", "7", "--url", &url]).spawn().expect("it runs");
+    let mut input = running.stdin.take().expect("it is piped");
+    input.write_all(two_lines_each(1..=3).as_bytes()).await.expect("it reads");
+    let (mut wire, _) = silent.accept().await.expect("a connection");
+    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&request).contains("\"qty\":3") {
+        let read = wire.read(&mut piece).await.expect("its request");
+        assert!(read > 0, "it does not close");
+        request.extend_from_slice(&piece[..read]);
+    }
+    let process = running.id().expect("it runs").to_string();
+    let ended = async {
+        loop {
+            Command::new("kill").args(["-INT", &process]).status().await.expect("there is a kill");
+            if let Ok(ended) = tokio::time::timeout(Duration::from_millis(300), running.wait()).await {
+                break ended.expect("its status");
+            }
+        }
+    };
+    let status = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("an end");
+    assert_eq!(status.code(), Some(130));
+    let mut said = String::new();
+    running.stdout.take().expect("it is piped").read_to_string(&mut said).await.expect("text");
+    assert!(said.starts_with("stored 0 trades") && said.contains("unknown"), "{said}");
 }
 
 async fn a_key_continues_an_import() {

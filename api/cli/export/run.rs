@@ -192,6 +192,14 @@ impl Report {
         let rest = |after: &OwnerId| format!("--after-owner {after}");
         let go_on = match (&self.at, &self.complete) {
             (Some((owner, at)), _) => {
+                let at = match end {
+                    End::Database(Error::Gone(Gone::Erased)) => return lines.join("\n"),
+                    // The items between are gone.
+                    End::Database(Error::Gone(Gone::Retired { first_seq, .. })) => {
+                        Position::before(*first_seq)
+                    }
+                    _ => *at,
+                };
                 let this = format!("--owner {owner} --after {}", at.get());
                 if self.all { format!("{this}, then {}", rest(owner)) } else { this }
             }

@@ -111,7 +111,8 @@ pub(super) async fn run(
         // Without a key another upload might store rows twice; if nothing has ever answered, the address is wrong.
         let may_continue = key.is_some() && sending.answered && broken.passing && !interrupted;
         if !may_continue || sending.tries == MOST_TRIES {
-            return sending.close(broken.known, Some(End::Server(broken.words)));
+            let given_up = sending.intake.signals > 2;
+            return sending.close(broken.known, (!given_up).then_some(End::Server(broken.words)));
         }
         sending.intake.watch.shown.line(format_args!("{}; trying again", broken.words));
         let pause = (FIRST_PAUSE * 2_u32.pow(sending.tries)).min(LONGEST_PAUSE).max(broken.wait);
@@ -141,6 +142,9 @@ impl Sending<'_> {
                 // Rows that were not handed on are not sent any more.
                 let unsent = self.waiting.split_off(self.handed_on);
                 self.give_up(unsent.into_iter().map(|row| (row, false)));
+                if self.intake.signals > 2 {
+                    return Err(Broken::off("the server was waited for no longer".to_owned()));
+                }
             }
             let reading = self.intake.phase == Phase::Reading;
             let all_sent = self.handed_on == self.waiting.len();
@@ -222,7 +226,10 @@ impl Sending<'_> {
         let seq = outcome.get("seq").and_then(Value::as_u64).and_then(|seq| Seq::new(seq).ok());
         match (seq, problem) {
             (Some(seq), _) => {
-                self.intake.tally.report.last = Some((row.owner.clone(), seq));
+                // With a key it may be the outcome of an earlier import, behind which others have appended.
+                if self.key.is_none() {
+                    self.intake.tally.report.last = Some((row.owner.clone(), seq));
+                }
                 self.intake.tally.stored(&row, seq);
                 self.tries = 0;
             }

@@ -76,6 +76,7 @@ impl History {
             }
             read += buckets.len();
             found.extend(buckets.iter().flat_map(shown));
+            scan.pass(&buckets);
             most = (most * 2).min(MOST_READ).min(self.source().most_buckets());
         }
         if !backwards && found.len() <= limit {
@@ -90,7 +91,7 @@ impl History {
 
 impl DateScan {
     /// Reads the next pages, at most `most`, that may hold items of these dates, in the direction of the scan; none at
-    /// its end. Sends at most two commands. After an error the same pages can be read again.
+    /// its end. Sends at most two commands. The same pages are read again until [`DateScan::pass`].
     pub(super) async fn read(
         &mut self,
         history: &History,
@@ -116,9 +117,12 @@ impl DateScan {
             self.chosen = pages.into();
         }
         let pages: Vec<_> = self.chosen.iter().copied().take(most).collect();
-        let buckets = history.engine.read_full(&history.owner, &pages, Some(tail), deadline).await?;
-        self.chosen.drain(..pages.len());
-        Ok(buckets)
+        history.engine.read_full(&history.owner, &pages, Some(tail), deadline).await
+    }
+
+    /// Goes on behind these pages, which were read last.
+    pub(super) fn pass(&mut self, read: &[Bucket]) {
+        self.chosen.drain(..read.len());
     }
 
     fn command(&self, source: &Source, owner: &OwnerId, low: PageNumber, high: PageNumber) -> Document {

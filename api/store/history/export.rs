@@ -90,6 +90,7 @@ impl Export {
                     // Each of its two commands may take as long.
                     let buckets = scan.read(&self.history, most, Deadline::within(2 * COMMAND)).await?;
                     self.history.still_has(size.page_of(first), Deadline::within(COMMAND)).await?;
+                    scan.pass(&buckets);
                     match buckets.last().map(Bucket::page) {
                         Some(last) => (buckets, Position::behind(size.last_seq(last))),
                         None => (self.history.last().cloned().into_iter().collect(), end),

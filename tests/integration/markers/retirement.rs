@@ -15,7 +15,9 @@ use super::{
     PATIENCE, Place, SHORT, append, clock, engine_of, int, is_retired, keep, numbers, page, pages_left,
     retire_to, seqs, soon,
 };
-use crate::harness::{ALL, History, TRADES, engine, eventually, fill, stored, tests, tests_over};
+use crate::harness::{
+    ALL, History, Mongod, Setup, TRADES, engine, eventually, fill, stored, tests, tests_over,
+};
 
 tests_over![ALL, "markers::retirement":
     the_oldest_pages_go_and_the_others_stay,
@@ -29,7 +31,10 @@ tests_over![ALL, "markers::retirement":
     a_history_without_markers_pays_nothing,
 ];
 
-tests!["markers::retirement": a_round_deletes_more_than_one_batch];
+tests!["markers::retirement":
+    a_round_deletes_more_than_one_batch,
+    an_export_of_dates_that_fails_leaves_no_page_out,
+];
 
 const PAGES: u64 = 40;
 
@@ -329,6 +334,32 @@ async fn a_round_deletes_more_than_one_batch() {
     .await;
     // The marker has the place of page 1.
     assert_eq!(deleted.into_inner(), PAGES - 2);
+}
+
+/// It fails after the pages were read, where it looks whether one before them was deleted meanwhile.
+async fn an_export_of_dates_that_fails_leaves_no_page_out() {
+    let mongod = Mongod::failing().await;
+    let setup = Setup::on(&mongod);
+    let database = mongod.client().await.database(&setup.connection.database);
+    let store = setup.store().await;
+    fill(&database, TRADES, 7, 250, 3).await;
+    let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
+    // From now on there are markers to look for.
+    trades.erase(&engine::owner(TRADES, 9), soon()).await.expect("an answer");
+    let dates = DateRange::new(Some(Instant::from_millis(0).unwrap()), None).expect("a span");
+    let export = trades.export(seven, Position::BEGINNING, Some(dates), soon()).await;
+    let (mut export, mut seqs) = (export.expect("an export"), Vec::new());
+    // The pages are chosen, and read.
+    let data = doc! { "failCommands": ["find"], "errorCode": 8 };
+    mongod.fail_point("failCommand", doc! { "skip": 2 }, data).await;
+    assert!(export.next().await.is_err(), "the third find fails");
+    mongod.fail_point("failCommand", "off", doc! {}).await;
+    while let Some(batch) = export.next().await.expect("an answer") {
+        seqs.extend(batch.items().map(|item| item.seq.get()));
+    }
+    assert!(seqs.iter().copied().eq(1..=2_493), "{} items from {:?} on", seqs.len(), seqs.first());
+    drop(store);
+    mongod.remove().await;
 }
 
 /// No command more than before for what is there, and for what never was.
