@@ -11,6 +11,7 @@ use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs}
 use crate::domain::Clock;
 use crate::embedded::Role;
 use crate::server::{self, Server};
+use crate::store::{COMMAND, Deadline};
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]
@@ -51,6 +52,9 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
             opened.store.keep_keys_for(args.retention.key_retention).await?;
             opened.store.keep_views_for(args.retention.view_retention).await?;
         }
+        // Now, so that no request has to wait for it while the database is away.
+        let epoch = opened.store.epoch(Deadline::within(COMMAND)).await;
+        epoch.map_err(|error| Failure::Database(error.to_string()))?;
         Ok::<(), Failure>(())
     };
     tokio::select! {

@@ -32,6 +32,7 @@ tests!["rates":
     counting_views_costs_what_is_written,
     an_upload_waits_and_ends_when_the_service_stops,
     a_client_that_waits_for_its_quota_is_not_too_slow,
+    who_has_nothing_left_waits_for_the_first_rows,
     an_export_waits_until_the_service_stops,
 ];
 
@@ -113,7 +114,7 @@ async fn a_client_gets_its_burst_and_others_theirs() {
         left(&appended, "appends", units);
     }
     refused(&client.send(Method::POST, &path, append).await, "appends", 0);
-    let export = get(client, &TRADES.at(7, "/export.csv"), "192.0.2.1").await;
+    let export = get(client, &TRADES.at(7, "/export.csv"), "192.0.2.4").await;
     assert_eq!(export.status, 200);
     left(&export, "streams", 4);
     // Scripts may read it.
@@ -371,6 +372,28 @@ async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     let uploaded = upload(&service.client, &TRADES.uploads(7), lines(1..=200)).await;
     assert_eq!(uploaded.expect(200)["stored"], 200);
     service.stored(7).await.holds_exactly(1..=200);
+}
+
+async fn who_has_nothing_left_waits_for_the_first_rows() {
+    let service = service(5).await;
+    fill(&service.database, TRADES, 7, 3, 10).await;
+    let (page, export) = (TRADES.at(7, "/pages/1"), TRADES.at(7, "/export.ndjson"));
+    for _ in 0..5 {
+        get(&service.client, &page, "192.0.2.1").await.expect(200);
+    }
+    refused(&get(&service.client, &page, "192.0.2.1").await, "reads", 0);
+    let waiting = tokio::spawn({
+        let (client, export) = (service.client.clone(), export.clone());
+        async move { get(&client, &export, "192.0.2.1").await }
+    });
+    let rows = |answer: &Answer| answer.body.iter().filter(|byte| **byte == b'\n').count();
+    for other in 2..12 {
+        let answer = get(&service.client, &export, &format!("192.0.2.{other}")).await;
+        assert_eq!((answer.status.as_u16(), rows(&answer)), (200, 30));
+    }
+    assert!(!waiting.is_finished());
+    assert!(service.stop().await, "it does not wait for the quota");
+    assert_eq!(rows(&waiting.await.expect("no panic")), 30);
 }
 
 async fn an_export_waits_until_the_service_stops() {

@@ -143,7 +143,9 @@ impl Running<'_> {
             // Until then the rows are only in a buffer of ours.
             self.file.flush().await.map_err(End::Unwritable)?;
             self.report.items += items;
-            self.report.at = last.map(|seq| (owner.clone(), Position::behind(seq)));
+            if let Some(seq) = last {
+                self.report.at = Some((owner.clone(), Position::behind(seq)));
+            }
             self.progress.show(self.report.items, "exported", self.report.items);
         }
         self.report.at = None;

@@ -133,8 +133,9 @@ async fn export(
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();
     let stop = api.stop.clone();
-    let (pages, result) = (0, "abandoned");
-    let rows = Rows { owner, writer, export, ready, result, quota, lifetime, pages, stop, _place: place };
+    let (pages, paid, result) = (0, 0, "abandoned");
+    let rows =
+        Rows { owner, writer, export, ready, result, quota, lifetime, pages, paid, stop, _place: place };
     Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
 }
 
@@ -150,6 +151,8 @@ struct Rows {
     lifetime: Lifetime,
     /// Pages that were read and not taken from the quota yet.
     pages: usize,
+    /// Pages that were taken from the quota before they are read.
+    paid: usize,
     /// Cancelled when the service stops: then nothing waits for the quota.
     stop: CancellationToken,
     _place: Place,
@@ -158,37 +161,44 @@ struct Rows {
 impl Rows {
     /// An error ends the body early. Only the connection sees it.
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, &'static str> {
-        let batch = self.batch().await;
-        if self.lifetime.is_over() {
-            self.result = "expired";
-            return Err("the token is no longer valid");
-        }
-        match batch {
-            Ok(()) if self.ready.is_empty() => {
-                self.result = "finished";
-                Ok(None)
+        loop {
+            let batch = self.batch().await;
+            if self.lifetime.is_over() {
+                self.result = "expired";
+                return Err("the token is no longer valid");
             }
-            Ok(()) => Ok(Some((std::mem::take(&mut self.ready).into(), self))),
-            Err(error) => {
-                let (owner, after) = (&self.owner, self.export.position().get());
-                tracing::error!(%owner, after, %error, "an export failed");
-                self.result = "failed";
-                Err("the export failed")
+            match batch {
+                Ok(_) if !self.ready.is_empty() => {
+                    return Ok(Some((std::mem::take(&mut self.ready).into(), self)));
+                }
+                Ok(true) => {}
+                Ok(false) => {
+                    self.result = "finished";
+                    return Ok(None);
+                }
+                Err(error) => {
+                    let (owner, after) = (&self.owner, self.export.position().get());
+                    tracing::error!(%owner, after, %error, "an export failed");
+                    self.result = "failed";
+                    return Err("the export failed");
+                }
             }
         }
     }
 
-    /// Adds the rows of the next batch; none at the end.
-    async fn batch(&mut self) -> Result<(), Error> {
+    /// Adds the rows of the next batch, if any of its items is of the dates; false at the end.
+    async fn batch(&mut self) -> Result<bool, Error> {
         if !self.export.is_at_end() {
+            // One page of the first batch is paid before it is read: who owes has to wait.
+            let due = self.pages.max(1);
             tokio::select! {
-                () = self.quota.pace(Class::Reads, self.pages) => self.pages = 0,
+                () = self.quota.pace(Class::Reads, due) => (self.paid, self.pages) = (due - self.pages, 0),
                 () = self.stop.cancelled() => {}
                 () = self.lifetime.over() => {}
             }
         }
-        let Some(batch) = self.export.next().await? else { return Ok(()) };
-        self.pages += batch.pages();
+        let Some(batch) = self.export.next().await? else { return Ok(false) };
+        self.pages += batch.pages().saturating_sub(std::mem::take(&mut self.paid));
         let mut count = 0;
         for item in batch.items() {
             self.writer.write(&self.owner, &item, &mut self.ready)?;
@@ -196,7 +206,7 @@ impl Rows {
         }
         let collection = Arc::clone(&self.writer.definition().name);
         metrics::counter!(EXPORTED_ITEMS, "collection" => collection).increment(count);
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -95,12 +95,13 @@ impl ClientQuota {
         }
     }
 
-    /// Takes units of another class for a part of a stream that was served, and waits as long as that takes.
+    /// Takes units of another class for a part of a stream, and waits as long as that takes. One by one: among many small
+    /// requests of the same client there is seldom room for several at once.
     pub async fn pace(&self, class: Class, units: usize) {
         let Some(quota) = &self.0 else { return };
         let limiter = quota.limits.limiter(class);
-        for part in parts(units, limiter.burst) {
-            while let Err(short) = limiter.take(&quota.client, part) {
+        for _ in 0..units {
+            while let Err(short) = limiter.take(&quota.client, NonZeroU32::MIN) {
                 tokio::time::sleep(short.wait).await;
             }
         }

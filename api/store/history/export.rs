@@ -67,43 +67,39 @@ impl Export {
         self.at >= Position::end_of(self.totals())
     }
 
-    /// The next items; `None` at the end. The call has no deadline, but each of
-    /// its commands has one. After an error the same items can be requested again.
+    /// The next pages, perhaps none with an item of the dates that were asked for; `None` at the end. The call has no deadline,
+    /// but each of its commands has one. After an error the same pages can be requested again.
     ///
     /// # Errors
     /// The database does not answer in time, the next pages were deleted meanwhile, or a bucket is corrupt.
     pub async fn next(&mut self) -> Result<Option<Batch>> {
         let most = BATCH.min(self.history.source().most_buckets());
         let size = self.totals().page_size();
-        loop {
-            let end = Position::end_of(self.totals());
-            let left = self.at.next_seq().zip(self.totals().last_page()).filter(|_| self.at < end);
-            let Some((first, last)) = left else { return Ok(None) };
-            let (buckets, reached) = match &mut self.dated {
-                None => {
-                    let first = size.page_of(first);
-                    let to = first.up_to(last).take(most).last().unwrap_or(last);
-                    let buckets = self.history.pages(first, to, Deadline::within(COMMAND)).await?;
-                    (buckets, Position::behind(size.last_seq(to)).min(end))
-                }
-                Some(scan) => {
-                    // Each of its two commands may take as long.
-                    let buckets = scan.read(&self.history, most, Deadline::within(2 * COMMAND)).await?;
-                    self.history.still_has(size.page_of(first), Deadline::within(COMMAND)).await?;
-                    scan.pass(&buckets);
-                    match buckets.last().map(Bucket::page) {
-                        Some(last) => (buckets, Position::behind(size.last_seq(last))),
-                        None => (self.history.last().cloned().into_iter().collect(), end),
-                    }
-                }
-            };
-            let dates = self.dated.as_ref().map(|scan| scan.dates);
-            let batch = Batch { buckets, after: self.at, end, dates };
-            self.at = reached;
-            if batch.items().next().is_some() {
-                return Ok(Some(batch));
+        let end = Position::end_of(self.totals());
+        let left = self.at.next_seq().zip(self.totals().last_page()).filter(|_| self.at < end);
+        let Some((first, last)) = left else { return Ok(None) };
+        let (buckets, reached) = match &mut self.dated {
+            None => {
+                let first = size.page_of(first);
+                let to = first.up_to(last).take(most).last().unwrap_or(last);
+                let buckets = self.history.pages(first, to, Deadline::within(COMMAND)).await?;
+                (buckets, Position::behind(size.last_seq(to)).min(end))
             }
-        }
+            Some(scan) => {
+                // Each of its two commands may take as long.
+                let buckets = scan.read(&self.history, most, Deadline::within(2 * COMMAND)).await?;
+                self.history.still_has(size.page_of(first), Deadline::within(COMMAND)).await?;
+                scan.pass(&buckets);
+                match buckets.last().map(Bucket::page) {
+                    Some(last) => (buckets, Position::behind(size.last_seq(last))),
+                    None => (self.history.last().cloned().into_iter().collect(), end),
+                }
+            }
+        };
+        let dates = self.dated.as_ref().map(|scan| scan.dates);
+        let batch = Batch { buckets, after: self.at, end, dates };
+        self.at = reached;
+        Ok(Some(batch))
     }
 }
 

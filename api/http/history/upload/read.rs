@@ -86,6 +86,8 @@ pub(super) struct Reader {
     lifetime: Lifetime,
     /// Lines that were handed on and not taken from the quota yet.
     lines: usize,
+    /// Whether no line was handed on yet.
+    is_first: bool,
     pace: Pace,
 }
 
@@ -102,7 +104,20 @@ impl Reader {
         span: Duration,
     ) -> Self {
         let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), Pace::new(span));
-        Self { chunks, chunk, bytes: 0, splitter, definition, owner, clock, quota, lifetime, lines: 0, pace }
+        Self {
+            chunks,
+            chunk,
+            bytes: 0,
+            splitter,
+            definition,
+            owner,
+            clock,
+            quota,
+            lifetime,
+            lines: 0,
+            is_first: true,
+            pace,
+        }
     }
 
     /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
@@ -220,12 +235,15 @@ impl Reader {
         }
         if self.quota.is_limited() {
             let size = self.definition.page_size.get();
+            // The first page is paid before it is stored: who owes has to wait.
+            let first = std::mem::take(&mut self.is_first);
+            let pages = if first { 1 } else { self.lines / size };
             tokio::select! {
-                () = self.quota.pace(Class::Appends, self.lines / size) => self.lines %= size,
+                () = self.quota.pace(Class::Appends, pages) => self.lines %= size,
                 () = self.chunks.closed() => return Err(Enough),
                 () = self.lifetime.over() => return self.expire().await,
             }
-            self.lines += chunk.len();
+            self.lines += chunk.len().saturating_sub(if first { size } else { 0 });
         }
         self.chunks.send(Ok(chunk)).await.map_err(|_| Enough)
     }

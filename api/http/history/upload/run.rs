@@ -107,11 +107,19 @@ impl Upload {
         let (send, receive) = mpsc::channel::<Bytes>(1);
         tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
-            let (owner, limit) = (self.owner.clone(), self.api.limits.body_timeout);
+            let (owner, limit, stop) =
+                (self.owner.clone(), self.api.limits.body_timeout, self.api.stop.clone());
             let mut outcomes = Outcomes::new(&definition, send, owner.is_none(), limit);
             let (report, rest, _place) = self.store(&mut outcomes).await;
             let ended = Summary::default().end(&definition, report, owner.as_ref());
-            let whole = outcomes.finish(ended.err().map(Problem::logged), LINGER).await;
+            let stopping = async {
+                stop.cancelled().await;
+                tokio::time::sleep(LINGER).await;
+            };
+            let whole = tokio::select! {
+                whole = outcomes.finish(ended.err().map(Problem::logged), limit) => whole,
+                () = stopping => false,
+            };
             // The end of the answer would end the connection.
             linger(rest).await;
             if whole {
