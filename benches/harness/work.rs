@@ -31,7 +31,7 @@ pub enum Work {
     Again { pages: RangeInclusive<u64>, form: Form },
     /// Posts this item, as JSON, to this path.
     Post(&'static str, Arc<str>),
-    /// Any of these paths, whose answers have more than so many bytes.
+    /// Gets any of these paths. An answer must be longer than this number of bytes.
     Get(Arc<[String]>, usize),
 }
 

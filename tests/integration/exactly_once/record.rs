@@ -39,7 +39,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Of attempts that come one after the other: their number, from 0, is moment enough.
+    /// One of several attempts in a row. Its time is made up of its number, from 0.
     pub fn nth(number: usize, reply: Reply) -> Self {
         let sent = Duration::from_secs(2 * number as u64);
         Self { instance: 0, sent, heard: sent + Duration::from_secs(1), reply }

@@ -321,8 +321,8 @@ fn direct(port: u16) -> String {
     format!("mongodb://127.0.0.1:{port}/?directConnection=true")
 }
 
-/// A port that nobody listens on just now, and that no other test is given: below those that the system hands out, and below
-/// those of the service's own mongod.
+/// A port on which nobody listens. No other test gets the same one: neither the system nor the service's own mongod uses ports
+/// of this range.
 pub fn free_port() -> u16 {
     const PORTS: u32 = 10_000;
     static TAKEN: AtomicU32 = AtomicU32::new(0);
