@@ -5,6 +5,8 @@
 //! - **Identity.** An item is stored with a hash of its owner, the source's name, the `_id` of its document and, in a
 //!   bucket, its place in the array. What is stored says what was adopted: an adoption may be killed at any time and started
 //!   again, days later or twice at once, and stores each item once ([`crate::store::history`]).
+//!   Where the server does not see to it that `_id`s are unique, all of the source is read before anything is stored
+//!   ([`identities`]).
 //! - **Order.** The source is read sorted by owner, by its server, which sorts on disk where it must. What one owner has is
 //!   sorted by date here while that is little ([`sort`]), and by the server otherwise. So the memory of a copy is bounded,
 //!   however long a history is.
@@ -21,6 +23,7 @@ mod copy;
 mod events;
 mod follow;
 mod found;
+mod identities;
 mod item;
 mod mark;
 mod pipeline;

@@ -14,6 +14,19 @@ use jwt::Jwt;
 use keys::Keys;
 pub use refusal::Refusal;
 
+/// What it takes to find out who presents a token or a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// A key is looked up again whose record is usable, and answers if the database does not.
+    Again,
+    /// Nothing is waited for: a signature is verified, or what is presented is malformed.
+    Signature,
+    /// A key is looked up in the database.
+    LookUp,
+    /// The issuer's keys are fetched, because a token names one that is not among those that are known.
+    Fetch,
+}
+
 /// Finds out who presents a token or a key.
 #[derive(Debug)]
 pub struct Authenticator {
@@ -29,6 +42,16 @@ impl Authenticator {
         match is_key(credential) {
             true => self.keys.as_ref()?.remembered(credential),
             false => self.jwt.as_ref()?.remembered(credential),
+        }
+    }
+
+    /// What [`Authenticator::authenticate`] does for a token or key that is not remembered.
+    pub fn check(&self, credential: &str) -> Check {
+        match (is_key(credential), &self.keys, &self.jwt) {
+            (true, Some(keys), _) if keys.is_usable(credential) => Check::Again,
+            (true, Some(_), _) => Check::LookUp,
+            (false, _, Some(jwt)) if jwt.needs_fetch(credential) => Check::Fetch,
+            _ => Check::Signature,
         }
     }
 

@@ -3,7 +3,7 @@
 //! | Status | Meaning |
 //! |---|---|
 //! | 0 | success |
-//! | 1 | `import` or `adopt` refused rows (or `adopt --dry-run` would), `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `erase --reopen` found nothing to reopen |
+//! | 1 | `import` or `adopt` refused rows (or `adopt --dry-run` would), `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `erase --reopen` found nothing to reopen, `erase --replay` refused lines |
 //! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
 //! | 3 | the database failed, or the server of `import --url` |
 //! | 130 | a signal ended any other command but `serve` and `migrate` |

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder};
+use reqwest::{Client, ClientBuilder, Response};
 use rustls::{ClientConfig, RootCertStore};
 
 /// A client that takes proxies from the environment and follows no redirect: a body could not be sent twice, and a
@@ -26,6 +26,21 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
     Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// The body of an answer, copied into one buffer. Nothing if it has more than `most` bytes.
+///
+/// # Errors
+/// The body breaks off.
+pub async fn whole(mut answer: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut whole = Vec::new();
+    while let Some(data) = answer.chunk().await? {
+        if data.len() > most - whole.len() {
+            return Ok(None);
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(Some(whole))
 }
 
 /// The innermost cause of an error: those around it repeat the address.

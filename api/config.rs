@@ -13,7 +13,7 @@ use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 
 pub use auth::{AuthArgs, AuthMethod, OpenPart};
-pub use rate::{Rate, RateArgs};
+pub use rate::{ForwardedHeader, Rate, RateArgs};
 pub use retain::{OfHistory, RetainArgs};
 
 use crate::domain::ReadPreference;
@@ -130,7 +130,8 @@ pub struct ServerArgs {
     #[arg(value_delimiter = ',', value_parser = allowed_host)]
     pub allowed_hosts: Vec<String>,
 
-    /// Maximum number of concurrent requests, not counting uploads. Further requests get 503 at once.
+    /// Maximum number of concurrent requests, not counting uploads. One client may have a quarter of them. Further requests get
+    /// 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
 
@@ -160,7 +161,7 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds within which the body of a request must arrive (at most 15), or the next line or KiB of an upload, and within
+    /// Seconds within which the body of a request must arrive (at most 15), or the next item or KiB of an upload, and within
     /// which an uploading client must take the next piece of its outcomes.
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
@@ -170,18 +171,19 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
 
-    /// Maximum number of concurrent uploads, at about half a megabyte each and 24 MiB for all together. Further uploads get
-    /// 503 at once.
+    /// Maximum number of concurrent uploads, at about half a megabyte each and 24 MiB for all together. One client may have a
+    /// quarter of them. Further uploads get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_uploads: u32,
 
     /// Maximum number of concurrent exports, at about a megabyte each, or up to 12 MB of pages and their rows where items are
-    /// large. Further exports get 503 at once.
+    /// large. One client may have a quarter of them. Further exports get 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_exports: u32,
 
     /// Maximum number of concurrent long reads of page views: lists of the most viewed, and series of more than 10,000
-    /// minutes. Each uses one of --pool-size connections for up to 30 s. Further ones get 503 at once.
+    /// minutes. Each uses one of --pool-size connections for up to 30 s. One client may have a quarter of them. Further ones get
+    /// 503 at once.
     #[arg(long, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_scans: u32,
 

@@ -9,6 +9,7 @@ mod access;
 mod api;
 mod body;
 mod cache;
+mod client;
 mod deadline;
 mod erasure;
 mod history;
@@ -29,6 +30,7 @@ mod rate;
 mod routes;
 mod schemas;
 mod site;
+mod unsent;
 
 use std::sync::Arc;
 
@@ -38,6 +40,7 @@ use axum::middleware::from_fn_with_state;
 pub use api::{Api, Limits};
 pub use cache::control::KeptBy;
 pub use cache::pages::Pages;
+pub use client::Proxies;
 pub use deadline::REQUEST;
 pub use history::upload::quota::Uploads;
 pub use middleware::gate::{Gate, Open};
@@ -47,6 +50,7 @@ pub use peer::Peer;
 pub use places::Places;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
 pub use rate::RateLimits;
+pub use unsent::{Account, Room, Unsent};
 
 use access::Access;
 use middleware::admission::{self, Admission, Policy};
@@ -57,15 +61,13 @@ pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
     let (stop, uploads) = (api.stop.clone(), api.uploads.places.clone());
     let (gate, policy, access) = (api.gate.clone(), Policy::Json, Access::Authenticated);
-    let admission =
-        Admission { stop, requests: requests.clone(), uploads, gate, policy, access, engine: None };
+    let counted = (requests.clone(), gate.clone());
+    let admission = Admission { stop, requests, uploads, gate, policy, access, engine: None };
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
     let site = site::router(api.store.definitions()).layer(Guard::layer(&api.gate, documentation));
     let all = routes::v1(&api.store, &admission)
         .merge(routes::operators(&api.gate))
-        .merge(
-            site.merge(site::metadata(&api.gate)).layer(from_fn_with_state(requests, admission::under_way)),
-        )
+        .merge(site.merge(site::metadata(&api.gate)).layer(from_fn_with_state(counted, admission::under_way)))
         .fallback(site::nothing_here);
     middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }

@@ -103,7 +103,7 @@ metrics! {
     ERASURES: Counter "pagebucket_erasures_total" ["result"]
         "answered requests to erase an owner. `erasing`: pages are left; `erased`: the last sweep is left; `swept`: nothing is left to do";
     HOUSEKEEPING: Counter "pagebucket_housekeeping_total" ["result"]
-        "rounds of housekeeping, one a minute: `done`; `elsewhere`: another instance did it; `failed`: the database did not answer, or refused";
+        "rounds of housekeeping, one a minute: `done`; `waiting`: done, but no page was retired by its date, because the time is in doubt; `elsewhere`: another instance did it; `failed`: the database did not answer, or refused";
     PREFERRED_READS: Counter "pagebucket_preferred_reads_total" ["result"]
         "reads of full pages and page views that `--read-preference` sent to another server than the primary. `full`; `behind`: the server did not have all of them yet, or a page is not full; `views`: page views, as that server has them; `failed`: the server did not answer in time. After `behind` and `failed` the primary was asked";
 }

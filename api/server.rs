@@ -8,6 +8,7 @@ mod deadlines;
 mod housekeeping;
 mod http2;
 mod must_read;
+mod pieces;
 mod tls;
 
 use std::convert::Infallible;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderName;
 use futures_util::future::OptionFuture;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -28,9 +30,11 @@ use self::connection::Connections;
 use self::deadlines::Deadlines;
 use self::housekeeping::Retentions;
 use self::tls::Certificate;
-use crate::config::{Rate, RateArgs, ServerArgs};
+use crate::config::{ForwardedHeader, Rate, RateArgs, ServerArgs};
 use crate::domain::Clock;
-use crate::http::{self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, RateLimits, Uploads};
+use crate::http::{
+    self, Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, Proxies, RateLimits, Unsent, Uploads,
+};
 use crate::metric::REFUSED_CONNECTIONS;
 use crate::store::Store;
 use crate::telemetry;
@@ -58,6 +62,7 @@ pub struct Server {
     args: ServerArgs,
     certificate: Option<Arc<Certificate>>,
     places: Arc<Semaphore>,
+    unsent: Unsent,
     addresses: Arc<Addresses>,
     retentions: Retentions,
     house_every: Duration,
@@ -108,7 +113,7 @@ impl Server {
             exports: Places::new(args.max_exports as usize, "exports"),
             scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
             uploads: Uploads::new(args.max_uploads as usize),
-            gate: gate.limited(rates(&args.rate)),
+            gate: gate.counting(proxies(&args.rate), rates(&args.rate)),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: Limits {
@@ -135,6 +140,7 @@ impl Server {
             args,
             certificate,
             places,
+            unsent: Unsent::default(),
             addresses,
             retentions,
             house_every,
@@ -197,7 +203,8 @@ impl Server {
     async fn accept(&self, generation: &Generation, keep_alive: bool) -> Infallible {
         let tls = self.certificate.as_ref().map(Certificate::acceptor);
         let (router, deadlines) = (self.router.clone(), Deadlines::new(&self.args));
-        let connections = Arc::new(Connections::new(router, tls, deadlines, keep_alive));
+        let connections = Connections::new(router, tls, deadlines, self.unsent.clone(), keep_alive);
+        let connections = Arc::new(connections);
         loop {
             // A place before the next connection: beyond the limit they wait in the backlog.
             let place = Arc::clone(&self.places).acquire_owned().await;
@@ -231,7 +238,16 @@ impl Server {
 fn rates(args: &RateArgs) -> Option<Arc<RateLimits>> {
     let Rate { units, per } = args.rate_limit?;
     let burst = args.rate_burst.and_then(NonZeroU32::new);
-    Some(Arc::new(RateLimits::new(units, per, burst, args.trusted_proxies.clone())))
+    Some(Arc::new(RateLimits::new(units, per, burst)))
+}
+
+/// The proxies that are trusted.
+fn proxies(args: &RateArgs) -> Proxies {
+    let header = HeaderName::from_static(match args.forwarded_header {
+        ForwardedHeader::XForwardedFor => "x-forwarded-for",
+        ForwardedHeader::Forwarded => "forwarded",
+    });
+    Proxies::new(args.trusted_proxies.clone(), header)
 }
 
 /// Only a loopback listener refuses unknown hosts by default: it is the target of DNS rebinding.

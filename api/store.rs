@@ -24,6 +24,7 @@ pub mod page_views;
 mod poll;
 mod read_preference;
 mod sharding;
+mod unserved;
 mod values;
 
 use std::collections::BTreeMap;
@@ -51,9 +52,10 @@ use crate::domain::{Clock, ReadPreference};
 use adoptions::Adoptions;
 use api_keys::ApiKeys;
 use group_commit::Sessions;
-use history::{AppendQueue, Engine, Retention};
+use history::{AppendQueue, Engine, Retention, ScanTurn};
 use migrations::histories;
 use page_views::PageViews;
+use unserved::Unserved;
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -64,6 +66,7 @@ pub struct Store {
     topology: Topology,
     definitions: Definitions,
     histories: Vec<Engine>,
+    unserved: Unserved,
     appends: AppendQueue,
     page_views: PageViews,
     api_keys: ApiKeys,
@@ -87,12 +90,13 @@ impl Store {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
         let sessions = Arc::new(Sessions::new(client, topology));
-        let appends = AppendQueue::new(capacity);
+        let (appends, scan_turn) = (AppendQueue::new(capacity), ScanTurn::default());
         let engine = |definition: &Arc<Definition>| {
             let (definition, database) = (Arc::clone(definition), database.clone());
-            Engine::new(definition, database, &sessions, &clock, &appends, capacity)
+            Engine::new(definition, database, &sessions, &clock, &appends, capacity, &scan_turn)
         };
         let histories: Vec<_> = definitions.iter().map(engine).collect();
+        let unserved = Unserved::new(database.clone(), &sessions, &clock, &appends, &scan_turn, capacity);
         let poll = poll::start(database.clone(), histories.clone(), capacity.ages).await;
         let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
         let page_views = PageViews::new(database.clone(), sessions, capacity);
@@ -102,6 +106,7 @@ impl Store {
             topology,
             definitions,
             histories,
+            unserved,
             appends,
             page_views,
             api_keys,
@@ -116,6 +121,28 @@ impl Store {
         &self.histories
     }
 
+    /// The engines of all histories of a collection of owners that the database remembers, for erasures: first those that are
+    /// defined here, then the others.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or an owner cannot be erased from one of the histories: its creation is not
+    /// complete, or what the database remembers of it is damaged.
+    pub async fn histories_of(&self, owners: &str, deadline: Deadline) -> Result<Vec<Engine>, Error> {
+        let served = self.histories.iter().filter(|engine| engine.definition().owner.collection == owners);
+        let mut engines: Vec<_> = served.cloned().collect();
+        let owner = engines.first().map(|engine| engine.definition().owner.clone());
+        for engine in self.unserved.engines(&self.definitions, Some(owners), deadline).await? {
+            let (definition, field) = (engine.definition(), "owner");
+            if owner.as_ref().is_some_and(|owner| *owner != definition.owner) {
+                let id = format!("{} of {}", definition.name, histories::COLLECTION);
+                let detail = format!("is not that of the other histories of {owners}");
+                return Err(Corruption::new(id, field, detail).into());
+            }
+            engines.push(engine);
+        }
+        Ok(engines)
+    }
+
     /// Waits until no appends are queued, including those of clients that have disconnected. New appends are refused
     /// meanwhile.
     pub async fn drain_appends(&self) {
@@ -123,7 +150,7 @@ impl Store {
     }
 
     /// One round of housekeeping: retires by these retentions, by the names of their histories, finishes deletions, and sweeps
-    /// tombstones. `None` if another instance is at it.
+    /// tombstones, these two also in histories without a definition. `None` if another instance is at it.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
@@ -131,7 +158,8 @@ impl Store {
         &self,
         retention: &BTreeMap<Box<str>, Retention>,
     ) -> Result<Option<Housekeeping>, Error> {
-        house::keep(&self.database, &self.histories, retention).await
+        let unserved = self.unserved.engines(&self.definitions, None, Deadline::within(COMMAND));
+        house::keep(&self.database, &self.histories, unserved, retention).await
     }
 
     /// What the histories are.
@@ -215,6 +243,14 @@ impl Store {
         collections::check_guards(&self.database, &self.definitions).await
     }
 
+    /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in the collections.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verify_collections(&self) -> Result<Vec<String>, ConnectError> {
+        collections::differences(&self.database, &self.definitions).await
+    }
+
     /// Sets how long idempotency keys are kept after their last use, in whole seconds.
     ///
     /// # Errors
@@ -253,7 +289,7 @@ impl Store {
     /// that run keep the epoch that they have read.
     ///
     /// # Errors
-    /// The database does not answer in time, or it is not migrated.
+    /// The database does not answer in time.
     pub async fn renew_epoch(&self) -> Result<(), Error> {
         epoch::renew(&self.database, Deadline::within(COMMAND)).await
     }
@@ -272,10 +308,7 @@ impl Store {
     /// # Errors
     /// The migrations or the histories of this binary do not fit those of the database.
     pub async fn pending_migrations(&self) -> Result<Vec<String>, MigrationError> {
-        let pending = migrations::pending(&self.database, migrations::embedded()?).await?;
-        let histories = histories::pending(&self.database, &self.definitions).await?;
-        let names = pending.iter().map(|migration| migration.name.to_owned());
-        Ok(names.chain(histories.into_iter().map(histories::pending_name)).collect())
+        migrations::pending_names(&self.database, migrations::embedded()?, &self.definitions).await
     }
 
     /// Applies the pending migrations and returns their names.

@@ -1,6 +1,6 @@
 //! The log, on standard error, and the metrics.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -18,15 +18,42 @@ pub fn start(args: &LogArgs) -> Result<(), String> {
     let filter = EnvFilter::try_new(&args.log).map_err(|error| format!("--log is not a filter: {error}"))?;
     // A line that cannot be written is lost. By default the log would report that on standard error, and panic if that is closed.
     let log = tracing_subscriber::fmt().log_internal_errors(false);
-    let log = log.with_env_filter(filter).with_writer(std::io::stderr);
+    let log = log.with_env_filter(filter);
     let started = match args.log_format {
-        LogFormat::Pretty => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
+        LogFormat::Pretty => log.with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => log.with_writer(|| Ascii(io::stderr())).json().flatten_event(true).try_init(),
     };
     // An error says that there is a log already.
     drop(started);
     measure();
     Ok(())
+}
+
+/// Writes lines of JSON, each whole, in ASCII. A path may have any character, such as controls beyond ASCII, which JSON does not
+/// escape and terminals obey.
+struct Ascii<W>(W);
+
+impl<W: Write> Write for Ascii<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut escaped = Vec::with_capacity(line.len());
+        // Only strings have other characters.
+        for character in String::from_utf8_lossy(line).chars() {
+            match character {
+                '\n' | ' '..='~' => escaped.push(character as u8),
+                other => {
+                    for unit in other.encode_utf16(&mut [0; 2]) {
+                        write!(escaped, "\\u{unit:04x}")?;
+                    }
+                }
+            }
+        }
+        self.0.write_all(&escaped)?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Upper bounds of histograms of seconds: from an answer out of memory to the deadline of a request.

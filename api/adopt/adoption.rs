@@ -19,7 +19,7 @@ use super::rows;
 use super::source::{Source, SourceError};
 use super::store_rows::Storing;
 use super::told::{Counts, Told};
-use crate::ingest::Report;
+use crate::ingest::{End, Report};
 use crate::store::Error;
 use crate::store::adoptions::{Adoption, Adoptions};
 use crate::store::history::Engine;
@@ -70,6 +70,21 @@ pub async fn adopt<T: Told>(
     interrupts: &mut mpsc::Receiver<()>,
     told: &mut T,
 ) -> Result<Ended, Stop> {
+    if follows {
+        source.can_be_followed()?;
+    }
+    if !source.has_unique_ids() {
+        told.line(format_args!(
+            "the source is read once before anything is stored, to see that each `_id` is unique"
+        ));
+        tokio::select! {
+            identified = rows::identify(source, reader, PATIENCE) => identified?,
+            Some(()) = interrupts.recv() => {
+                let report = Report { end: Some(End::Interrupted), ..Report::default() };
+                return Ok(Ended { report: Some(report), ..Ended::default() });
+            }
+        }
+    }
     let history = engine.definition().name.to_string();
     let adoption = adoptions.start(&history, &reader.source, reader.parameters()).await?;
     let marker = Marker::new(engine, adoption.runs == 1);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use mongodb::bson::raw::{CString, RawBsonRef, RawDocument, cstr};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
-use super::pipeline::{ITEMS, Place, Shape, whole};
+use super::pipeline::{ITEMS, Place, Shape, whole, whole_text};
 use super::told::{Refused, at};
 use crate::definition::Definition;
 use crate::domain::{Invalid, OwnerId, OwnerType};
 use crate::import::{ColumnName, Columns, OpenError};
-use crate::item::{ColumnKind, Draft, decimal_text, is_kept, write_name, write_value};
+use crate::item::{ColumnKind, Draft, is_kept, write_name, write_value};
 use crate::store::history::ItemKey;
 
 /// How the documents of a source become items.
@@ -83,7 +83,8 @@ impl Adopted {
         at(&self.id(), self.place)
     }
 
-    fn id(&self) -> Bson {
+    /// The `_id` of its document.
+    pub(super) fn id(&self) -> Bson {
         let (kind, value) = self.identity.split_at(1);
         let len = (self.identity.len() + 6) as u32;
         let document = [&len.to_le_bytes(), kind, &[0], value, &[0]].concat();
@@ -130,7 +131,9 @@ impl Reader {
         let columns = columns.unsigned();
         let is_integer = |property: &str| {
             let mut properties = definition.item.properties();
-            properties.any(|found| found.name == property && found.values.kind == Some(ColumnKind::Integer))
+            (property == field && definition.owner.kind == OwnerType::Integer)
+                || properties
+                    .any(|found| found.name == property && found.values.kind == Some(ColumnKind::Integer))
         };
         let mut names: HashMap<_, Vec<_>> = HashMap::new();
         for (property, tried) in columns.names() {
@@ -329,18 +332,6 @@ fn identity(value: RawBsonRef<'_>) -> Vec<u8> {
     // Before the value come the length, its type and the end of its empty name; after it the end of the document.
     let bytes = document.as_bytes();
     [&bytes[4..5], &bytes[6..bytes.len() - 1]].concat()
-}
-
-/// The digits of a decimal number, without a fraction of zeros. `None` for any other value, and for one that is no number.
-fn whole_text(value: RawBsonRef<'_>) -> Option<String> {
-    let RawBsonRef::Decimal128(number) = value else { return None };
-    let mut text = decimal_text(number.bytes())?;
-    if let Some((whole, fraction)) = text.split_once('.')
-        && fraction.bytes().all(|digit| digit == b'0')
-    {
-        text.truncate(whole.len());
-    }
-    Some(text)
 }
 
 /// The owner that a value names: a whole number of any type, or a string, as the history has it.

@@ -4,6 +4,8 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, doc};
 
 use super::source::{PARTS, Source, SourceError};
+use crate::domain::MAX_SAFE_INTEGER;
+use crate::item::decimal_text;
 
 /// How the documents of a source hold items. It is shown as the flag has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
@@ -138,8 +140,22 @@ pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int32(number) => Some(number.into()),
         RawBsonRef::Int64(number) => Some(number),
-        RawBsonRef::Double(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(number as i64),
-        RawBsonRef::Decimal128(number) => number.to_string().parse().ok(),
-        _ => None,
+        // Beyond, a double stands for several numbers.
+        RawBsonRef::Double(number) if number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER as f64 => {
+            Some(number as i64)
+        }
+        decimal => whole_text(decimal)?.parse().ok(),
     }
+}
+
+/// The digits of a decimal number, without a fraction of zeros. `None` for any other value, and for one that is no number.
+pub(super) fn whole_text(value: RawBsonRef<'_>) -> Option<String> {
+    let RawBsonRef::Decimal128(number) = value else { return None };
+    let mut text = decimal_text(number.bytes())?;
+    if let Some((whole, fraction)) = text.split_once('.')
+        && fraction.bytes().all(|digit| digit == b'0')
+    {
+        text.truncate(whole.len());
+    }
+    Some(text)
 }

@@ -1,7 +1,8 @@
 //! Files of refused items: a line of Extended JSON each, which can be mended and adopted.
 //!
-//! `{"_id": ..., "place": 3, "reason": "...", "document": {...}}`: `document` is the item with its owner, as it is in the
-//! source. `_id` and `place` are its identity: however often a line is adopted, it is stored once.
+//! `{"_id": ..., "place": 3, "source": "...", "reason": "...", "document": {...}}`: `document` is the item with its owner, as it
+//! is in the source. `_id`, `place` and the name of the source are its identity: however often a line is adopted, it is stored
+//! once. Lines of earlier versions do not name their source.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -17,15 +18,16 @@ use super::told::Refused;
 #[derive(Debug)]
 pub struct Rejects {
     file: BufWriter<File>,
+    source: String,
     failed: Option<io::Error>,
 }
 
 impl Rejects {
-    /// Opens the file; what it has stays.
+    /// Opens the file for items of `source`; what it has stays.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn append(path: &Path) -> io::Result<Self> {
+    pub fn append(path: &Path, source: String) -> io::Result<Self> {
         let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
         // A machine that failed, or an editor, may have left a line without its end.
         if file.metadata()?.len() > 0 {
@@ -36,7 +38,7 @@ impl Rejects {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file: BufWriter::new(file), failed: None })
+        Ok(Self { file: BufWriter::new(file), source, failed: None })
     }
 
     pub(super) fn write(&mut self, refused: &Refused) {
@@ -45,7 +47,7 @@ impl Rejects {
         if let Some(place) = place {
             line.insert("place", i64::from(*place));
         }
-        line.extend(doc! { "reason": reason, "document": document });
+        line.extend(doc! { "source": &self.source, "reason": reason, "document": document });
         // At once, so that no line is written in two parts.
         let line = format!("{}\n", Bson::Document(line).into_canonical_extjson());
         self.failed = self.failed.take().or(self.file.write_all(line.as_bytes()).err());
@@ -63,7 +65,7 @@ impl Rejects {
 /// The items of a file of rejects, one after the other.
 ///
 /// # Errors
-/// The file cannot be read, or a line is none of such a file.
+/// The file cannot be read, or a line is none of such a file, or of another source.
 pub(super) fn read(path: &Path, reader: &Reader) -> io::Result<impl Iterator<Item = io::Result<Part>>> {
     let lines = BufReader::new(File::open(path)?).lines().enumerate();
     let lines =
@@ -80,6 +82,10 @@ pub(super) fn read(path: &Path, reader: &Reader) -> io::Result<impl Iterator<Ite
             Some(Bson::Int64(place)) => u32::try_from(*place).ok(),
             Some(_) => return Err(wrong("`place` must be a whole number")),
         };
+        if let Some(source) = line.get("source").filter(|source| source.as_str() != Some(&reader.source)) {
+            let source = source.as_str().map_or_else(|| source.to_string(), str::to_owned);
+            return Err(wrong(&format!("is of {source}, and not of {}", reader.source)));
+        }
         let part = part(&line, place, reader);
         part.ok_or_else(|| wrong("must have `_id` and `document`, as --rejects writes them"))
     }))

@@ -10,6 +10,7 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 
 use super::found::Part;
+use super::identities::Identities;
 use super::item::Reader;
 use super::pipeline::{Place, sorted};
 use super::sort::{Sorter, Start, Unsorted};
@@ -45,6 +46,23 @@ pub(super) fn read(
     })
 }
 
+/// Reads all of a source whose `_id`s may not be unique, before anything is stored: what is stored by an `_id` that others have, too,
+/// is stored once more when it gets another.
+///
+/// # Errors
+/// An `_id` does not identify an item, or the source does not answer.
+pub(super) async fn identify(
+    source: &Arc<Source>,
+    reader: &Arc<Reader>,
+    patience: Duration,
+) -> Result<(), SourceError> {
+    let mut parts = read(Arc::clone(source), Arc::clone(reader), source.now().await?, patience);
+    while let Some(batch) = parts.recv().await {
+        batch?;
+    }
+    Ok(())
+}
+
 /// Does `work` in a task of its own. If it panics, the last item is an error: without one, all was sent.
 pub(super) fn task<T, E, F>(
     work: impl FnOnce(mpsc::Sender<Result<T, E>>) -> F,
@@ -78,6 +96,7 @@ async fn read_from(
     let options = doc! { "allowDiskUse": true, "collation": { "locale": "simple" } };
     let mut batches = source.aggregate(pipeline, after, options).await?;
     let mut sorter = Sorter::new(reader, start);
+    let mut identities = (!source.has_unique_ids()).then(Identities::default);
     loop {
         let batch = batches.try_next().await?;
         let (mut parts, mut read) = (Vec::with_capacity(BATCH as usize), Ok(()));
@@ -94,6 +113,9 @@ async fn read_from(
                 }
             }
             None => sorter.end(&mut parts),
+        }
+        if let Some(identities) = &mut identities {
+            parts.iter().try_for_each(|(found, _)| identities.add(found, reader))?;
         }
         if send.send(Ok(parts)).await.is_err() || batch.is_none() {
             return Ok(Ok(()));

@@ -9,6 +9,7 @@ use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
+use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
 use tokio::task::JoinError;
 
@@ -31,6 +32,8 @@ pub struct Source {
     collection: String,
     topology: Topology,
     criteria: Option<SelectionCriteria>,
+    /// `None` if it does not exist, or may not be looked up.
+    kind: Option<CollectionType>,
 }
 
 /// Why a source cannot be used: a sentence for the user.
@@ -48,6 +51,18 @@ pub enum SourceError {
          replica set of one node"
     )]
     Standalone,
+    /// It is no collection with change streams.
+    #[error(
+        "only a collection can be followed, and the source is a view or a time-series collection: leave out \
+         --follow"
+    )]
+    NotFollowed,
+    /// An owner has several items with one identity, or one without any. The text says which.
+    #[error(
+        "the source cannot be adopted, because `_id` must identify an item, and {0}; a view can give each document an `_id` of \
+         its own"
+    )]
+    Unidentified(String),
     /// The place of a resume token is gone.
     #[error("the source's oplog no longer reaches back to where following stopped")]
     Expired,
@@ -85,7 +100,9 @@ impl Source {
     ) -> Result<Self, SourceError> {
         let (client, topology) = connection.open_any().await?;
         let (database, collection) = (client.database(&connection.database), collection.to_owned());
-        Ok(Self { database, collection, topology, criteria: preference.criteria() })
+        let mut source = Self { database, collection, topology, criteria: preference.criteria(), kind: None };
+        source.kind = source.specification().await.map(|found| found.collection_type);
+        Ok(source)
     }
 
     /// Database and collection, `shop.trades`: the name of the source in the identities of its items.
@@ -100,9 +117,27 @@ impl Source {
     }
 
     async fn uuid(&self) -> Option<Binary> {
+        self.specification().await?.info.uuid
+    }
+
+    async fn specification(&self) -> Option<CollectionSpecification> {
         let filter = doc! { "name": &self.collection };
         let mut found = self.database.list_collections().filter(filter).await.ok()?;
-        found.try_next().await.ok()??.info.uuid
+        found.try_next().await.ok()?
+    }
+
+    /// Whether the server has a unique index on `_id`, over all documents: shards have one each.
+    pub(super) fn has_unique_ids(&self) -> bool {
+        self.kind == Some(CollectionType::Collection) && self.topology != Topology::Sharded
+    }
+
+    /// Refuses a source that has no change stream.
+    pub(super) fn can_be_followed(&self) -> Result<(), SourceError> {
+        match (&self.kind, self.topology) {
+            (Some(CollectionType::View | CollectionType::Timeseries), _) => Err(SourceError::NotFollowed),
+            (_, Topology::Standalone) => Err(SourceError::Standalone),
+            _ => Ok(()),
+        }
     }
 
     /// A time of the source: what was written before it is read after it. `None` for a standalone server.
@@ -153,9 +188,6 @@ impl Source {
         &self,
         token: Option<&Document>,
     ) -> Result<ChangeStream<RawDocumentBuf>, SourceError> {
-        if self.topology == Topology::Standalone {
-            return Err(SourceError::Standalone);
-        }
         let collection = self.documents_collection();
         let watch = collection.watch().max_await_time(AWAIT);
         let stream = match token {

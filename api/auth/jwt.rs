@@ -92,15 +92,21 @@ impl Jwt {
         (!expired && !key.is_withdrawn()).then_some(principal)
     }
 
+    /// Whether the key of a token is not among those that are known.
+    pub fn needs_fetch(&self, token: &str) -> bool {
+        let is_unknown = |header: Header| self.keys.known(header.kid.as_deref(), header.alg).is_none();
+        header(token, &self.settings.types).is_ok_and(is_unknown)
+    }
+
     /// Whose token it is.
     ///
     /// # Errors
-    /// The token is not valid.
+    /// The token is not valid, or its key is unknown and the issuer does not answer soon.
     pub async fn authenticate(&self, token: &str) -> Result<Arc<Principal>, Refusal> {
         let header = header(token, &self.settings.types)?;
         let found = self.keys.find(header.kid.as_deref(), header.alg).await;
         let unknown = || Refusal::invalid("The issuer has no key with the kid and the alg of the token.");
-        let key = found.ok_or_else(unknown)?;
+        let key = found.map_err(|_elapsed| Refusal::Issuer)?.ok_or_else(unknown)?;
         let claims = decode::<Value>(token, &key.decoding, &self.validation(&key));
         let principal = self.principal(&claims.map_err(refusal)?.claims)?;
         let principal = Arc::new(principal);

@@ -107,6 +107,12 @@ impl Keys {
         self.judge(hash, &record).ok()
     }
 
+    /// Whether the key was valid when it was looked up in the last 60 s, and has not expired since.
+    pub fn is_usable(&self, key: &str) -> bool {
+        let record = ApiKey::hash_of(key).and_then(|hash| self.recall(hash, USABLE));
+        record.is_some_and(|record| self.refused(&record).is_none())
+    }
+
     /// The principal of a key. Asks the database unless it was asked for this key in the last 30 s, or in the last 60 s and
     /// another request is asking.
     ///
@@ -123,16 +129,20 @@ impl Keys {
 
     /// Whether a key is valid now. Notes that it is used.
     fn judge(&self, hash: KeyHash, known: &Remembered) -> Result<Arc<Principal>, Refusal> {
-        let (now, principal) = (self.clock.now(), &known.principal);
-        let refuse = |words: &'static str| Refusal::Invalid(words.into(), Some(Arc::clone(&principal.name)));
+        if let Some(words) = self.refused(known) {
+            return Err(Refusal::Invalid(words.into(), Some(Arc::clone(&known.principal.name))));
+        }
+        self.note_use(hash, known, self.clock.now());
+        Ok(Arc::clone(&known.principal))
+    }
+
+    /// Why a key is not valid now.
+    fn refused(&self, known: &Remembered) -> Option<&'static str> {
         if known.revoked {
-            return Err(refuse("The API key was revoked."));
+            return Some("The API key was revoked.");
         }
-        if principal.expires.is_some_and(|expires| expires <= now) {
-            return Err(refuse("The API key has expired."));
-        }
-        self.note_use(hash, known, now);
-        Ok(Arc::clone(principal))
+        let expired = known.principal.expires.is_some_and(|expires| expires <= self.clock.now());
+        expired.then_some("The API key has expired.")
     }
 
     /// Tells the database once an hour that a key is used, in the background.

@@ -12,6 +12,8 @@ pub enum Refusal {
     /// The database was asked, and failed: the key may be valid.
     #[from]
     Database(store::Error),
+    /// The issuer takes too long to answer which keys it has: the token may be valid.
+    Issuer,
 }
 
 impl Refusal {

@@ -130,13 +130,23 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             "--from-rejects and --rejects name the same file: what is refused again needs another one";
         return Err(Failure::Usage(sentence.to_owned()));
     }
-    let rejects = args.rejects.as_deref().map(Rejects::append).transpose();
+    let rejects = args.rejects.as_deref().map(|file| Rejects::append(file, args.name())).transpose();
     let mut rejects = rejects.map_err(|error| Failure::Usage(format!("--rejects: {error}")))?;
     if let Some(file) = &args.from_rejects {
         let reader = args.reader(&definition, Shape::Documents)?;
         let work = async |opened: &Opened, mut signals: Signals| {
             signals.unless(opened.prepare(false)).await?;
             let engine = engine(opened, &definition);
+            // Under another name each line would be stored once more.
+            let (adoptions, name) = (opened.store.adoptions(), args.name());
+            if adoptions.find(&definition.name, &name).await.map_err(Stop::from)?.is_none() {
+                let sentence = format!(
+                    "nothing was ever adopted from {name} into {}: name the source as when the file was written, by \
+                     --from-database and --collection, or by --name",
+                    definition.name
+                );
+                return Err(Failure::Usage(sentence));
+            }
             let mut progress = Progress::start(&definition, None, "stored");
             let (interrupts, told) = (&mut signals.channel(), &mut progress);
             let ended = adopt::adopt_rejects(file, &reader, engine, rejects.take(), interrupts, told).await;
@@ -264,7 +274,12 @@ impl AdoptArgs {
 impl From<Stop> for Failure {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Source(adopt::SourceError::Shape(_) | adopt::SourceError::Standalone)
+            Stop::Source(
+                adopt::SourceError::Shape(_)
+                | adopt::SourceError::Standalone
+                | adopt::SourceError::NotFollowed
+                | adopt::SourceError::Unidentified(_),
+            )
             | Stop::Rejects(_) => Self::Usage(stop.to_string()),
             _ => Self::Database(stop.to_string()),
         }

@@ -1,3 +1,6 @@
+mod replay;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,12 +21,18 @@ use crate::store::{COMMAND, Deadline, Error};
 pub(super) struct EraseArgs {
     /// Owner whose histories are erased, all of them: an id, such as 7. With several collections of owners also the
     /// collection, such as customers=7.
-    #[arg(long, visible_alias = "customer", value_name = "ID")]
-    owner: String,
+    #[arg(long, visible_alias = "customer", value_name = "ID", required_unless_present = "replay")]
+    owner: Option<String>,
 
     /// Lift the tombstone of an owner that was erased. Its histories are empty, and their page and sequence numbers go on.
     #[arg(long)]
     reopen: bool,
+
+    /// After an older backup was restored, before any server runs on it: erase the owners once more that were erased since the
+    /// backup, and reopen those that were reopened. FILE is the audit log as JSON lines (--log-format json) of all servers and
+    /// of this command, in any order. Other lines are left out. `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["owner", "reopen"])]
+    replay: Option<PathBuf>,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -32,22 +41,32 @@ pub(super) struct EraseArgs {
 const AFTER_HELP: &str = "\
 Erasing is for good. Running servers answer every read and append of the owner with 410 from the first step on. A tombstone \
 stays, which keeps the owner's id from being used again. The command may be repeated, also after it was interrupted. At the end it \
-waits for the last sweep; if servers are running, they do it without the command.
+waits for the last sweep; if servers are running, they do it without the command. --replay waits only if owners are to be reopened.
 
-Exit status: 0 all is erased and swept, or reopened; 1 nothing to reopen, or the last sweep is missing; 2 usage; 3 the \
-database; 130 interrupted.";
+Exit status: 0 all is erased and swept, or reopened, or replayed; 1 nothing to reopen, or the last sweep is missing, or lines of \
+--replay are refused; 2 usage; 3 the database; 130 interrupted.";
 
 /// Pause between two attempts to sweep, once the time has come.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
-    let wanted = wanted(&args.owner, &definitions).map_err(Failure::Usage)?;
+    if let Some(file) = &args.replay {
+        let log = replay::read(file, &definitions)?;
+        let work = async |opened: &Opened, mut signals: Signals| {
+            signals.unless(opened.prepare(true)).await?;
+            replay::run(log, &opened.store, &mut signals).await
+        };
+        return database::with(&args.database, false, work).await;
+    }
+    let owner = args.owner.as_deref().expect("clap requires --owner without --replay");
+    let wanted = wanted(owner, &definitions).map_err(Failure::Usage)?;
     let work = async |opened: &Opened, mut signals: Signals| {
         // The database must know tombstones.
         signals.unless(opened.prepare(true)).await?;
-        let of_owner = |engine: &&Engine| engine.definition().owner.collection == wanted.collection;
-        let engines: Vec<_> = opened.store.histories().iter().filter(of_owner).collect();
+        // Also those without a definition here.
+        let engines = opened.store.histories_of(&wanted.collection, Deadline::within(COMMAND));
+        let engines = signals.unless(async { engines.await.map_err(|error| refused(&error)) }).await?;
         match args.reopen {
             true => signals.unless(reopen(&engines, &wanted)).await,
             false => erase(&engines, &wanted, &mut signals).await,
@@ -96,11 +115,17 @@ fn wanted(text: &str, definitions: &Definitions) -> Result<Wanted, String> {
     Ok(Wanted { collection: owner.collection.clone(), id })
 }
 
-async fn erase(engines: &[&Engine], wanted: &Wanted, signals: &mut Signals) -> Result<ExitCode, Failure> {
+async fn erase(engines: &[Engine], wanted: &Wanted, signals: &mut Signals) -> Result<ExitCode, Failure> {
     tracing::warn!(target: "pagebucket::audit", owners = wanted.collection, owner = %wanted.id, "an owner is to be erased by a command");
-    let mut sweep_after = None;
+    // All tombstones first: records of keys stay as long as a history is not erased.
+    let mut begun = Vec::new();
     for engine in engines {
-        sweep_after = sweep_after.max(signals.unless(erase_pages(engine, wanted)).await?);
+        let begin = async { step(engine, engine.erase(&wanted.id, Deadline::within(COMMAND))).await };
+        begun.push((engine, signals.unless(begin).await?));
+    }
+    let mut sweep_after = None;
+    for (engine, erasure) in begun {
+        sweep_after = sweep_after.max(signals.unless(erase_pages(engine, wanted, erasure)).await?);
     }
     if let Some(moment) = sweep_after {
         print(format_args!(
@@ -120,53 +145,56 @@ async fn erase(engines: &[&Engine], wanted: &Wanted, signals: &mut Signals) -> R
 }
 
 /// Deletes what a history has. Returns when the last sweep may be done, if it is left.
-async fn erase_pages(engine: &Engine, wanted: &Wanted) -> Result<Option<Instant>, Failure> {
+async fn erase_pages(
+    engine: &Engine,
+    wanted: &Wanted,
+    mut erasure: Erasure,
+) -> Result<Option<Instant>, Failure> {
     let name = &engine.definition().name;
-    let failed = |error: Error| failed(name, &error);
-    let begun = engine.erase(&wanted.id, Deadline::within(COMMAND)).await;
-    let mut erasure = begun.map_err(failed)?;
     if erasure == Erasure::Nothing {
         print(format_args!("{name}: no page is stored; a tombstone is written"));
     }
     // Keys may be left where no page was.
     while matches!(erasure, Erasure::Nothing | Erasure::Erasing) {
         print(format_args!("{name}: pages and keys are being deleted, and are no longer answered"));
-        let step = engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND)).await;
-        erasure = step.map_err(failed)?;
+        erasure = step(engine, engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND))).await?;
     }
     print(format_args!("{name}: all pages and keys are deleted"));
     if erasure == Erasure::Swept {
         return Ok(None);
     }
-    engine.sweep_after(&wanted.id, Deadline::within(COMMAND)).await.map_err(failed)
+    step(engine, engine.sweep_after(&wanted.id, Deadline::within(COMMAND))).await
 }
 
-async fn sweep(engines: &[&Engine], wanted: &Wanted) -> Result<(), Failure> {
+async fn sweep(engines: &[Engine], wanted: &Wanted) -> Result<(), Failure> {
     for engine in engines {
-        let name = &engine.definition().name;
-        let step = async || engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND)).await;
-        while step().await.map_err(|error| failed(name, &error))? != Erasure::Swept {
+        let go_on = async || step(engine, engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND))).await;
+        while go_on().await? != Erasure::Swept {
             tokio::time::sleep(BETWEEN_SWEEPS).await;
         }
-        print(format_args!("{name}: swept"));
+        print(format_args!("{}: swept", engine.definition().name));
     }
     Ok(())
 }
 
-async fn reopen(engines: &[&Engine], wanted: &Wanted) -> Result<ExitCode, Failure> {
+/// What an engine did, or why not as a failure of the command.
+async fn step<T>(engine: &Engine, work: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
+    work.await.map_err(|error| failed(&engine.definition().name, &error))
+}
+
+async fn reopen(engines: &[Engine], wanted: &Wanted) -> Result<ExitCode, Failure> {
     // All of them, or none: a sweep of one history deletes the keys of the others, whose records do not name their history.
     for engine in engines {
         let name = &engine.definition().name;
-        let is_swept = engine.is_swept(&wanted.id, Deadline::within(COMMAND)).await;
-        if is_swept.map_err(|error| failed(name, &error))? == Some(false) {
+        let is_swept = engine.is_swept(&wanted.id, Deadline::within(COMMAND));
+        if step(engine, is_swept).await? == Some(false) {
             return Err(not_swept(name));
         }
     }
     let mut reopened = false;
     for engine in engines {
         let name = &engine.definition().name;
-        let reopening = engine.reopen(&wanted.id, Deadline::within(COMMAND)).await;
-        match reopening.map_err(|error| failed(name, &error))? {
+        match step(engine, engine.reopen(&wanted.id, Deadline::within(COMMAND))).await? {
             Reopening::Reopened => {
                 reopened = true;
                 print(format_args!("{name}: reopened; page and sequence numbers go on"));
@@ -180,6 +208,10 @@ async fn reopen(engines: &[&Engine], wanted: &Wanted) -> Result<ExitCode, Failur
 
 fn not_swept(history: &str) -> Failure {
     Failure::Partly(format!("{history}: the last sweep is not done yet; erase again, and then reopen"))
+}
+
+fn refused(error: &Error) -> Failure {
+    Failure::Database(format!("{error}; nothing was done"))
 }
 
 fn failed(history: &str, error: &Error) -> Failure {

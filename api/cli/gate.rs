@@ -82,24 +82,28 @@ pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
 /// The claim of each collection of owners.
 ///
 /// # Errors
-/// A sentence for the user: a collection has no histories.
+/// A sentence for the user: a collection has no histories, or more than one claim.
 fn claims(given: &[String], definitions: &Definitions) -> Result<BTreeMap<Box<str>, String>, String> {
     let collections = definitions.iter().map(|definition| &definition.owner.collection);
-    let mut claims: BTreeMap<Box<str>, _> =
-        collections.map(|collection| (collection.as_str().into(), collection.clone())).collect();
+    let mut claims: BTreeMap<Box<str>, Option<String>> =
+        collections.map(|collection| (collection.as_str().into(), None)).collect();
     for given in given {
+        let refuse = |why| Err(format!("--owners-claim {given}: {why}"));
         // An address may be the name of a claim, and has no `=` before its query.
-        match given.split_once('=') {
-            Some((collection, claim)) => {
-                let known = claims.get_mut(collection);
-                let unknown =
-                    || format!("--owners-claim {given}: there is no collection of owners with this name");
-                *known.ok_or_else(unknown)? = claim.to_owned();
+        let (named, claim) = match given.split_once('=') {
+            Some((collection, claim)) => (Some(collection), claim),
+            None => (None, given.as_str()),
+        };
+        if named.is_some_and(|named| !claims.contains_key(named)) {
+            return refuse("there is no collection of owners with this name");
+        }
+        for (_, known) in claims.iter_mut().filter(|(of, _)| named.is_none_or(|named| named == &***of)) {
+            if known.replace(claim.to_owned()).is_some() {
+                return refuse("a collection of owners has one claim");
             }
-            None => claims.values_mut().for_each(|claim| claim.clone_from(given)),
         }
     }
-    Ok(claims)
+    Ok(claims.into_iter().map(|(of, claim)| (of.clone(), claim.unwrap_or_else(|| of.into()))).collect())
 }
 
 #[cfg(test)]
@@ -165,5 +169,10 @@ mod tests {
         assert_eq!(claim(&["sub"]).as_deref(), Ok("sub"));
         assert_eq!(claim(&["customers=https://a.example/ids"]).as_deref(), Ok("https://a.example/ids"));
         assert!(claim(&["rooms=ids"]).unwrap_err().contains("rooms=ids"));
+        for twice in [["customers=a", "customers=b"], ["customers=a", "b"], ["a", "customers=b"], ["a", "a"]]
+        {
+            let sentence = claim(&twice).unwrap_err();
+            assert!(sentence.contains(twice[1]) && sentence.contains("one claim"), "{sentence}");
+        }
     }
 }

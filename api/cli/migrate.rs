@@ -19,7 +19,7 @@ pub(super) struct MigrateArgs {
     #[arg(long)]
     check: bool,
     /// After restoring a backup, before any server runs on it: give the database another epoch. Pages that clients have kept of
-    /// the lost history then count as those of another database.
+    /// the lost history then count as those of another database. Then erase again what was erased since: erase --replay.
     #[arg(long, conflicts_with = "check")]
     renew_epoch: bool,
     /// First make the server a replica set of one node, if it belongs to none yet. It becomes a member under the first

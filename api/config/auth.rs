@@ -1,3 +1,4 @@
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 /// How clients are authenticated.
@@ -31,7 +32,8 @@ pub struct AuthArgs {
         env = "PAGEBUCKET_JWT_TYPES",
         value_name = "TYPES",
         default_value = "at+jwt",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new()
     )]
     pub jwt_types: Vec<String>,
 

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 
 /// How much each client may ask for.
@@ -18,10 +18,30 @@ pub struct RateArgs {
     #[arg(long, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "rate_limit")]
     pub rate_burst: Option<u32>,
 
-    /// Networks of proxies, comma-separated, such as `10.0.0.0/8,2001:db8::/48`. Their headers `Forwarded` and
-    /// `X-Forwarded-For` say which client's address --rate-limit counts.
+    /// Networks of proxies, comma-separated, such as `10.0.0.0/8,2001:db8::/48`. Their header --forwarded-header says which
+    /// client's address counts, for --rate-limit and for the share of one client in --max-requests and the like.
     #[arg(long, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub trusted_proxies: Vec<IpNet>,
+
+    /// The header in which --trusted-proxies write the addresses of their clients. The other one is not read, because proxies
+    /// that do not write it pass on what clients have made up.
+    #[arg(
+        long,
+        env = "PAGEBUCKET_FORWARDED_HEADER",
+        value_name = "HEADER",
+        default_value = "x-forwarded-for"
+    )]
+    pub forwarded_header: ForwardedHeader,
+}
+
+/// A header with the addresses of clients of proxies.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For`, which nearly all proxies write.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
 }
 
 /// Units in a time.

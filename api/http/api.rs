@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::cache::control::KeptBy;
 use super::cache::pages::Pages;
 use super::cache::reading::Reading;
+use super::client::Client;
 use super::history::upload::quota::Uploads;
 use super::lifetime::Lifetime;
 use super::middleware::gate::Gate;
@@ -66,6 +67,14 @@ impl FromRequestParts<Arc<Api>> for Lifetime {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
         Ok(api.gate.lifetime(parts, &api.clock))
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
+        Ok(api.gate.client(&parts.extensions, &parts.headers))
     }
 }
 

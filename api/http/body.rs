@@ -2,7 +2,7 @@
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, Uri, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 
 use super::api::Limits;
 use super::deadline;
@@ -55,7 +55,7 @@ pub fn upload_below(uri: &Uri) -> String {
 ///
 /// # Errors
 /// The body is too long or too slow, or breaks off.
-pub async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
+pub async fn read(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
     let too_large = || {
         let most = format!("The body must have at most {} bytes.", limits.body);
         Err(Problem::new(Kind::BodyTooLarge, most))
@@ -64,11 +64,22 @@ pub async fn read(body: Body, limits: Limits) -> Result<Bytes, Problem> {
     if body.size_hint().lower() > limits.body as u64 {
         return too_large();
     }
-    let collected = Limited::new(body, limits.body).collect();
+    // One buffer: a frame takes far more memory than its bytes if it has few.
+    let mut collected = Vec::new();
+    let all = async {
+        while let Some(frame) = body.frame().await.transpose()? {
+            let data = frame.into_data().unwrap_or_default();
+            if data.len() > limits.body - collected.len() {
+                return Ok(false);
+            }
+            collected.extend_from_slice(&data);
+        }
+        Ok::<_, axum::Error>(true)
+    };
     let limit = limits.body_timeout.min(deadline::BODY);
-    match tokio::time::timeout(limit, collected).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
+    match tokio::time::timeout(limit, all).await {
+        Ok(Ok(true)) => Ok(collected.into()),
+        Ok(Ok(false)) => too_large(),
         Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "The body is incomplete.")),
         Err(_elapsed) => {
             let seconds = limit.as_secs();

@@ -1,4 +1,5 @@
-//! The erasure of an owner: everything that the histories of its collection of owners have of it.
+//! The erasure of an owner: everything that the histories of its collection of owners have of it, also those that the
+//! database remembers and that are not served here.
 //!
 //! The engine erases in steps of bounded size, and each step that was done stays done. A request does as many as fit into
 //! its time. Housekeeping, or the same request again, does the rest.
@@ -6,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -14,8 +15,8 @@ use futures_util::future::try_join_all;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::api::Api;
 use super::history::item_view::{OwnerMember, owner_member};
-use super::owners::Histories;
 use super::params::Address;
 use super::peer::Peer;
 use super::problem::{ErasureProblems, Problem};
@@ -87,17 +88,23 @@ enum Status {
     ),
 )]
 pub async fn erase(
-    Extension(engines): Histories,
+    State(api): State<Arc<Api>>,
     Address { engine: first, params: owner }: Address<OwnerId>,
     Extension(deadline): Extension<Deadline>,
     quota: ClientQuota,
     request: Request,
 ) -> Result<Response, Problem> {
-    quota.charge(UNITS * engines.len())?;
+    quota.charge(UNITS)?;
     let collection = &first.definition().owner.collection;
+    let engines = api.store.histories_of(collection, deadline).await;
+    let engines = engines.map_err(|error| Problem::from(error).adding("Nothing was erased."))?;
+    quota.charge(UNITS * engines.len())?;
     // Before the first step, so that no erasure is without its line.
     audit(&request, collection, &owner);
-    let erasures = engines.iter().map(|engine| erase_one(engine, &owner, deadline));
+    // All tombstones first: records of keys stay as long as a history is not erased.
+    let begun = try_join_all(engines.iter().map(|engine| engine.erase(&owner, deadline)));
+    let begun = begun.await.map_err(unfinished)?;
+    let erasures = engines.iter().zip(begun).map(|(engine, begun)| go_on(engine, &owner, begun, deadline));
     let erasures = try_join_all(erasures).await.map_err(unfinished)?;
     let is_over = |erasure: &Erasure| matches!(erasure, Erasure::Erased | Erasure::Swept);
     let is_erased = erasures.iter().all(is_over);
@@ -119,8 +126,12 @@ pub async fn erase(
 }
 
 /// Step after step, while there is time.
-async fn erase_one(engine: &Engine, owner: &OwnerId, deadline: Deadline) -> Result<Erasure, Error> {
-    let mut erasure = engine.erase(owner, deadline).await?;
+async fn go_on(
+    engine: &Engine,
+    owner: &OwnerId,
+    mut erasure: Erasure,
+    deadline: Deadline,
+) -> Result<Erasure, Error> {
     loop {
         // Keys may be left where no page was.
         let is_over = !matches!(erasure, Erasure::Nothing | Erasure::Erasing);

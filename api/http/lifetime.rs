@@ -42,8 +42,8 @@ impl Lifetime {
                 match authenticator.authenticate(&credential, deadline::from_now()).await {
                     Ok(principal) => expires = principal.expires,
                     Err(Refusal::Invalid(..)) => break,
-                    // Streams of items wait for a database that is away.
-                    Err(Refusal::Database(_)) => {}
+                    // Streams of items wait for a database that is away, and for a slow issuer.
+                    Err(Refusal::Database(_) | Refusal::Issuer) => {}
                 }
             }
             ended.cancel();

@@ -7,6 +7,10 @@ use utoipa::ToSchema;
 use crate::definition::Definition;
 use crate::domain::{Cursor, Limit, Order, OwnerId, PageNumber, Position, Seq, Span, Totals};
 
+/// The most bytes of all filters of a request: each of its links repeats them, percent-encoded, in the body and in the head of
+/// the answer.
+pub const MOST_FILTER_BYTES: usize = 1024;
+
 /// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time
 /// and for values, a link may lead to a window without items.
 #[serde_with::skip_serializing_none]

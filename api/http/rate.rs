@@ -6,12 +6,10 @@
 //! A request never costs more than the burst, so a full bucket suffices for any. Streams wait instead of being refused
 //! ([`ClientQuota::pace`]).
 //!
-//! A client is a principal, or an address where clients are not authenticated ([`client`]). The buckets of each class are in
-//! a [`table`] that is bounded, however many clients come.
+//! A client is a principal, or an address where clients are not authenticated ([`super::client`]). The buckets of each class
+//! are in a [`table`] that is bounded, however many clients come.
 
 mod class;
-mod client;
-mod forwarded;
 mod limiter;
 mod limits;
 mod quota;

@@ -6,22 +6,23 @@ use std::pin::pin;
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
-use hyper::rt::{Read, Write};
-use hyper::server::conn::{http1, http2 as hyper_http2};
-use hyper::service::{Service, service_fn};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tower_service::Service;
 
 use super::deadlines::Deadlines;
 use super::http2;
 use super::must_read::MustRead;
+use super::pieces::Pieces;
 use super::tls::HTTP2;
-use crate::http::Peer;
+use crate::http::{Peer, Unsent};
 
 /// Bytes of a request that a connection of HTTP/1.1 holds unread, and of an answer unwritten; the longest head of a request.
 const BUFFER: usize = 64 * 1024;
@@ -32,8 +33,9 @@ pub(super) struct Connections {
     /// Without it they speak plain text.
     tls: Option<TlsAcceptor>,
     deadlines: Deadlines,
+    /// The memory for answers that clients have not taken.
+    unsent: Unsent,
     http1: http1::Builder,
-    http2: hyper_http2::Builder<TokioExecutor>,
 }
 
 impl Connections {
@@ -42,56 +44,71 @@ impl Connections {
         router: Router,
         tls: Option<TlsAcceptor>,
         deadlines: Deadlines,
+        unsent: Unsent,
         keep_alive: bool,
     ) -> Self {
         let mut http1 = http1::Builder::new();
         http1.timer(TokioTimer::new()).header_read_timeout(deadlines.head);
         http1.max_buf_size(BUFFER).keep_alive(keep_alive);
-        Self { router, tls, deadlines, http1, http2: http2::builder(deadlines) }
+        Self { router, tls, deadlines, unsent, http1 }
     }
 
     /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests have ended.
     /// Before the first request has begun, `stop` ends it at once.
     pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
-        let mut stream = MustRead::new(stream, self.deadlines.write);
+        let account = self.unsent.open();
+        let mut stream = MustRead::new(stream, self.deadlines.write, account.clone());
+        let router = self.router.clone();
+        let service = move |mut request: Request<Body>| {
+            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(account.clone());
+            router.clone().call(request)
+        };
         match &self.tls {
             None => {
                 let opening = timeout(self.deadlines.head, stream.speaks_http2());
                 let Some(Ok(Ok(http2))) = stop.run_until_cancelled(opening).await else { return };
-                self.speak(http2, TokioIo::new(stream), peer, stop).await;
+                self.speak(http2, stream, service, stop).await;
             }
             Some(tls) => {
                 let opening = timeout(self.deadlines.handshake, tls.accept(stream));
                 let Some(Ok(Ok(stream))) = stop.run_until_cancelled(opening).await else { return };
                 let http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
-                self.speak(http2, TokioIo::new(stream), peer, stop).await;
+                self.speak(http2, stream, service, stop).await;
             }
         }
     }
 
-    async fn speak<I>(&self, http2: bool, io: I, peer: Peer, stop: CancellationToken)
-    where
-        I: Read + Write + Unpin + Send + 'static,
+    async fn speak<A>(
+        &self,
+        http2: bool,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        service: impl Fn(Request<Body>) -> A,
+        stop: CancellationToken,
+    ) where
+        A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
     {
-        let router = TowerToHyperService::new(self.router.clone());
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(peer);
-            router.call(request)
-        });
         if http2 {
             // Boxed, so that connections of HTTP/1.1 take no memory for it.
-            Box::pin(http2::serve(&self.http2, io, service, self.deadlines, stop)).await;
+            Box::pin(http2::serve(io, service, self.deadlines, stop)).await;
         } else {
             self.speak_http1(io, service, stop).await;
         }
     }
 
-    async fn speak_http1<I, S>(&self, io: I, service: S, stop: CancellationToken)
-    where
-        I: Read + Write + Unpin + Send + 'static,
-        S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
+    async fn speak_http1<A>(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        service: impl Fn(Request<Body>) -> A,
+        stop: CancellationToken,
+    ) where
+        A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
     {
-        let mut connection = pin!(self.http1.serve_connection(io, service));
+        let service = service_fn(|request: Request<Incoming>| {
+            let answer = service(request.map(Body::new));
+            async move { answer.await.map(Pieces::of) }
+        });
+        let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service));
         let ended = tokio::select! {
             biased;
             ended = connection.as_mut() => ended,

@@ -55,12 +55,12 @@ pub(super) async fn keep(store: &Store, retentions: &Retentions, every: Duration
         let round = tokio::spawn(async move { store.keep_house(&retentions).await }).await;
         let round = round.unwrap_or_else(|panic| Err(Error::Internal(panic.to_string())));
         let result = match round {
-            Ok(Some(Housekeeping { retired_pages, swept })) => {
+            Ok(Some(Housekeeping { retired_pages, swept, waits })) => {
                 metrics::counter!(RETIRED_PAGES).increment(retired_pages);
                 if retired_pages > 0 || swept > 0 {
                     tracing::info!(retired_pages, swept, "kept house");
                 }
-                "done"
+                if waits { "waiting" } else { "done" }
             }
             Ok(None) => "elsewhere",
             Err(error) => {

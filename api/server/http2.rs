@@ -2,33 +2,40 @@
 //!
 //! One connection carries many requests, so that three guards of HTTP/1.1 do not suffice. An idle connection is not one
 //! that waits for a head. A client that opens no flow-control window for an answer holds it, and its place, while the socket
-//! never stalls, so that [`super::must_read`] sees nothing. And a client that has gone away silently is not noticed by
-//! writing, as long as there is nothing to write.
+//! never stalls, so that [`super::must_read`] sees nothing: [`answer`] watches each stream. And a client that has gone away
+//! silently is not noticed by writing, as long as there is nothing to write: it is asked for a sign ([`Signs`]).
+//!
+//! It uses the crate h2 directly, because hyper neither tells how much of an answer its client has room for, nor reads the
+//! frames of a body before the request asks for them ([`request_body`]).
 
-use std::collections::BTreeMap;
+mod answer;
+mod portions;
+mod request_body;
+
 use std::convert::Infallible;
-use std::io;
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, Incoming, SizeHint};
-use hyper::rt::{Read, Write};
-use hyper::server::conn::http2;
-use hyper::service::{Service, service_fn};
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use axum::body::{Body, Bytes};
+use h2::server::Builder;
+use h2::{Ping, PingPong};
+use hyper::{Request, Response, header};
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::portions::Portions;
+use self::request_body::Bodies;
 use super::deadlines::Deadlines;
-use super::must_read::LEAST;
+use super::pieces::PIECE;
 
 /// Streams that a client may have open at once. RFC 9113 advises at least 100, and a browser opens no more. It also bounds
-/// what one connection can make the service hold: each open stream has up to [`LONGEST_HEAD`] and [`UNSENT`].
+/// what one connection can make the service hold: each open stream has up to [`LONGEST_HEAD`], and [`PIECE`] of its answer in
+/// h2, besides what the answer itself holds ([`crate::http::Unsent`]).
 const STREAMS: u32 = 128;
 
 /// Longest head of a request, unpacked, in bytes: as with HTTP/1.1. It also bounds the number of CONTINUATION frames
@@ -43,15 +50,12 @@ const RESET_UNSEEN: usize = 20;
 /// (CVE-2025-8671: mistakes that make the server reset are a way around the limit on resets).
 const RESET_BY_MISTAKE: usize = 256;
 
-/// Bytes of one request's body that a client may send before they are read. An upload gets at most this much in each round
+/// Bytes of one request's body that a client may send before they are taken. An upload gets at most this much in each round
 /// trip: 2.5 MB/s over 50 ms.
 const UNREAD: u32 = 128 * 1024;
 
 /// The same of all requests of a connection, so that seven uploads that wait do not hold up the other requests.
 const UNREAD_IN_ALL: u32 = 8 * UNREAD;
-
-/// Bytes of one answer that are ready before the client has room for them.
-const UNSENT: usize = LEAST;
 
 /// How often the watch looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -60,207 +64,160 @@ const LOOK: Duration = Duration::from_secs(1);
 /// last answers. One that has gone away silently delays a stop by this time.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// What serves connections of HTTP/2.
-pub(super) fn builder(deadlines: Deadlines) -> http2::Builder<TokioExecutor> {
-    let mut http = http2::Builder::new(TokioExecutor::new());
-    http.timer(TokioTimer::new())
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(LONGEST_HEAD)
         .max_pending_accept_reset_streams(RESET_UNSEEN)
-        .max_local_error_reset_streams(RESET_BY_MISTAKE)
-        .initial_stream_window_size(UNREAD)
+        .max_local_error_reset_streams(Some(RESET_BY_MISTAKE))
+        .initial_window_size(UNREAD)
         .initial_connection_window_size(UNREAD_IN_ALL)
-        .max_send_buf_size(UNSENT)
-        // A client that is there answers a ping at once, unless the ping waits for what the client reads too slowly.
-        .keep_alive_interval(deadlines.head)
-        .keep_alive_timeout(deadlines.write);
-    http
+        .max_send_buffer_size(PIECE);
+    builder
 }
 
 /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests have ended.
-pub(super) async fn serve<I, S>(
-    http: &http2::Builder<TokioExecutor>,
-    io: I,
-    service: S,
+pub(super) async fn serve<A>(
+    io: impl AsyncRead + AsyncWrite + Unpin,
+    service: impl Fn(Request<Body>) -> A,
     deadlines: Deadlines,
     stop: CancellationToken,
 ) where
-    I: Read + Write + Unpin,
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>,
+    A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
 {
-    let streams = Arc::new(Streams::new());
-    let watched = service_fn(|request| {
-        let (stream, answer) = (streams.open(), service.call(request));
-        async move {
-            let Ok(answer) = answer.await;
-            Ok::<_, Infallible>(answer.map(|body| stream.answer(body)))
-        }
-    });
-    let mut connection = pin!(http.serve_connection(io, watched));
+    let heard = Arc::new(AtomicBool::new(true));
+    let opening = builder().handshake::<_, Bytes>(Portions::new(io, Arc::clone(&heard)));
+    let opening = timeout(deadlines.head, opening);
+    let Some(Ok(Ok(mut connection))) = stop.run_until_cancelled(opening).await else { return };
+    let pings = connection.ping_pong().expect("it is asked for once");
+    let mut signs = Signs { heard, last: Instant::now(), pings, asked: None };
+    let (mut bodies, streams) = (Bodies::default(), Arc::new(Streams::new()));
     let mut look = tokio::time::interval(LOOK);
     // Since when the client knows that it is to open no more streams, and how long it may do without any.
     let mut closing: Option<(Instant, Duration)> = None;
     let mut stopping = false;
     loop {
+        let next = poll_fn(|context| {
+            let accepted = connection.poll_accept(context);
+            bodies.read(context);
+            accepted
+        });
         tokio::select! {
             biased;
-            ended = connection.as_mut() => {
-                tracing::trace!(?ended, "connection closed");
-                return;
-            }
+            request = next => match request {
+                Some(Ok((request, respond))) => {
+                    let length = request.headers().get(header::CONTENT_LENGTH);
+                    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+                    let (stream, answer) = (streams.open(), service(request.map(|body| bodies.open(body, length))));
+                    tokio::spawn(async move {
+                        let ended = answer::send(answer, respond, deadlines.write).await;
+                        tracing::trace!(?ended, "a stream ended");
+                        drop(stream);
+                    });
+                }
+                ended => {
+                    tracing::trace!(?ended, "connection closed");
+                    return;
+                }
+            },
             () = stop.cancelled(), if !stopping => {
                 stopping = true;
                 closing = Some((Instant::now(), FAREWELL));
-                connection.as_mut().graceful_shutdown();
+                connection.graceful_shutdown();
             }
-            _ = look.tick() => match (streams.quiet_since(deadlines.write), closing) {
-                (Some(quiet), None) if quiet.elapsed() >= deadlines.head => {
-                    // The end of the last answers may still be on its way.
-                    let patience = if streams.were_any() { deadlines.write } else { FAREWELL };
-                    closing = Some((Instant::now(), patience));
-                    connection.as_mut().graceful_shutdown();
-                }
-                (Some(quiet), Some((since, patience))) if quiet.max(since).elapsed() >= patience => {
-                    tracing::trace!("an idle connection was cut");
+            _ = look.tick() => {
+                if signs.is_gone(deadlines).await {
+                    tracing::trace!("a silent connection was cut");
                     return;
                 }
-                _ => {}
+                match (streams.quiet_since(), closing) {
+                    (Some(quiet), None) if quiet.elapsed() >= deadlines.head => {
+                        // The end of the last answers may still be on its way.
+                        let patience = if streams.were_any() { deadlines.write } else { FAREWELL };
+                        closing = Some((Instant::now(), patience));
+                        connection.graceful_shutdown();
+                    }
+                    (Some(quiet), Some((since, patience))) if quiet.max(since).elapsed() >= patience => {
+                        tracing::trace!("an idle connection was cut");
+                        return;
+                    }
+                    _ => {}
+                }
             }
         }
     }
 }
 
-/// The streams of a connection.
+/// Signs of a client: bytes that it sends, if only the answer to a ping. A client that is there answers at once, unless the
+/// ping waits for what the client reads too slowly.
+struct Signs {
+    /// Whether there was one since this was last looked at.
+    heard: Arc<AtomicBool>,
+    last: Instant,
+    pings: PingPong,
+    /// When a ping was sent that was not answered yet.
+    asked: Option<Instant>,
+}
+
+impl Signs {
+    /// Whether the client has not answered a ping in time. After some time without a sign it is sent one.
+    async fn is_gone(&mut self, deadlines: Deadlines) -> bool {
+        if self.heard.swap(false, Ordering::Relaxed) {
+            (self.last, self.asked) = (Instant::now(), None);
+        }
+        // Takes note of an answer: before that there can be no other ping.
+        poll_fn(|context| Poll::Ready(self.pings.poll_pong(context).is_ready())).await;
+        if self.asked.is_none() && self.last.elapsed() >= deadlines.head {
+            // It fails if an earlier ping is still on its way, or if the connection has ended.
+            let _ = self.pings.send_ping(Ping::opaque());
+            self.asked = Some(Instant::now());
+        }
+        self.asked.is_some_and(|asked| asked.elapsed() >= deadlines.write)
+    }
+}
+
+/// The number of open streams of a connection.
 struct Streams(Mutex<Open>);
 
 struct Open {
-    /// The number of the next stream.
-    next: u64,
-    streams: BTreeMap<u64, Arc<Mutex<Answer>>>,
+    streams: usize,
+    /// Whether there was ever one.
+    any: bool,
     /// When the last stream ended.
     quiet: Instant,
 }
 
-/// The part of an answer that the connection has not taken yet.
-#[derive(Default)]
-struct Answer {
-    /// Nothing before the handler has answered, and after the client was too slow.
-    body: Option<Body>,
-    /// What the body has given already.
-    ready: Bytes,
-    /// Since when the client could have taken more. Nothing while the service has to make it.
-    waiting: Option<Instant>,
-}
-
 /// A stream that is open until this is dropped.
-struct Stream {
-    number: u64,
-    answer: Arc<Mutex<Answer>>,
-    streams: Arc<Streams>,
-}
+struct Stream(Arc<Streams>);
 
 impl Streams {
     fn new() -> Self {
-        Self(Mutex::new(Open { next: 0, streams: BTreeMap::new(), quiet: Instant::now() }))
+        Self(Mutex::new(Open { streams: 0, any: false, quiet: Instant::now() }))
     }
 
     fn open(self: &Arc<Self>) -> Stream {
-        let (mut open, answer) = (self.0.lock(), Arc::<Mutex<Answer>>::default());
-        let number = open.next;
-        open.next += 1;
-        open.streams.insert(number, Arc::clone(&answer));
-        Stream { number, answer, streams: Arc::clone(self) }
+        let mut open = self.0.lock();
+        open.streams += 1;
+        open.any = true;
+        Stream(Arc::clone(self))
     }
 
     fn were_any(&self) -> bool {
-        self.0.lock().next > 0
+        self.0.lock().any
     }
 
-    /// Drops the bodies of answers that their client could have taken for `limit`, and with them the places that they hold.
-    /// Returns since when there has been no other stream.
-    fn quiet_since(&self, limit: Duration) -> Option<Instant> {
-        let mut open = self.0.lock();
-        let (mut busy, mut dropped) = (false, Vec::new());
-        for answer in open.streams.values() {
-            // An answer that is being taken at this moment is not waited for.
-            let Some(mut answer) = answer.try_lock() else {
-                busy = true;
-                continue;
-            };
-            match answer.waiting {
-                Some(since) if since.elapsed() >= limit => {
-                    answer.ready = Bytes::new();
-                    dropped.extend(answer.body.take());
-                }
-                _ => busy = true,
-            }
-        }
-        if !dropped.is_empty() {
-            open.quiet = Instant::now();
-        }
-        let quiet = open.quiet;
-        drop(open);
-        (!busy).then_some(quiet)
-    }
-}
-
-impl Stream {
-    fn answer(self, body: Body) -> Watched {
-        let mut answer = self.answer.lock();
-        (answer.body, answer.waiting) = (Some(body), Some(Instant::now()));
-        drop(answer);
-        Watched(self)
+    /// Since when there has been no stream.
+    fn quiet_since(&self) -> Option<Instant> {
+        let open = self.0.lock();
+        (open.streams == 0).then_some(open.quiet)
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let mut open = self.streams.0.lock();
-        open.streams.remove(&self.number);
+        let mut open = self.0.0.lock();
+        open.streams -= 1;
         open.quiet = Instant::now();
-    }
-}
-
-/// The body of an answer in pieces of at most [`LEAST`] bytes: hyper asks for the next when the client has taken the last. So
-/// a client must take as much, or all that is ready, within the limit, as of an answer of HTTP/1.1.
-struct Watched(Stream);
-
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut answer = self.0.answer.lock();
-        let Answer { body, ready, waiting } = &mut *answer;
-        *waiting = None;
-        let Some(body) = body else {
-            let slow = io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly");
-            return Poll::Ready(Some(Err(axum::Error::new(slow))));
-        };
-        if ready.is_empty() {
-            match ready!(Pin::new(body).poll_frame(context)).map(|frame| frame.map(Frame::into_data)) {
-                Some(Ok(Ok(data))) => *ready = data,
-                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(None),
-            }
-        }
-        *waiting = Some(Instant::now());
-        let piece = ready.split_to(ready.len().min(LEAST));
-        Poll::Ready(Some(Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        let answer = self.0.answer.lock();
-        answer.ready.is_empty() && answer.body.as_ref().is_some_and(HttpBody::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let answer = self.0.answer.lock();
-        // It is asked for before the first piece.
-        answer.body.as_ref().filter(|_| answer.ready.is_empty()).map(HttpBody::size_hint).unwrap_or_default()
     }
 }

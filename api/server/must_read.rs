@@ -2,13 +2,15 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
+
+use crate::http::Account;
 
 /// Bytes that a client must take within the limit.
 pub(super) const LEAST: usize = 64 * 1024;
@@ -21,31 +23,45 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 64 * 1024;
 
+/// How often a client that takes nothing is looked at: its time may become less.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// The number of bytes that were written.
 type Written = Poll<io::Result<usize>>;
 
 /// Resets the connection when the server has waited for its client, in total, for the limit, and the client has taken less
 /// than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its place, without end. Only time in
-/// which nothing can be written counts: a client that reads everything at once never meets the limit.
+/// which nothing can be written counts: a client that reads everything at once never meets the limit. It is less while the
+/// connection holds much of the memory for answers ([`Account::patience`]).
 pub(super) struct MustRead {
     io: TcpStream,
     /// Bytes that were read to tell what the client speaks, and that are still to be read by the server.
     head: Bytes,
     limit: Duration,
-    /// What is left of the limit.
-    left: Duration,
-    /// Bytes taken since all of the limit was left.
+    /// What the answers of the connection hold.
+    account: Account,
+    /// How long its client has been waited for since it has last taken enough.
+    waited: Duration,
+    /// Bytes taken meanwhile.
     taken: usize,
-    /// While nothing can be written, ends when nothing is left; boxed, because few connections ever wait.
-    stalled: Option<Pin<Box<Sleep>>>,
+    /// While nothing can be written; boxed, because few connections ever wait.
+    stalled: Option<Box<Stalled>>,
+}
+
+/// Nothing can be written.
+struct Stalled {
+    since: Instant,
+    /// Ends when the time of the client may be over.
+    look: Pin<Box<Sleep>>,
 }
 
 impl MustRead {
-    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
+    pub(super) fn new(stream: TcpStream, limit: Duration, account: Account) -> Self {
         // If it cannot be set, slow clients are only measured in larger steps.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
-        Self { io: stream, head: Bytes::new(), limit, left: limit, taken: 0, stalled: None }
+        let (head, waited) = (Bytes::new(), Duration::ZERO);
+        Self { io: stream, head, limit, account, waited, taken: 0, stalled: None }
     }
 
     /// Reads until it is certain whether the client speaks HTTP/2. Nothing is lost of what was read.
@@ -69,18 +85,34 @@ impl MustRead {
     fn judge(&mut self, context: &mut Context<'_>, written: Written) -> Written {
         if let Poll::Ready(Ok(bytes)) = written {
             if let Some(stalled) = self.stalled.take() {
-                self.left = stalled.deadline().saturating_duration_since(Instant::now());
+                self.waited += stalled.since.elapsed();
             }
             self.taken += bytes;
             if self.taken >= LEAST {
-                (self.left, self.taken) = (self.limit, 0);
+                (self.waited, self.taken) = (Duration::ZERO, 0);
             }
         }
         if written.is_ready() {
             return written;
         }
-        let left = self.left;
-        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(left))).as_mut().poll(context));
+        let Self { limit, account, waited, stalled, .. } = self;
+        let left = |since: Instant| account.patience(*limit).saturating_sub(*waited + since.elapsed());
+        let stalled = stalled.get_or_insert_with(|| {
+            let since = Instant::now();
+            Box::new(Stalled { since, look: Box::pin(sleep(left(since).min(LOOK))) })
+        });
+        while stalled.look.as_mut().poll(context).is_ready() {
+            let left = left(stalled.since);
+            if left.is_zero() {
+                return self.cut();
+            }
+            stalled.look.as_mut().reset(Instant::now() + left.min(LOOK));
+        }
+        Poll::Pending
+    }
+
+    /// Ends the connection with an error.
+    fn cut(&self) -> Written {
         // Drops what the kernel has not sent: it would go on sending it to the slow client. That also happens if this
         // cannot be set.
         let _ = self.io.set_zero_linger();

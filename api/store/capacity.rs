@@ -22,17 +22,22 @@ pub struct Capacity {
 pub struct Ages {
     /// How often each instance asks whether a history has markers.
     pub poll: Duration,
-    /// Up to which age a tail may be followed by a new page, and deleted pages may be in a page cache.
+    /// Up to which age a tail may be followed by a new page, a page of a history with markers may be in a page cache, and an answer
+    /// that a history has no markers is relied on.
     pub tail: Duration,
-    /// The age of a marker, by the server's clock, at which no instance can rely on what was before it: `tail`, the longest
-    /// deadline of an append, and a margin.
+    /// How long a command that opens pages or writes a marker may run in the database.
+    pub command: Duration,
+    /// The age of a marker, by the server's clock, at which nothing can come any more that relies on what was before it: more
+    /// than `tail`, twice `command` and two seconds.
     pub marker: Duration,
+    /// How often housekeeping looks for what came late behind the tombstones of the last day.
+    pub late: Duration,
 }
 
 impl Default for Ages {
     fn default() -> Self {
-        let [poll, tail, marker] = [2, 60, 120].map(Duration::from_secs);
-        Self { poll, tail, marker }
+        let [poll, tail, command, marker, late] = [2, 60, 10, 120, 3_600].map(Duration::from_secs);
+        Self { poll, tail, command, marker, late }
     }
 }
 

@@ -4,6 +4,8 @@
 //! exist too. If a collection is dropped, the next append creates it again without guards, and the error would stay hidden
 //! until two writers collide.
 
+use std::collections::BTreeMap;
+
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
@@ -15,6 +17,10 @@ use super::migrations::histories;
 use super::values::whole_number;
 use super::{api_keys, indexes, page_views};
 use crate::definition::Definitions;
+
+/// The other collections with a validator, and the fields of the unique index of each.
+const GUARDED: [(&str, &[&str]); 2] =
+    [(page_views::COLLECTION, &["page", "timestamp"]), (api_keys::COLLECTION, &["name"])];
 
 /// `listIndexes` of a collection that does not exist.
 const NAMESPACE_NOT_FOUND: i32 = 26;
@@ -44,8 +50,92 @@ pub(super) async fn check_guards(database: &Database, definitions: &Definitions)
         }
         check(database, &definition.name, &[&definition.owner.field, "page"]).await?;
     }
-    check(database, page_views::COLLECTION, &["page", "timestamp"]).await?;
-    check(database, api_keys::COLLECTION, &["name"]).await
+    for (collection, unique) in GUARDED {
+        check(database, collection, unique).await?;
+    }
+    Ok(())
+}
+
+/// What is not as migrations create it: a sentence for each.
+pub(super) async fn differences(
+    database: &Database,
+    definitions: &Definitions,
+) -> Result<Vec<String>, ConnectError> {
+    let mut found = Vec::new();
+    for definition in definitions.iter() {
+        let name = &*definition.name;
+        match options(database, name).await? {
+            None => found.push(ConnectError::Missing(name.to_owned()).to_string()),
+            Some(options) if !options.contains_key("clusteredIndex") => {
+                found.push(ConnectError::Foreign(name.to_owned()).to_string());
+            }
+            Some(options) => {
+                let [_, designed, indexes] = histories::commands(definition);
+                if !has_validator(&options) || options.get("validator") != designed.get("validator") {
+                    found.push(format!("{name}: its validator is not the one that migrations create"));
+                }
+                let stored = list_indexes(database, name).await?;
+                let designed = indexes.get_array("indexes").into_iter().flatten();
+                let designed: Vec<_> = designed.filter_map(Bson::as_document).collect();
+                found.extend(of_indexes(&designed, &stored).map(|what| format!("{name}: {what}")));
+            }
+        }
+    }
+    for (collection, unique) in GUARDED {
+        match check(database, collection, unique).await {
+            Err(error @ (ConnectError::Missing(_) | ConnectError::Unguarded { .. })) => {
+                found.push(error.to_string());
+            }
+            checked => checked?,
+        }
+    }
+    Ok(found)
+}
+
+/// How the indexes of a history differ from the designed ones. Others are no difference, unless they refuse or delete pages.
+fn of_indexes<'a>(designed: &'a [&'a Document], stored: &'a [Document]) -> impl Iterator<Item = String> + 'a {
+    let fields = |index: &Document| {
+        let key = index.get_document("key").map(|key| key.keys().cloned().collect::<Vec<_>>().join(" and "));
+        let unique = if index.get_bool("unique").unwrap_or(false) { "unique " } else { "" };
+        (unique, key.unwrap_or_default())
+    };
+    let is_there = |index: &Document| stored.iter().any(|stored| effect(stored) == effect(index));
+    let missing = designed.iter().filter(move |index| !is_there(index)).map(move |index| {
+        let (unique, fields) = fields(index);
+        format!("its {unique}index on {fields} is missing, or not as migrations create it")
+    });
+    let is_designed = |index: &Document| designed.iter().any(|designed| effect(index) == effect(designed));
+    let is_of_id = |index: &Document| index.get_bool("clustered").unwrap_or(false);
+    let harmful = |index: &Document| {
+        index.get_bool("unique").unwrap_or(false) || index.contains_key("expireAfterSeconds")
+    };
+    let others = stored.iter().filter(move |index| !is_of_id(index) && !is_designed(index) && harmful(index));
+    missing.chain(others.map(move |index| {
+        let does = match index.contains_key("expireAfterSeconds") {
+            true => "deletes pages",
+            false => "may refuse appends",
+        };
+        format!("its index on {} is not of migrations, and {does}", fields(index).1)
+    }))
+}
+
+/// What an index does, whatever its name: its options, without those that are off, with numbers as int64 and fields in their order.
+fn effect(index: &Document) -> BTreeMap<&str, Bson> {
+    fn plain(value: &Bson) -> Bson {
+        match value {
+            Bson::Document(fields) => fields
+                .iter()
+                .flat_map(|(field, value)| [field.into(), plain(value)])
+                .collect::<Vec<_>>()
+                .into(),
+            value => whole_number(value).map_or_else(|| value.clone(), Bson::Int64),
+        }
+    }
+    let has_an_effect = |(option, value): &(&String, &Bson)| {
+        !["v", "name", "ns", "background"].contains(&option.as_str()) && **value != Bson::Boolean(false)
+    };
+    let options = index.iter().filter(has_an_effect);
+    options.map(|(option, value)| (option.as_str(), plain(value))).collect()
 }
 
 /// Refuses a collection that is missing, or has no validator or no unique index on these fields.
@@ -56,14 +146,18 @@ async fn check(database: &Database, collection: &str, unique: &[&str]) -> Result
     if !has_validator(&options) {
         return unguarded("validator".to_owned());
     }
-    let indexes = indexes::list(database, collection).await.map_err(|error| match code(&error) {
-        Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection.to_owned()),
-        _ => unexpected(&error),
-    })?;
+    let indexes = list_indexes(database, collection).await?;
     if !indexes.iter().any(|index| is_unique(index, unique)) {
         return unguarded(format!("unique index on {}", unique.join(" and ")));
     }
     Ok(())
+}
+
+async fn list_indexes(database: &Database, collection: &str) -> Result<Vec<Document>, ConnectError> {
+    indexes::list(database, collection).await.map_err(|error| match code(&error) {
+        Some(NAMESPACE_NOT_FOUND) => ConnectError::Missing(collection.to_owned()),
+        _ => unexpected(&error),
+    })
 }
 
 /// The options of a collection, if it exists.
@@ -134,6 +228,41 @@ mod tests {
             doc! { "key": { "customerId": 1, "page": -1 }, "unique": true },
         ] {
             assert!(!is_unique_page(&index), "{index}");
+        }
+    }
+
+    #[test]
+    fn an_index_is_known_by_its_effect() {
+        let designed =
+            doc! { "key": { "swept": 1 }, "name": "swept_1", "partialFilterExpression": { "swept": false } };
+        let differences = |stored: &[Document]| of_indexes(&[&designed], stored).collect::<Vec<_>>();
+        let stored = |more: Document| {
+            let mut index = doc! { "v": 2, "key": { "swept": 1.0 }, "name": "other", "sparse": false };
+            index.extend(more);
+            index
+        };
+        let partial = doc! { "partialFilterExpression": { "swept": false } };
+        let whole = stored(partial.clone());
+        let of_id = doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_", "unique": true, "clustered": true };
+        assert!(differences(&[of_id, whole.clone()]).is_empty());
+        let missing = "its index on swept is missing, or not as migrations create it";
+        for other in [
+            stored(doc! {}),
+            stored(doc! { "partialFilterExpression": { "swept": true } }),
+            stored(doc! { "partialFilterExpression": { "swept": false }, "hidden": true }),
+            doc! { "key": { "swept": -1 }, "partialFilterExpression": { "swept": false } },
+        ] {
+            assert_eq!(differences(std::slice::from_ref(&other)), [missing], "{other}");
+        }
+        let harmless = doc! { "key": { "history.qty": 1 }, "name": "mine" };
+        assert!(differences(&[whole.clone(), harmless]).is_empty());
+        for (option, told) in [
+            (doc! { "unique": true }, "its index on last is not of migrations, and may refuse appends"),
+            (doc! { "expireAfterSeconds": 0 }, "its index on last is not of migrations, and deletes pages"),
+        ] {
+            let mut other = doc! { "key": { "last": 1 } };
+            other.extend(option);
+            assert_eq!(differences(&[whole.clone(), other]), [told]);
         }
     }
 }

@@ -5,7 +5,8 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::{COMMAND, Deadline, Error, Result, migrations};
+use super::migrations::COLLECTION;
+use super::{COMMAND, Deadline, Error, Result};
 
 /// The epoch of a database, the same for all instances that use the database.
 /// `Display` writes hexadecimal digits.
@@ -15,27 +16,29 @@ pub struct Epoch(i64);
 
 /// Reads the epoch of `database`.
 pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch> {
-    let records = database.collection::<Document>(migrations::COLLECTION);
-    let read = async move {
+    let found = find(database, deadline).await?;
+    found.ok_or_else(|| Error::Internal("the database has no epoch: migrate it".to_owned()))
+}
+
+/// The epoch of `database`. `None` if it is missing or has another type.
+pub(super) async fn find(database: &Database, deadline: Deadline) -> Result<Option<Epoch>> {
+    let records = database.collection::<Document>(COLLECTION);
+    let find = async move {
         let found = records.find_one(doc! { "_id": "epoch" }).read_concern(ReadConcern::majority()).await?;
-        let value = found.and_then(|epoch| epoch.get_i64("value").ok());
-        value.map(Epoch).ok_or_else(|| Error::Internal("the database has no epoch: migrate it".to_owned()))
+        Ok(found.and_then(|epoch| epoch.get_i64("value").ok()).map(Epoch))
     };
-    deadline.or_within(COMMAND).read(read).await
+    deadline.or_within(COMMAND).read(find).await
 }
 
 /// Gives `database` another epoch. Instances that run keep the one that they have read.
 pub(super) async fn renew(database: &Database, deadline: Deadline) -> Result<()> {
-    let records = database.collection::<Document>(migrations::COLLECTION);
+    let records = database.collection::<Document>(COLLECTION);
     // As migration 0003 chose the first one.
     let number = doc! { "$floor": { "$multiply": [{ "$rand": {} }, 9_007_199_254_740_992_i64] } };
     let renewal = vec![doc! { "$set": { "value": { "$toLong": number } } }];
     let renew = async move {
-        let renewed = records.update_one(doc! { "_id": "epoch" }, renewal);
-        match renewed.write_concern(WriteConcern::majority()).await?.matched_count {
-            1 => Ok(()),
-            _ => Err(Error::Internal("the database has no epoch: migrate it".to_owned())),
-        }
+        let renewed = records.update_one(doc! { "_id": "epoch" }, renewal).upsert(true);
+        Ok(renewed.write_concern(WriteConcern::majority()).await.map(drop)?)
     };
     deadline.or_within(COMMAND).read(renew).await
 }

@@ -58,8 +58,9 @@
 //! The oldest pages of a history may be *retired* ([`retire`]), and an owner may be *erased* ([`erase`]). What is left is a
 //! *marker*, a bucket without items ([`marker`]), which every read of a tail meets. Page and sequence numbers go on, so no
 //! address ever means two things. A history without markers pays nothing: a number that every instance asks for says whether
-//! there are any ([`markers`]). A page is opened only after a tail that was read a short time ago, and pages are deleted only
-//! when no instance can still use an older tail. `docs/architecture.md` adds up the times.
+//! there are any ([`markers`]). A page is opened only after a tail that was read a short time ago. The database checks that when it
+//! stores the page ([`fence`]), and pages are deleted only when it refuses everything that is older. `docs/architecture.md` adds up
+//! the times.
 //!
 //! # Verification
 //!
@@ -82,15 +83,20 @@ mod bucket_id;
 mod catalog;
 mod coalesce;
 mod commit;
+mod damaged;
 mod date_scan;
 mod dedup;
 mod document;
 mod engine;
 mod erase;
 mod erased_keys;
+mod erased_late;
+mod erasure_log;
 mod export;
+mod fence;
 mod find;
 mod high_water;
+mod late_walk;
 mod marker;
 mod markers;
 mod matching;
@@ -98,7 +104,9 @@ mod outcome;
 mod owners;
 mod policy;
 mod reads;
+mod replay;
 mod request;
+mod retention_clock;
 mod retire;
 mod search;
 mod source;
@@ -116,13 +124,17 @@ pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
 pub use document::{Bucket, Stored};
 pub use engine::{Engine, Known};
 pub use erase::{Erasure, Reopening};
+pub(super) use erased_keys::ScanTurn;
+pub use erasure_log::{ErasureLine, LoggedErasure};
 pub use export::{Batch, Export};
 pub use find::MOST_SKIPPED;
 pub use matching::{MOST_EXAMINED, Values};
 pub use outcome::{AppendError, Appended, Cause, Progress};
 pub use owners::Owners;
 pub use reads::{FullPages, History};
+pub use replay::Replay;
 pub use request::weight;
+pub use retention_clock::Doubt;
 pub use retire::{Retention, Retired};
 pub use search::Found;
 pub use statement::{SecondsExhausted, next_second};

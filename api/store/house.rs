@@ -23,21 +23,29 @@ pub struct Housekeeping {
     pub retired_pages: u64,
     /// Number of tombstones that were swept: erasures that have come to their end.
     pub swept: u64,
+    /// Whether pages were not retired by their dates, because the time is in doubt.
+    pub waits: bool,
 }
 
-/// One round. `None` if another instance is at it.
+/// One round, also in the histories without a definition. `None` if another instance is at it.
 ///
 /// # Errors
 /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
 pub(super) async fn keep(
     database: &Database,
     engines: &[Engine],
+    undefined: impl Future<Output = Result<Vec<Engine>>>,
     retention: &BTreeMap<Box<str>, Retention>,
 ) -> Result<Option<Housekeeping>> {
     let Some(lock) = Lock::try_take(database, LOCK).await? else { return Ok(None) };
     let mut done = Housekeeping::default();
     let mut failed = None;
-    for engine in engines {
+    let undefined = undefined.await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "histories without a definition were not kept in order");
+        failed = Some(error);
+        Vec::new()
+    });
+    for engine in engines.iter().chain(&undefined) {
         let history = &engine.definition().name;
         // A failure in one history must not keep the others.
         if let Err(error) = keep_one(engine, retention.get(&**history).copied(), &mut done).await {
@@ -70,10 +78,28 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
             }
         }
     }
+    let round = Deadline::within(ROUND);
+    while !round.passed() {
+        match engine.erase_late(Deadline::within(COMMAND)).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                failed = Err(error);
+                break;
+            }
+        }
+    }
     // A time of its own: many erasures must not keep pages from being retired.
     let (mut deleted, round) = (0, Deadline::within(ROUND));
+    let mut doubt = None;
     while !round.passed() {
         let retired = engine.retire(retention.unwrap_or_default(), Deadline::within(COMMAND)).await?;
+        if let (None, Some(doubt)) = (doubt, retired.doubt) {
+            let history = &engine.definition().name;
+            tracing::warn!(%history, %doubt, "no page is retired by its date in this round");
+        }
+        doubt = doubt.or(retired.doubt);
+        done.waits |= doubt.is_some();
         done.retired_pages += retired.pages;
         deleted += retired.pages;
         // A walk deletes a bounded number of pages of each owner: as long as it finds some, another follows.

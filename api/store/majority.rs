@@ -115,12 +115,13 @@ impl MonotonicReads {
     }
 }
 
-/// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them come in one batch: by
-/// default the server's first batch has 101.
+/// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them come in one batch, unless they
+/// have more bytes than a server sends at once: by default its first batch has 101.
 pub fn at_most(collection: &str, filter: Document, most: usize, hint: Document) -> Document {
     doc! {
         "find": collection, "filter": filter, "sort": hint.clone(),
-        "limit": most as i64, "batchSize": most as i64, "singleBatch": true, "hint": hint,
+        // With a batch of more than all, the server closes the cursor at once.
+        "limit": most as i64, "batchSize": most as i64 + 1, "hint": hint,
     }
 }
 

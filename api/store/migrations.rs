@@ -17,7 +17,7 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::Error;
+use super::{COMMAND, Deadline, Error, epoch};
 use crate::definition::Definitions;
 pub use error::MigrationError;
 pub use files::Migration;
@@ -29,7 +29,14 @@ use run::run;
 /// recorded and not run: [`histories`] makes the same for every history.
 const OF_TRADES: [&str; 2] = ["0001_trades", "0004_dates"];
 
-/// Applies the pending ones of these migrations, creates the histories that are new, and returns the names of both.
+/// The migration that assigns the epoch. If the epoch is missing later, it is not run again but named [`EPOCH`].
+const OF_EPOCH: &str = "0003_epoch";
+
+/// The name of a missing epoch in a list of migrations.
+const EPOCH: &str = "epoch";
+
+/// Applies the pending ones of these migrations, assigns an epoch if it is missing, creates the histories that are new, and
+/// returns the names of all.
 ///
 /// # Errors
 /// The files do not fit the migrations of the database, or a command was refused.
@@ -39,9 +46,7 @@ pub(super) async fn apply(
     definitions: &Definitions,
 ) -> Result<Vec<String>, MigrationError> {
     let mut applied = Ok(Vec::new());
-    if !pending(database, files.clone()).await?.is_empty()
-        || !histories::pending(database, definitions).await?.is_empty()
-    {
+    if !pending_names(database, files.clone(), definitions).await?.is_empty() {
         let lock = Lock::take(database).await?;
         applied = apply_all(database, files, definitions).await;
         lock.release().await;
@@ -57,7 +62,9 @@ async fn apply_all(
 ) -> Result<Vec<String>, MigrationError> {
     let mut applied = Vec::new();
     // Planned again: the previous holder of the lock may have applied some.
-    for migration in pending(database, files).await? {
+    let pending = pending(database, files.clone()).await?;
+    let lost_epoch = has_lost_epoch(database, &files, &pending).await?;
+    for migration in pending {
         let commands = if OF_TRADES.contains(&migration.name) { &[][..] } else { &migration.commands };
         for command in commands {
             run(database, migration.name, command.run.clone()).await?;
@@ -66,18 +73,48 @@ async fn apply_all(
         tracing::info!(migration = migration.name, why = migration.why, "applied a migration");
         applied.push(migration.name.to_owned());
     }
+    if lost_epoch {
+        // Not the one of before, which is unknown: the database may be another one of the same name.
+        epoch::renew(database, Deadline::within(COMMAND)).await?;
+        tracing::info!(migration = EPOCH, why = "the database had no epoch", "applied a migration");
+        applied.push(EPOCH.to_owned());
+    }
     applied.extend(histories::create(database, definitions, !applied.is_empty()).await?);
     Ok(applied)
 }
 
-/// Those of these migrations that the database still needs, in order.
+/// The names of what [`apply`] has to do, in order.
 ///
 /// # Errors
-/// The files do not fit the migrations of the database.
-pub(super) async fn pending(
+/// The files or the definitions do not fit the database.
+pub(super) async fn pending_names(
     database: &Database,
     files: Vec<Migration>,
-) -> Result<Vec<Migration>, MigrationError> {
+    definitions: &Definitions,
+) -> Result<Vec<String>, MigrationError> {
+    let pending = pending(database, files.clone()).await?;
+    let mut names: Vec<_> = pending.iter().map(|migration| migration.name.to_owned()).collect();
+    if has_lost_epoch(database, &files, &pending).await? {
+        names.push(EPOCH.to_owned());
+    }
+    let histories = histories::pending(database, definitions).await?;
+    names.extend(histories.iter().map(|history| histories::pending_name(history)));
+    Ok(names)
+}
+
+/// Whether the database has no epoch, although the migration that assigns it was applied.
+async fn has_lost_epoch(
+    database: &Database,
+    files: &[Migration],
+    pending: &[Migration],
+) -> Result<bool, MigrationError> {
+    let is_of_epoch = |migration: &Migration| migration.name == OF_EPOCH;
+    let was_applied = files.iter().any(is_of_epoch) && !pending.iter().any(is_of_epoch);
+    Ok(was_applied && epoch::find(database, Deadline::within(COMMAND)).await?.is_none())
+}
+
+/// Those of these migrations that the database still needs, in order.
+async fn pending(database: &Database, files: Vec<Migration>) -> Result<Vec<Migration>, MigrationError> {
     let collection = database.collection::<Document>(COLLECTION);
     let found = collection.find(doc! { "_id": { "$type": "int" } }).read_concern(ReadConcern::majority());
     let found: Vec<Document> = found.await.map_err(Error::from)?.try_collect().await.map_err(Error::from)?;

@@ -19,6 +19,20 @@ impl Moment {
         Self { monotonic: Monotonic::now(), clock: clock.now() }
     }
 
+    /// Whether at least `limit` has passed on the monotonic clock, which no step of the other one moves.
+    pub fn has_run(self, limit: Duration) -> bool {
+        self.monotonic.elapsed() >= limit
+    }
+
+    /// A moment that is past, on both clocks.
+    #[cfg(test)]
+    pub fn before_now(elapsed: Duration, clock: &Clock) -> Self {
+        let now = Self::now(clock);
+        let monotonic = now.monotonic.checked_sub(elapsed).expect("the machine has run for longer");
+        let millis = now.clock.millis() - elapsed.as_millis() as i64;
+        Self { monotonic, clock: Instant::from_millis(millis).expect("a date") }
+    }
+
     /// Whether less than `limit` has passed on either clock.
     pub fn is_within(self, limit: Duration, clock: &Clock) -> bool {
         let millis = clock.now().millis().saturating_sub(self.clock.millis());
@@ -46,7 +60,11 @@ mod tests {
         assert!(begin.is_within(limit, &clock), "a clock that is set back says nothing");
         wall.store(1_060_000, Ordering::Relaxed);
         assert!(!begin.is_within(limit, &clock), "the machine slept");
-        let monotonic = Monotonic::now().checked_sub(limit).unwrap();
-        assert!(!Moment { monotonic, clock: clock.now() }.is_within(limit, &clock));
+        let past = Moment { clock: clock.now(), ..Moment::before_now(limit, &clock) };
+        assert!(!past.is_within(limit, &clock));
+        assert!(
+            past.has_run(limit) && !begin.has_run(limit),
+            "a clock that is put forward does not make it longer"
+        );
     }
 }

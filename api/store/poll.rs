@@ -1,4 +1,5 @@
-//! Asks at intervals how many markers each history has ([`history`](super::history), "Deleted pages").
+//! Asks at intervals how many markers each history has ([`history`](super::history), "Deleted pages"), and how many bytes an item
+//! may take.
 
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
@@ -15,7 +16,10 @@ use super::{Ages, Deadline, Error, NO_PRIMARY};
 /// Asks once, and then again and again, in a task that ends with its handle.
 pub(super) async fn start(database: Database, engines: Vec<Engine>, ages: Ages) -> AbortOnDropHandle<()> {
     let reads = MonotonicReads::of(database);
-    ask(&reads, &engines).await;
+    // The first answer tells the database's time, the second what held after it.
+    for _ in 0..2 {
+        ask(&reads, &engines).await;
+    }
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
             sleep(ages.poll).await;
@@ -25,23 +29,35 @@ pub(super) async fn start(database: Database, engines: Vec<Engine>, ages: Ages) 
 }
 
 async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
+    let deadline = Deadline::within(NO_PRIMARY);
     let names: Vec<_> = engines.iter().map(|engine| &*engine.definition().name).collect();
     let command = doc! {
         "find": histories::COLLECTION,
         "filter": { "_id": { "$in": names } },
-        "projection": { "markers": 1 },
+        "projection": { "markers": 1, "maxItemBytes": 1 },
     };
-    let asked: Vec<_> = engines.iter().map(Engine::now).collect();
+    let asked: Vec<_> = engines.iter().map(Engine::read_time_if_known).collect();
     let number = |history: &RawDocument| {
         let history = Document::try_from(history).map_err(|error| Error::Internal(error.to_string()))?;
         let name = history.get_str("_id").unwrap_or_default().to_owned();
-        Ok((name, history.get("markers").and_then(whole_number).unwrap_or(0)))
+        let number = |field| history.get(field).and_then(whole_number).unwrap_or(0);
+        Ok((name, number("markers"), number("maxItemBytes")))
     };
-    match reads.find(None, command, None, Deadline::within(NO_PRIMARY), number).await {
+    match reads.find(None, command, None, deadline, number).await {
         Ok(found) => {
+            // A standalone server tells no time in its answers, and some sets do not at their beginning.
+            if reads.newest().is_none() {
+                for engine in engines {
+                    if let Err(error) = engine.look_at_clock(deadline).await {
+                        tracing::debug!(%error, "the database's time is not known");
+                    }
+                }
+            }
             for (engine, asked) in engines.iter().zip(asked) {
-                let known = found.iter().find(|(name, _)| **name == *engine.definition().name);
-                engine.learn_markers(known.map_or(0, |(_, number)| *number), asked, reads.newest());
+                let known = found.iter().find(|(name, ..)| **name == *engine.definition().name);
+                let (markers, bytes) = known.map_or((0, 0), |(_, markers, bytes)| (*markers, *bytes));
+                engine.learn_markers(markers, asked, reads.newest());
+                engine.learn_item_bytes(bytes);
             }
         }
         // What is known stays, and its age says how far it may be relied on.

@@ -118,7 +118,7 @@ impl Sender {
     }
 }
 
-/// The same statement as our store's.
+/// The statement of our store for an open page. Those that open pages have a fence besides.
 fn upsert(tail: Tail, quantities: Range<u64>, now: DateTime) -> Document {
     let trade = |quantity| doc! { "type": "buy", "ticker": "MDB", "qty": quantity as i64, "date": now };
     let count = (quantities.end - quantities.start) as i32;

@@ -3,6 +3,7 @@
 mod conversion;
 mod followed;
 mod groups;
+mod identified;
 mod killed;
 mod refused;
 mod shapes;

@@ -10,6 +10,7 @@ mod flags;
 mod keys;
 mod migrate;
 pub mod program;
+mod restore;
 mod retention;
 mod round_trip;
 mod secrets;

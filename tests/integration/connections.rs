@@ -6,6 +6,7 @@ mod floods;
 mod http2;
 mod silence;
 mod tls;
+mod unread;
 mod wire;
 
 use std::time::Duration;

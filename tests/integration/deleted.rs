@@ -41,8 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One whose instances rely on nothing for long.
 fn setup(mongod: &crate::harness::Mongod, history: &'static History) -> Setup {
     let mut setup = Setup::on(mongod).of(history);
-    let [poll, tail, marker] = [20, 100, 300].map(Duration::from_millis);
-    setup.capacity.ages = Ages { poll, tail, marker };
+    let [poll, tail, command, marker, late] = [20, 100, 500, 800, 3_600_000].map(Duration::from_millis);
+    setup.capacity.ages = Ages { poll, tail, command, marker, late };
     setup.house_every = Duration::from_millis(100);
     setup
 }

@@ -461,11 +461,29 @@ async fn read_slowly(mut stream: TcpStream, bytes: usize, pause: Duration) -> (V
     (all, ended)
 }
 
+/// The body of an answer from whose head something was left out. Rows may be cut anywhere between two chunks.
+fn unchunked(answer: &[u8]) -> Vec<u8> {
+    let after =
+        |bytes: &[u8], end: &[u8]| bytes.windows(end.len()).position(|part| part == end).expect("an end");
+    let mut chunks = &answer[after(answer, b"\r\n\r\n") + 4..];
+    let mut body = Vec::new();
+    loop {
+        let (size, rest) = chunks.split_at(after(chunks, b"\r\n"));
+        let size = usize::from_str_radix(str::from_utf8(size).expect("a size"), 16).expect("a size");
+        if size == 0 {
+            return body;
+        }
+        body.extend_from_slice(&rest[2..2 + size]);
+        chunks = &rest[2 + size + 2..];
+    }
+}
+
 /// They take something all the time, and so are never without progress for as long as they may.
 async fn slow_clients_lose_their_places() {
     const SLOW: u32 = 3;
     let mut setup = Setup::on(shared().await);
-    (setup.args.max_exports, setup.args.write_timeout) = (SLOW + 1, 4);
+    // One client has a quarter.
+    (setup.args.max_exports, setup.args.write_timeout) = (4 * (SLOW + 1), 4);
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 20_000, 10).await;
     let pause = Duration::from_millis(250);
@@ -480,7 +498,7 @@ async fn slow_clients_lose_their_places() {
     service.client.get(&path("?after=199990")).await.problem(503, "overloaded");
     let (body, ended) = fair.await.expect("no panic");
     ended.expect("all of it");
-    assert_eq!(body.windows(12).filter(|bytes| bytes == b"{\"customerId").count(), 5_000);
+    assert_eq!(lines(&unchunked(&body)).len(), 5_000);
     while let Some(ended) = slow.join_next().await {
         let (body, ended) = ended.expect("no panic").expect("it is cut off");
         let error = ended.expect_err("it is not all there").kind();

@@ -5,7 +5,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{Client, NOTES, Service, TRADES, fill, tests};
+use crate::harness::{Client, NOTES, Service, Setup, TRADES, fill, shared, tests};
+use crate::histories::differing::Directory;
 
 tests!["filters":
     any_window_of_any_values,
@@ -13,6 +14,7 @@ tests!["filters":
     a_search_ends_after_a_thousand_pages,
     texts_of_any_script,
     what_is_no_filter_is_refused,
+    links_repeat_no_long_filter,
     an_index_would_cost_as_much_as_the_trades,
 ];
 
@@ -202,6 +204,45 @@ async fn what_is_no_filter_is_refused() {
     assert_eq!(problem["errors"][0]["parameter"], "Range", "{problem}");
     let elsewhere = service.client.get("/v1/customers/1/trades/export?ticker=AMD").await;
     elsewhere.problem(400, "invalid-parameter");
+}
+
+/// Each link of an answer repeats the filters, and a head that is too long ends the connection at a proxy.
+async fn links_repeat_no_long_filter() {
+    let directory = Directory::changed(NOTES, |notes| {
+        notes["filters"] = json!(["author", "text"]);
+        for name in ["author", "text"] {
+            notes["item"]["properties"][name] = json!({ "type": "string" });
+        }
+    });
+    let mut setup = Setup::on(shared().await).of(NOTES.holding_any());
+    setup.definitions = Some(directory.0.clone());
+    let service = setup.start().await;
+    let bytes = |count: usize| "%C3%A9".repeat(count / 2);
+    let get = async |query: &str| service.client.get(&NOTES.at(1, &format!("?{query}&limit=1"))).await;
+    for number in 1..=3 {
+        service.client.append(1, &json!({ "author": "é".repeat(512), "number": number })).await.expect(201);
+    }
+    for query in [format!("author={}", bytes(1024)), format!("author={}&text={}", bytes(24), bytes(1000))] {
+        let answer = get(&query).await;
+        answer.expect(200);
+        let head: usize = answer.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        assert!(head < 16 * 1024, "{head} bytes");
+    }
+    for (query, parameter) in [
+        (format!("author={}", bytes(1026)), "author"),
+        (format!("author={}", "a".repeat(60_000)), "author"),
+        (format!("author={}&text={}", bytes(1024), bytes(2)), "text"),
+    ] {
+        let problem = get(&query).await.problem(400, "invalid-parameter");
+        let [error] = &problem["errors"].as_array().expect("errors")[..] else { panic!("{problem}") };
+        assert_eq!(error["parameter"], parameter);
+        assert!(error["detail"].as_str().is_some_and(|detail| detail.contains("1024 bytes")), "{error}");
+    }
+    let described = service.client.get("/openapi.json").await.expect(200);
+    let parameters =
+        described["paths"]["/v1/rooms/{roomId}/notes"]["get"]["parameters"].as_array().expect("parameters");
+    let text = parameters.iter().find(|parameter| parameter["name"] == "text").expect("a filter");
+    assert_eq!(text["schema"]["maxLength"], 1024);
 }
 
 /// Measures why filters have no index: the bytes of one on tickers, beside the bytes of the trades. 500 customers have 200

@@ -4,8 +4,9 @@
 mod before;
 mod bytes;
 mod descriptors;
-mod differing;
+pub mod differing;
 mod open_items;
+mod undefined;
 
 use serde_json::json;
 

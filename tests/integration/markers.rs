@@ -15,7 +15,10 @@ use crate::harness::{History, Setup, engine, eventually, shared};
 
 mod beside;
 mod caches;
+mod clocks;
+mod damage;
 mod erasure;
+mod fence;
 mod killed;
 mod retirement;
 mod stale;
@@ -27,7 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Ages = Ages {
     poll: Duration::from_millis(50),
     tail: Duration::from_millis(300),
-    marker: Duration::from_millis(1_500),
+    command: Duration::from_secs(1),
+    marker: Duration::from_secs(2),
+    late: Duration::from_millis(200),
 };
 
 /// The date of every item, in milliseconds.
@@ -123,7 +128,7 @@ fn seqs(progress: &Progress) -> Vec<u64> {
 }
 
 /// A clock that can be put forward, by milliseconds.
-fn clock() -> (Clock, impl Fn(i64)) {
+pub fn clock() -> (Clock, impl Fn(i64)) {
     let ahead = Arc::new(AtomicI64::new(0));
     let read = Arc::clone(&ahead);
     let now = move || {

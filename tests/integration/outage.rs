@@ -9,10 +9,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{Client, History, Mongod, NOTES, Service, Setup, TRADES, eventually, tests_over};
+use crate::markers::clock;
 
 tests_over![&[TRADES, NOTES], "outage": killed_under_load];
 
 tests_over![&[TRADES], "outage": ten_seconds_without_a_database];
+
+/// In milliseconds: how long the usual instance relies on what it knows of deleted pages.
+const HOUR: i64 = 3_600_000;
 
 /// What clients were told while the database went away.
 #[derive(Default)]
@@ -92,13 +96,36 @@ async fn check(service: &Service, told: &[Told]) {
 
 async fn ten_seconds_without_a_database(history: &'static History) {
     let mongod = Mongod::own().await;
-    let service = Setup::on(&mongod).of(history).start().await;
+    let mut setup = Setup::on(&mongod).of(history);
+    let (clock, later) = clock();
+    setup.clock = clock;
+    let service = setup.start().await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers = appending(&service.client, &stop);
+    let client = &service.client;
+    client.append_all(9, 1..=history.pages(2.5)).await;
+    let snapshot = format!("?after=0&limit=1&asOf={}", history.page_size);
+    let from_memory = [history.at(9, "/pages/1"), history.at(9, &snapshot)];
+    let tag = client.get(&from_memory[0]).await.header("etag").to_owned();
+    client.get(&from_memory[1]).await.expect(200);
+    let with_tag = |request: reqwest::RequestBuilder| request.header("if-none-match", &tag);
+    let by_tag = || client.send(reqwest::Method::GET, &from_memory[0], with_tag);
 
     mongod.stop().await;
     let gone = Instant::now();
-    service.client.get(&history.path(1)).await.problem(503, "database-unavailable");
+    for path in &from_memory {
+        client.get(path).await.expect(200);
+    }
+    assert_eq!(by_tag().await.status, 304);
+    // The instance may not rely any more on what it knows of deleted pages.
+    later(HOUR);
+    let (present, tagged) = (history.path(1), by_tag());
+    let [page, snapshot, present] = [&from_memory[0], &from_memory[1], &present].map(|path| client.get(path));
+    let (page, snapshot, tagged, present) = tokio::join!(page, snapshot, tagged, present);
+    for answer in [page, snapshot, tagged, present] {
+        answer.problem(503, "database-unavailable");
+    }
+    later(-HOUR);
     service.client.get("/readyz").await.problem(503, "database-unavailable");
     let refused = service.client.append(5, &history.item(1)).await;
     refused.problem(503, "database-unavailable");
@@ -109,7 +136,6 @@ async fn ten_seconds_without_a_database(history: &'static History) {
     sleep(rest).await;
     mongod.start().await;
 
-    let client = &service.client;
     let ready = || async { client.get("/readyz").await.status == 200 };
     eventually("ready again without a restart", Duration::from_secs(60), ready).await;
     let append = || async { client.append(5, &history.item(1)).await.status == 201 };

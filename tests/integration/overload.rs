@@ -1,5 +1,7 @@
 //! More appends than the queue holds, and clients that do not wait for their answer.
 
+mod shares;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -2,10 +2,17 @@
 //! test.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
-use pagebucket::config::{Rate, RateArgs};
-use pagebucket::http::Open;
+use pagebucket::auth::Authenticator;
+use pagebucket::auth::keys::{ApiKey, Keys};
+use pagebucket::config::{ForwardedHeader, Rate, RateArgs};
+use pagebucket::domain::{Clock, Instant, Scope};
+use pagebucket::http::{Gate, Open};
+use pagebucket::store::Deadline;
+use pagebucket::store::api_keys::KeyRecord;
 use reqwest::Method;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +24,7 @@ use crate::harness::{
     trade,
 };
 use crate::uploads::wire::Upload;
-use crate::uploads::{lines, upload};
+use crate::uploads::{NDJSON, lines, of, upload};
 
 tests!["rates":
     a_client_gets_its_burst_and_others_theirs,
@@ -25,14 +32,19 @@ tests!["rates":
     without_a_limit_nothing_is_added,
     a_principal_is_one_client_from_everywhere,
     tokens_that_are_new_count_for_their_address,
+    a_known_key_is_looked_up_again_for_nothing,
     headers_of_strangers_are_not_believed,
     an_address_that_a_client_makes_up_is_none,
+    only_the_header_of_the_proxy_is_believed,
     a_refusal_needs_no_body,
     reads_cost_the_pages_that_they_read,
     counting_views_costs_what_is_written,
     an_upload_waits_and_ends_when_the_service_stops,
+    an_upload_pays_for_each_owner,
     a_client_that_waits_for_its_quota_is_not_too_slow,
     who_has_nothing_left_waits_for_the_first_rows,
+    who_has_nothing_left_stores_no_first_lines,
+    streams_cost_all_their_pages,
     an_export_waits_until_the_service_stops,
 ];
 
@@ -47,6 +59,7 @@ fn limited(mut setup: Setup, units: u32, burst: u32) -> Setup {
         rate_limit: Some(rate),
         rate_burst: Some(burst),
         trusted_proxies: vec!["127.0.0.1/32".parse().unwrap()],
+        forwarded_header: ForwardedHeader::default(),
     };
     setup
 }
@@ -203,6 +216,45 @@ async fn tokens_that_are_new_count_for_their_address() {
     assert_eq!(with(&token("bob"), "192.0.2.2").await.status, 200);
 }
 
+/// Others at its address have used up what there is for new ones.
+async fn a_known_key_is_looked_up_again_for_nothing() {
+    let mut setup = limited(Setup::on(shared().await), 1, 3);
+    let (store, time) = (setup.store().await, Arc::new(AtomicI64::new(Clock::system().now().millis())));
+    let clock = Clock::from_fn({
+        let time = Arc::clone(&time);
+        move || Instant::from_millis(time.load(Ordering::SeqCst)).expect("a date")
+    });
+    let key = ApiKey::new();
+    let record = KeyRecord {
+        name: "backend".to_owned(),
+        scopes: [Scope::Read].into_iter().collect(),
+        owners: None,
+        created: clock.now(),
+        last_used: None,
+        expires: None,
+        revoked: None,
+    };
+    let soon = || Deadline::within(PATIENCE);
+    store.api_keys().create(key.hash(), &record, soon()).await.expect("a new name");
+    let keys = Some(Keys::new(&store, clock.clone()));
+    setup.gate = Gate::guarded(Authenticator { jwt: None, keys }, Open::default());
+    let service = setup.start().await;
+    let (known, path) = (service.client.with_token(key.expose()), TRADES.path(7));
+    get(&known, &path, "192.0.2.1").await.expect(200);
+    let unknown = service.client.with_token(ApiKey::new().expose());
+    while get(&unknown, &path, "192.0.2.1").await.status == 401 {}
+    // It is looked up again each time: the last one finds that it was revoked.
+    for _ in 0..2 {
+        time.fetch_add(31_000, Ordering::SeqCst);
+        get(&known, &path, "192.0.2.1").await.expect(200);
+    }
+    store.api_keys().revoke("backend", clock.now(), soon()).await.expect("a revocation");
+    time.fetch_add(31_000, Ordering::SeqCst);
+    get(&known, &path, "192.0.2.2").await.problem(401, "unauthorized");
+    // From now on it is a key like any other that is refused.
+    get(&known, &path, "192.0.2.1").await.problem(429, "too-many-requests");
+}
+
 async fn headers_of_strangers_are_not_believed() {
     let mut setup = limited(Setup::on(shared().await), 1, 1);
     setup.args.rate.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
@@ -211,32 +263,58 @@ async fn headers_of_strangers_are_not_believed() {
     refused(&get(&service.client, &TRADES.path(7), "192.0.2.2").await, "reads", 0);
 }
 
+/// The status of a read with these headers.
+async fn with_headers(service: &Service, headers: &[(&str, &str)]) -> u16 {
+    let add = |request: reqwest::RequestBuilder| {
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
+    };
+    service.client.send(Method::GET, &TRADES.path(7), add).await.status.as_u16()
+}
+
 async fn an_address_that_a_client_makes_up_is_none() {
     let service = service(1).await;
-    let path = TRADES.path(7);
-    let with = async |headers: &[(&'static str, &'static str)]| {
-        let add = |request: reqwest::RequestBuilder| {
-            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
-        };
-        service.client.send(Method::GET, &path, add).await.status.as_u16()
-    };
+    let with = async |headers: &[(&str, &str)]| with_headers(&service, headers).await;
     // What stands on the left is the client's own word.
     assert_eq!(with(&[("x-forwarded-for", "198.51.100.1, 192.0.2.1")]).await, 200);
     assert_eq!(with(&[("x-forwarded-for", "198.51.100.2, 192.0.2.1")]).await, 429);
     assert_eq!(with(&[("x-forwarded-for", "198.51.100.3"), ("x-forwarded-for", "192.0.2.1")]).await, 429);
     // Of two proxies, both of which are trusted.
     assert_eq!(with(&[("x-forwarded-for", "192.0.2.1, 127.0.0.1")]).await, 429);
-    // `Forwarded` hides the other header.
-    let both = [("forwarded", "for=192.0.2.1"), ("x-forwarded-for", "198.51.100.4")];
-    assert_eq!(with(&both).await, 429);
-    assert_eq!(with(&[("forwarded", "for=192.0.2.1, for=\"192.0.2.9:4711\"")]).await, 200);
     // A network of IPv6 is one client.
     assert_eq!(with(&[("x-forwarded-for", "2001:db8::1")]).await, 200);
-    assert_eq!(with(&[("forwarded", "for=\"[2001:db8::2]\"")]).await, 429);
+    assert_eq!(with(&[("x-forwarded-for", "[2001:db8::2]")]).await, 429);
     // What is no address is the proxy's.
     assert_eq!(with(&[("x-forwarded-for", "198.51.100.5, unknown")]).await, 200);
     assert_eq!(with(&[("x-forwarded-for", "198.51.100.6, _hidden")]).await, 429);
     assert_eq!(with(&[]).await, 429);
+}
+
+/// Proxies pass on the header that they do not write, as the client has made it up.
+async fn only_the_header_of_the_proxy_is_believed() {
+    let service_reading = async |header| {
+        let mut setup = limited(Setup::on(shared().await), 1, 1);
+        setup.args.rate.forwarded_header = header;
+        setup.start().await
+    };
+    let service = service_reading(ForwardedHeader::XForwardedFor).await;
+    let made_up = |number: u32| format!("for=198.51.100.{number}");
+    let of_client = ("x-forwarded-for", "192.0.2.1");
+    assert_eq!(with_headers(&service, &[("forwarded", &made_up(1)), of_client]).await, 200);
+    for number in 2..6 {
+        assert_eq!(with_headers(&service, &[("forwarded", &made_up(number)), of_client]).await, 429);
+    }
+    // That it is made up to be has used nothing.
+    assert_eq!(with_headers(&service, &[("x-forwarded-for", "198.51.100.1")]).await, 200);
+    // Without the proxy's header the client is the proxy.
+    assert_eq!(with_headers(&service, &[("forwarded", "for=192.0.2.8")]).await, 200);
+    assert_eq!(with_headers(&service, &[("forwarded", "for=192.0.2.9")]).await, 429);
+
+    let service = service_reading(ForwardedHeader::Forwarded).await;
+    let of_client = ("forwarded", "for=192.0.2.1, for=\"[2001:db8::2]:4711\"");
+    assert_eq!(with_headers(&service, &[of_client, ("x-forwarded-for", "198.51.100.1")]).await, 200);
+    assert_eq!(with_headers(&service, &[of_client, ("x-forwarded-for", "198.51.100.2")]).await, 429);
+    assert_eq!(with_headers(&service, &[("forwarded", "for=\"[2001:db8::3]\"")]).await, 429);
+    assert_eq!(with_headers(&service, &[("x-forwarded-for", "198.51.100.1")]).await, 200);
 }
 
 /// A client that asks before it sends ("100 Continue") is refused, and not asked to go on.
@@ -365,6 +443,20 @@ async fn an_upload_waits_and_ends_when_the_service_stops() {
     crate::harness::stored(&stored, TRADES, 7).await.holds_exactly(1..=100);
 }
 
+async fn an_upload_pays_for_each_owner() {
+    const UNITS: u32 = 100;
+    for (owners, lines_of_each, units) in [(1, 40, 4), (40, 1, 40), (8, 25, 24)] {
+        let service = service(UNITS).await;
+        // In turns, and one line that is no item and begins a page as well.
+        let lines = (0..owners * lines_of_each).map(|line| of(line % owners + 1, line + 1));
+        let lines: String = lines.chain(["{}\n".to_owned()]).collect();
+        let summary = upload(&service.client, &TRADES.of_many(), lines).await.expect(200);
+        assert_eq!((&summary["stored"], &summary["refused"]), (&(owners * lines_of_each).into(), &1.into()));
+        let appended = service.client.append(1, &trade(1)).await;
+        left(&appended, "appends", UNITS - units - 1 - 1);
+    }
+}
+
 async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     let mut setup = limited(Setup::on(shared().await), 5 * 3600, 1);
     setup.args.body_timeout = 1;
@@ -394,6 +486,52 @@ async fn who_has_nothing_left_waits_for_the_first_rows() {
     assert!(!waiting.is_finished());
     assert!(service.stop().await, "it does not wait for the quota");
     assert_eq!(rows(&waiting.await.expect("no panic")), 30);
+}
+
+async fn who_has_nothing_left_stores_no_first_lines() {
+    let service = service(5).await;
+    let path = TRADES.path(7);
+    let append =
+        |request: reqwest::RequestBuilder| request.header("x-forwarded-for", "192.0.2.1").json(&trade(1));
+    for _ in 0..5 {
+        service.client.send(Method::POST, &path, append).await.expect(201);
+    }
+    let headers = [("x-forwarded-for", "192.0.2.1")];
+    let mut waiting = Upload::begin(service.address(), &TRADES.uploads(8), &headers).await;
+    waiting.send(&lines(1..=10)).await;
+    for other in 2..12 {
+        let with = |request: reqwest::RequestBuilder| {
+            let request = request.header("x-forwarded-for", format!("192.0.2.{other}"));
+            request.header("content-type", NDJSON).body(lines(1..=10))
+        };
+        service.client.send(Method::POST, &TRADES.uploads(9), with).await.expect(200);
+    }
+    let database = service.database.clone();
+    assert!(service.stop().await, "it does not wait for the quota");
+    let problem = waiting.line().await.expect("a problem");
+    assert_eq!((&problem["type"], &problem["stored"]), (&"/problems#shutting-down".into(), &0.into()));
+    crate::harness::stored(&database, TRADES, 8).await.holds_exactly([]);
+    assert_eq!(crate::harness::stored(&database, TRADES, 9).await.numbers.len(), 100);
+}
+
+/// Also the last ones, which are owed.
+async fn streams_cost_all_their_pages() {
+    const PAGES: u32 = 25;
+    let service = service(100).await;
+    let uploaded = upload(&service.client, &TRADES.uploads(7), lines(1..=u64::from(PAGES) * 10)).await;
+    assert_eq!(uploaded.expect(200)["stored"], PAGES * 10);
+    left(&service.client.append(8, &trade(1)).await, "appends", 100 - PAGES - 1);
+    let exported = service.client.get(&TRADES.at(7, "/export.ndjson")).await;
+    assert_eq!(exported.body.iter().filter(|byte| **byte == b'\n').count(), PAGES as usize * 10);
+    // The export may be dropped a moment after its last byte was sent.
+    let asked = AtomicU32::new(0);
+    eventually("they are owed", PATIENCE, async || {
+        let asked = asked.fetch_add(1, Ordering::SeqCst) + 1;
+        assert!(asked < 100 - PAGES, "they are not");
+        let answer = service.client.get(&TRADES.at(7, "/pages/1")).await;
+        answer.header("ratelimit").starts_with(&format!("\"reads\";r={};", 100 - PAGES - asked))
+    })
+    .await;
 }
 
 async fn an_export_waits_until_the_service_stops() {

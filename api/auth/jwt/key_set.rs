@@ -8,19 +8,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Limited};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use parking_lot::RwLock;
-use reqwest::{Body, Client, StatusCode, Url};
+use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout};
 
-use crate::client::{cause, client};
+use crate::client::{cause, client, whole};
 
 /// Time within which the issuer must answer.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// How long a token with an unknown key waits for a fetch.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Longest set, in bytes.
 const LONGEST: usize = 1024 * 1024;
@@ -180,13 +183,25 @@ impl KeySet {
 
     /// The key with this id for this algorithm. A token without an id gets the only key for its algorithm. A key that is
     /// unknown is fetched, unless this was tried a short time ago.
-    pub async fn find(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
-        if let Some(found) = self.current(id, algorithm) {
-            return Some(found);
+    ///
+    /// # Errors
+    /// The issuer does not answer soon. The fetch goes on.
+    pub async fn find(
+        self: &Arc<Self>,
+        id: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<Option<Arc<Key>>, Elapsed> {
+        match self.known(id, algorithm) {
+            Some(found) => Ok(Some(found)),
+            None => timeout(PATIENCE, self.fetch_for(id, algorithm)).await,
         }
+    }
+
+    /// Fetches the set for a key that is unknown, after the fetch that is under way, if there is one.
+    async fn fetch_for(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
         let mut fetched = Arc::clone(&self.fetched).lock_owned().await;
         // Another request may have fetched it meanwhile.
-        if let Some(found) = self.current(id, algorithm) {
+        if let Some(found) = self.known(id, algorithm) {
             return Some(found);
         }
         if fetched.is_some_and(|at| at.elapsed() < self.pace.unknown) {
@@ -194,17 +209,18 @@ impl KeySet {
         }
         *fetched = Some(Instant::now());
         let set = Arc::clone(self);
-        // It goes on if the client disconnects: the next may not fetch for some time.
+        // It goes on if the client disconnects or gives up: the next may not fetch for some time.
         let fetch = tokio::spawn(async move {
             let result = set.fetch().await;
             set.told(result);
             drop(fetched);
         });
         fetch.await.expect("a fetch does not panic");
-        self.current(id, algorithm)
+        self.known(id, algorithm)
     }
 
-    fn current(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+    /// The key with this id for this algorithm, if it is known. Waits for nothing.
+    pub fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
         let keys = self.current.read();
         let mut fitting = keys
             .iter()
@@ -224,7 +240,8 @@ impl KeySet {
         };
         let set: Value = serde_json::from_slice(&text).map_err(|error| format!("not JSON: {error}"))?;
         let source = set["keys"].as_array().ok_or("not a set of keys: `keys` is no array")?;
-        let mut current = self.current.write();
+        // Tokens are verified meanwhile: there is one fetch at a time.
+        let current = self.current.read().clone();
         // A key that stays is the same value, so that tokens remember whether theirs was withdrawn.
         let kept = |source: &Value| current.iter().find(|key| key.source == *source).cloned();
         let key = |source| kept(source).or_else(|| Key::of(source).map(Arc::new));
@@ -235,7 +252,7 @@ impl KeySet {
         for old in current.iter().filter(|old| !keys.iter().any(|key| Arc::ptr_eq(key, old))) {
             old.withdrawn.store(true, Ordering::Release);
         }
-        *current = keys;
+        *self.current.write() = keys;
         Ok(())
     }
 
@@ -245,7 +262,7 @@ impl KeySet {
             StatusCode::OK => {}
             status => return Err(format!("the issuer answers {status}")),
         }
-        let body = Limited::new(Body::from(answer), LONGEST).collect().await;
-        Ok(body.map_err(|error| cause(&*error))?.to_bytes().into())
+        let body = whole(answer, LONGEST).await.map_err(|error| cause(&error))?;
+        body.ok_or_else(|| format!("the issuer's answer has more than {LONGEST} bytes"))
     }
 }

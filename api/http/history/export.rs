@@ -24,6 +24,7 @@ use crate::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
 use crate::export::{Format, Writer};
 use crate::http::api::Api;
 use crate::http::body::NDJSON;
+use crate::http::client::Client;
 use crate::http::lifetime::Lifetime;
 use crate::http::params::{Address, Params, Reader, dates, in_query};
 use crate::http::places::Place;
@@ -69,7 +70,8 @@ impl Params for ExportParams {
 }
 
 /// What the handler of an export gets.
-type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Extension<Deadline>, ClientQuota, Lifetime);
+type Asked =
+    (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Extension<Deadline>, Client, ClientQuota, Lifetime);
 
 /// Export {manyItems} as NDJSON
 ///
@@ -96,8 +98,9 @@ pub async fn ndjson(asked: Asked) -> Result<Response, Problem> {
 
 /// Export {manyItems} as CSV
 ///
-/// Returns the {manyItems} of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. In all else it
-/// is like `export{Items}AsNdjson`.
+/// Returns the {manyItems} of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. Cells are the
+/// stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take for formulas: import the columns
+/// as text there. In all else it is like `export{Items}AsNdjson`.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/export.csv",
@@ -116,7 +119,7 @@ pub async fn csv(asked: Asked) -> Result<Response, Problem> {
 }
 
 async fn export(
-    (State(api), address, Extension(deadline), quota, lifetime): Asked,
+    (State(api), address, Extension(deadline), client, quota, lifetime): Asked,
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
@@ -128,7 +131,7 @@ async fn export(
             format!("There is no CSV of {items}, which are no rows of a table, only `export.ndjson`."),
         )
     })?;
-    let place = api.exports.take()?;
+    let place = api.exports.take(client)?;
     let export = engine.export(owner.clone(), after, dates, deadline).await?;
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();

@@ -3,7 +3,7 @@
 //!
 //! Uploads have places of their own. However many there are, and however slow their clients are, they keep no other
 //! requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
-//! ends.)
+//! ends.) One client has at most a quarter of the places of each kind.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -16,10 +16,12 @@ use super::around::{Answer, Around, AroundLayer, Inner};
 use super::gate::Gate;
 use crate::http::access::Access;
 use crate::http::body::JSON;
+use crate::http::client::Client;
 use crate::http::deadline::{self, REQUEST};
 use crate::http::places::{LongPlace, Place, Places};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::{Class, ClientQuota};
+use crate::http::unsent::WithPlace;
 use crate::store::history::Engine;
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
@@ -34,9 +36,13 @@ pub enum Policy {
 }
 
 /// Answers 503 at once if the limit of concurrent requests is reached.
-pub async fn under_way(State(places): State<Places>, request: Request, next: Next) -> Response {
-    match places.take() {
-        Ok(_place) => next.run(request).await,
+pub async fn under_way(
+    State((places, gate)): State<(Places, Gate)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match places.take(gate.client(request.extensions(), request.headers())) {
+        Ok(place) => held(place, next.run(request).await),
         Err(problem) => problem.into_response(),
     }
 }
@@ -67,7 +73,7 @@ impl Admission {
         AroundLayer(Self { policy, access, engine: engine.cloned(), ..self.clone() })
     }
 
-    fn admit(&self, request: &Request, quota: &ClientQuota) -> Result<Place, Problem> {
+    fn admit(&self, request: &Request, client: Client, quota: &ClientQuota) -> Result<Place, Problem> {
         if self.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
@@ -77,7 +83,7 @@ impl Admission {
             Policy::Rows(media_type) => (&self.requests, media_type),
             Policy::Upload(media_type) => (&self.uploads, media_type),
         };
-        let place = places.take()?;
+        let place = places.take(client)?;
         accept::takes_answer(request, answer)?;
         Ok(place)
     }
@@ -100,11 +106,12 @@ impl<S: Inner> Around<S> for Admission {
 impl Admission {
     /// Answers a request that its client may send.
     fn call_permitted(&self, inner: &mut impl Inner, mut request: Request) -> Answer<Response> {
+        let client = self.gate.client(request.extensions(), request.headers());
         let rates = self.gate.rates.as_ref();
         let quota = rates.map_or_else(ClientQuota::default, |rates| {
-            ClientQuota::of(rates, self.class(&request), &request)
+            ClientQuota::of(rates, self.class(&request), client.clone())
         });
-        let place = match self.admit(&request, &quota) {
+        let place = match self.admit(&request, client, &quota) {
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed(),
         };
@@ -121,13 +128,15 @@ impl Admission {
             return inner.call(request).map_ok(move |answer| told(&quota, answer)).boxed();
         }
         let answer = tokio::time::timeout(REQUEST, inner.call(request));
+        let streams = matches!(self.policy, Policy::Rows(_));
         Box::pin(async move {
-            let _place = place;
             let Ok(answer) = answer.await.unwrap_or_else(|_elapsed| {
                 let late = "The request took longer than the time limit.";
                 Ok(Problem::new(Kind::TimedOut, late).into_response())
             });
-            Ok(told(&quota, answer))
+            let answer = told(&quota, answer);
+            // An export has a place of its own, because it may take long.
+            Ok(if streams { answer } else { held(place, answer) })
         })
     }
 
@@ -139,6 +148,12 @@ impl Admission {
             Policy::Json => Class::Appends,
         }
     }
+}
+
+/// The answer, which keeps the place of its request.
+fn held(place: Place, mut answer: Response) -> Response {
+    answer.extensions_mut().insert(WithPlace::new(place));
+    answer
 }
 
 /// The answer, which tells the client what it may still use.

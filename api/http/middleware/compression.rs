@@ -1,31 +1,82 @@
 //! Compresses answers, except those that are marked as [`Whole`].
+//!
+//! A compressor takes far more memory than most answers: that of zstd more than a MiB. So an answer that is in memory, or is made
+//! without waiting, is compressed at once, and only the result waits for the client. The others keep their compressor until
+//! they end, if the memory for answers has room for it ([`Room`]); without room they are sent as they are.
 
+use std::sync::Arc;
+
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode, Version, header};
+use http_body_util::{BodyExt, Collected};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
+
+use crate::http::unsent::Room;
 
 /// Marks an answer that must not be compressed.
 #[derive(Clone, Copy)]
 pub struct Whole;
+
+/// Marks an answer of unknown length that is made without waiting.
+#[derive(Clone, Copy)]
+pub struct AtOnce;
 
 /// The `Content-Range` of an answer. The layer compresses no answer that already has this header, and takes
 /// `Accept-Ranges` away from those that it compresses. Our unit is not bytes, so both are added afterwards.
 #[derive(Clone)]
 pub struct ContentRange(pub HeaderValue);
 
-/// Adds `Content-Range` and `Accept-Ranges` after compression.
-pub fn add_ranges<B>(response: &mut Response<B>) {
-    if let Some(ContentRange(range)) = response.extensions_mut().remove() {
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_RANGE, range);
-        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("items"));
-    }
+/// Memory of a compressor, in bytes.
+const COMPRESSOR: usize = 3 * 512 * 1024;
+
+/// The longest answer that is compressed at once, because its thread does nothing else meanwhile.
+const LONGEST_AT_ONCE: usize = 1024 * 1024;
+
+/// The layer. [`finish`] does the rest.
+pub fn layer() -> CompressionLayer<impl Predicate> {
+    let wanted = |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| {
+        extensions.get::<Whole>().is_none()
+            && room_of_compressor(extensions).is_none_or(|room| room.hold(COMPRESSOR))
+    };
+    CompressionLayer::new().compress_when(DefaultPredicate::new().and(wanted))
 }
 
-/// The layer.
-pub fn layer() -> CompressionLayer<impl Predicate> {
-    let not_whole = |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| {
-        extensions.get::<Whole>().is_none()
+/// The room of an answer that keeps its compressor until it ends.
+fn room_of_compressor(extensions: &Extensions) -> Option<&Arc<Room>> {
+    let room = extensions.get::<Arc<Room>>().filter(|_| extensions.get::<AtOnce>().is_none())?;
+    room.length().is_none_or(|length| length > LONGEST_AT_ONCE).then_some(room)
+}
+
+/// Compresses what is compressed at once, and adds the headers that the layer must not see. For a client that `needs_length`,
+/// an answer that is made without waiting is made whole.
+pub async fn finish<B>(response: Response<B>, needs_length: bool) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let (mut head, body) = response.into_parts();
+    let is_compressed = head.headers.contains_key(header::CONTENT_ENCODING);
+    let is_made_whole = is_compressed || needs_length && head.extensions.get::<AtOnce>().is_some();
+    let body = match (is_made_whole, room_of_compressor(&head.extensions)) {
+        (true, None) => {
+            // Nothing fails in memory.
+            let whole = body.collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
+            if let Some(room) = head.extensions.get::<Arc<Room>>() {
+                room.keep(whole.len());
+            }
+            Body::from(whole)
+        }
+        (false, Some(room)) => {
+            // Its client takes no compressed answer.
+            room.keep(room.length().unwrap_or(0));
+            Body::new(body)
+        }
+        _ => Body::new(body),
     };
-    CompressionLayer::new().compress_when(DefaultPredicate::new().and(not_whole))
+    if let Some(ContentRange(range)) = head.extensions.remove() {
+        head.headers.insert(header::CONTENT_RANGE, range);
+        head.headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("items"));
+    }
+    Response::from_parts(head, body)
 }

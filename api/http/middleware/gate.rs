@@ -8,20 +8,21 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use percent_encoding::percent_decode_str;
 
 use super::around::{Answer, Around, AroundLayer, Inner};
 use crate::auth::jwt::Jwt;
-use crate::auth::{Authenticator, Refusal};
+use crate::auth::{Authenticator, Check, Refusal};
 use crate::domain::{Clock, Principal, Scope};
 use crate::http::access::Access;
+use crate::http::client::{Client, Proxies};
 use crate::http::deadline;
 use crate::http::lifetime::Lifetime;
 use crate::http::peer::Peer;
-use crate::http::places::Places;
+use crate::http::places::{Place, Places};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::RateLimits;
 use crate::metric::REFUSALS;
@@ -30,8 +31,9 @@ use crate::store::history::Engine;
 /// The address of the metadata of this server as a resource of OAuth (RFC 9728).
 pub const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// Most tokens and keys that are verified at once. Each may wait for the issuer or the database.
-const VERIFICATIONS: usize = 256;
+/// Most API keys that are looked up at once, and most tokens that wait at once for the issuer's keys. Their clients are not known
+/// yet, so one address has a quarter.
+const WAITING: usize = 256;
 
 const AUTHORIZATION: HeaderValue = HeaderValue::from_static("authorization");
 
@@ -51,8 +53,13 @@ pub struct Gate {
     authenticator: Option<Arc<Authenticator>>,
     /// What may be used without a token.
     pub open: Open,
-    /// Places of tokens and keys that are being verified.
-    verifications: Places,
+    /// Places of API keys that are looked up.
+    look_ups: Places,
+    /// Places of tokens that wait for the issuer's keys. They are others, so that a slow issuer keeps out no client whose token has
+    /// a known key, or who has an API key.
+    fetches: Places,
+    /// The proxies before the server.
+    proxies: Arc<Proxies>,
     /// The rate limits, if there are any.
     pub rates: Option<Arc<RateLimits>>,
 }
@@ -68,15 +75,17 @@ enum Denial {
     Scope(Scope),
     /// The client may not use these histories.
     Owner(Scope),
-    /// The database was asked, and failed; or too many tokens of its address were verified.
+    /// The database or the issuer was asked, and failed; or too many tokens or keys of its address are verified.
     Failed(Problem),
 }
 
 impl Gate {
     /// Lets everyone use everything.
     pub fn unguarded() -> Self {
-        let verifications = Places::new(VERIFICATIONS, "verifications of tokens");
-        Self { authenticator: None, open: Open::default(), rates: None, verifications }
+        let look_ups = Places::new(WAITING, "look-ups of API keys");
+        let fetches = Places::new(WAITING, "tokens with an unknown key");
+        let proxies = Arc::new(Proxies::none());
+        Self { authenticator: None, open: Open::default(), look_ups, fetches, proxies, rates: None }
     }
 
     /// Lets in who is authenticated.
@@ -84,10 +93,15 @@ impl Gate {
         Self { authenticator: Some(Arc::new(authenticator)), open, ..Self::unguarded() }
     }
 
-    /// The same with these rate limits.
+    /// The same behind these proxies, and with these rate limits.
     #[must_use]
-    pub fn limited(self, rates: Option<Arc<RateLimits>>) -> Self {
-        Self { rates, ..self }
+    pub fn counting(self, proxies: Proxies, rates: Option<Arc<RateLimits>>) -> Self {
+        Self { proxies: Arc::new(proxies), rates, ..self }
+    }
+
+    /// The client of a request with these extensions and headers, as it is counted.
+    pub fn client(&self, extensions: &Extensions, headers: &HeaderMap) -> Client {
+        Client::of(extensions, headers, &self.proxies)
     }
 
     /// Whether clients are authenticated.
@@ -122,8 +136,9 @@ impl Gate {
             let (principal, charged) = match remembered {
                 Ok(Ok(principal)) => (Ok(principal), false),
                 Ok(Err(credential)) => {
-                    let charged = gate.charge(&request, false);
-                    (gate.identify(&authenticator, &credential, charged).await, true)
+                    let check = authenticator.check(&credential);
+                    let admitted = gate.admit(check, &request);
+                    (gate.identify(&authenticator, &credential, admitted).await, check != Check::Again)
                 }
                 Err(denial) => (Err(denial), false),
             };
@@ -141,10 +156,13 @@ impl Gate {
                         .insert(principal.clone().expect("a client that may do something"));
                     pass(&mut inner, request).await?
                 }
-                Err(denial) => match gate.charge(&request, charged) {
-                    Ok(()) => gate.refuse(&request, principal.as_deref(), denial),
-                    Err(problem) => problem.into_response(),
-                },
+                Err(denial) => {
+                    let paid = if charged { Ok(()) } else { gate.charge(&gate.address(&request)) };
+                    match paid {
+                        Ok(()) => gate.refuse(&request, principal.as_deref(), denial),
+                        Err(problem) => problem.into_response(),
+                    }
+                }
             };
             response.headers_mut().append(header::VARY, AUTHORIZATION);
             response.extensions_mut().insert(principal);
@@ -152,25 +170,46 @@ impl Gate {
         })
     }
 
-    /// Finds out whose token or key it is, unless its address was not charged. Few are verified at once, so that clients that
-    /// are remembered are served meanwhile.
+    /// Charges a check to the address of a request, and takes a place if something is waited for. To look a usable key up again
+    /// is free, whatever else comes from its address: that happens seldom, and the remembered record is used if it takes long.
+    fn admit(&self, check: Check, request: &Request) -> Result<Option<Place>, Problem> {
+        let places = match check {
+            Check::Again => return Ok(None),
+            Check::Signature => None,
+            Check::LookUp => Some(&self.look_ups),
+            Check::Fetch => Some(&self.fetches),
+        };
+        let address = self.address(request);
+        self.charge(&address)?;
+        places.map(|places| places.take(address)).transpose()
+    }
+
+    /// Finds out whose token or key it is, if it is admitted.
     async fn identify(
         &self,
         authenticator: &Authenticator,
         credential: &str,
-        charged: Result<(), Problem>,
+        admitted: Result<Option<Place>, Problem>,
     ) -> Result<Arc<Principal>, Denial> {
-        let _place = charged.and_then(|()| self.verifications.take()).map_err(Denial::Failed)?;
+        let _place = admitted.map_err(Denial::Failed)?;
         authenticator.authenticate(credential, deadline::from_now()).await.map_err(|refusal| match refusal {
             Refusal::Invalid(words, name) => Denial::Invalid(words, name),
             Refusal::Database(error) => Denial::Failed(error.into()),
+            Refusal::Issuer => Denial::Failed(Problem::new(
+                Kind::Overloaded,
+                "The issuer takes long to answer whether it has the key of the token. Nothing was done.",
+            )),
         })
     }
 
-    /// Charges a verification or a refusal to the address of a request, unless it was charged before.
-    fn charge(&self, request: &Request, before: bool) -> Result<(), Problem> {
-        let rates = self.rates.as_ref().filter(|_| !before);
-        rates.map_or(Ok(()), |rates| rates.charge_sign_in(request))
+    /// The address of the client of a request.
+    fn address(&self, request: &Request) -> Client {
+        Client::at(request.extensions(), request.headers(), &self.proxies)
+    }
+
+    /// Charges a check or a refusal to an address.
+    fn charge(&self, address: &Client) -> Result<(), Problem> {
+        self.rates.as_ref().map_or(Ok(()), |rates| rates.charge_sign_in(address))
     }
 
     /// How long a stream of this request may last, once the request has passed.

@@ -5,6 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, Version, header};
 use tower_service::Service;
@@ -32,14 +34,16 @@ pub struct Outer {
 impl<S, B> Around<S> for Outer
 where
     S: Service<Request, Response = Response<B>, Error = Infallible, Future: Send + 'static>,
-    B: Send + 'static,
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    type Response = Response<B>;
+    type Response = Response<Body>;
 
-    fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response<B>> {
+    fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response<Body>> {
         let started = Instant::now();
-        if request.version() < Version::HTTP_11 {
-            // Compression removes the length of an answer, and HTTP/1.0 has nothing else that marks its end.
+        // HTTP/1.0 has nothing else that marks the end of an answer.
+        let needs_length = request.version() < Version::HTTP_11;
+        if needs_length {
+            // Compression removes it.
             request.headers_mut().remove(header::ACCEPT_ENCODING);
         }
         let id = RequestId::of(request.headers());
@@ -61,9 +65,8 @@ where
         };
         let answer = answer.instrument(span);
         Box::pin(async move {
-            let mut response = answer.await;
+            let mut response = compression::finish(answer.await, needs_length).await;
             let (status, took) = (response.status(), started.elapsed());
-            compression::add_ranges(&mut response);
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::definition::{Definition, openapi};
 use crate::domain::Limit;
 use crate::export::columns;
+use crate::http::links::MOST_FILTER_BYTES;
 use crate::http::names::Names;
 use crate::http::schemas::OWNER_ID;
 use crate::store::history::MOST_EXAMINED;
@@ -129,11 +130,16 @@ impl<'a> Filler<'a> {
             let mut schema = properties[name].clone();
             if let Some(schema) = schema.as_object_mut() {
                 schema.retain(|keyword, _| !["description", "examples"].contains(&keyword.as_str()));
+                let longest = schema.get("maxLength").and_then(Value::as_u64);
+                if longest.is_none_or(|longest| longest > MOST_FILTER_BYTES as u64) && !schema.contains_key("enum") {
+                    schema.insert("maxLength".to_owned(), json!(MOST_FILTER_BYTES));
+                }
             }
             let template = format!(
                 "Only {{manyItems}} with this `{name}`. They are still in order of `seq`, and the answer has no totals. A \
                  request examines at most {MOST_EXAMINED} pages: the answer may have fewer {{manyItems}} than `limit`, or \
-                 none, and a link to the next. Not together with `page`, `offset`, `asOf`, `from` or `to`."
+                 none, and a link to the next. All filters of a request together have at most {MOST_FILTER_BYTES} bytes. Not \
+                 together with `page`, `offset`, `asOf`, `from` or `to`."
             );
             let mut parameter = json!({
                 "name": name, "in": "query", "description": self.names.fill(&template), "required": false, "schema": schema,

@@ -1,20 +1,27 @@
 //! Reading page views.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
-use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::header;
 use axum::response::Response;
+use axum::{Extension, Json};
+use futures_util::stream;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::params::{BucketParams, SeriesParams, TopParams};
-use crate::domain::{Instant, PagePath, Resolution};
+use crate::domain::{Instant, PagePath, Resolution, SeriesSpan};
 use crate::http::api::Api;
+use crate::http::body::JSON;
 use crate::http::cache::reading::Reading;
+use crate::http::client::Client;
+use crate::http::middleware::compression::AtOnce;
 use crate::http::places::Place;
 use crate::http::problem::{BucketProblems, Kind, Problem, ReadProblems};
 use crate::http::rate::of_search;
@@ -49,21 +56,49 @@ use crate::store::page_views::MinuteBucket;
 pub async fn series(
     State(api): State<Arc<Api>>,
     SeriesParams { path, span }: SeriesParams,
+    client: Client,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     reading.quota.charge(units(span.from(), span.to()))?;
-    let place = span.is_long().then(|| api.scans.take()).transpose()?;
+    let place = span.is_long().then(|| api.scans.take(client)).transpose()?;
     let (views, page, deadline) = (api.store.page_views().clone(), path.clone(), reading.deadline);
     let work = async move { views.series(&page, span, deadline).await };
     let views = reading.database(scan(place, work)).await?;
-    let point = |(point, &views)| PointView { at: span.beginning(point), views };
-    let points: Vec<_> = views.iter().enumerate().map(point).collect();
     // `max_by_key` returns the last of equals: in reverse order, that is the first.
     let busiest =
-        points.iter().rev().max_by_key(|point| point.views).filter(|point| point.views > 0).copied();
+        views.iter().enumerate().rev().max_by_key(|(_, views)| **views).filter(|(_, views)| **views > 0);
+    let busiest = busiest.map(|(point, &views)| PointView { at: span.beginning(point), views });
     let (from, to, resolution, total_views) = (span.from(), span.to(), span.resolution(), views.iter().sum());
-    let series = SeriesView { path, resolution, from, to, total_views, busiest, points };
-    Ok(reading.untagged(Json(series)))
+    let series = SeriesView { path, resolution, from, to, total_views, busiest, points: Vec::new() };
+    let body = Body::from_stream(stream::iter(pieces(series, span, views)));
+    Ok(reading.untagged(([(header::CONTENT_TYPE, JSON)], Extension(AtOnce), body)))
+}
+
+/// The JSON of a series with these points, piece by piece: all of it is many times as long as the counters.
+fn pieces(
+    series: SeriesView,
+    span: SeriesSpan,
+    views: Vec<u64>,
+) -> impl Iterator<Item = serde_json::Result<Vec<u8>>> {
+    const POINTS: usize = 256;
+    let end = b"]}";
+    let begin = serde_json::to_vec(&series).map(|mut json| {
+        // The points come last.
+        json.truncate(json.len() - end.len());
+        json
+    });
+    let points = move |first: usize| {
+        let mut json = Vec::with_capacity(POINTS * 64);
+        for (point, &views) in views.iter().enumerate().skip(first).take(POINTS) {
+            if point > 0 {
+                json.push(b',');
+            }
+            serde_json::to_writer(&mut json, &PointView { at: span.beginning(point), views })?;
+        }
+        Ok(json)
+    };
+    let firsts = (0..span.points() as usize).step_by(POINTS);
+    iter::once(begin).chain(firsts.map(points)).chain([Ok(end.to_vec())])
 }
 
 /// The views of a page over a span of time.
@@ -189,11 +224,12 @@ fn seconds() -> RefOr<Schema> {
 pub async fn top(
     State(api): State<Arc<Api>>,
     TopParams { from, to, limit }: TopParams,
+    client: Client,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
     reading.quota.charge(units(from, to))?;
-    let place = api.scans.take()?;
+    let place = api.scans.take(client)?;
     let work = async move { views.top(from, to, limit, deadline).await };
     let pages = reading.database(scan(Some(place), work)).await?;
     let item = |(path, total_views)| PageTotalView { path, total_views };

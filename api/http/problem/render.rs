@@ -1,7 +1,8 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -12,12 +13,13 @@ use super::kind::Kind;
 
 use crate::http::middleware::around::{Answer, Around, Inner};
 use crate::http::middleware::request_id::RequestId;
+use crate::http::unsent::{Account, OWN, OWN_WITHOUT_PLACE, WithPlace};
 
 /// The media type of RFC 9457.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which are empty
-/// or text. Answers without `Cache-Control` get `no-cache`.
+/// or text. Answers without `Cache-Control` get `no-cache`. An answer for which there is no memory becomes a problem, too.
 #[derive(Clone, Copy)]
 pub struct Render;
 
@@ -27,15 +29,37 @@ impl<S: Inner> Around<S> for Render {
     fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
         let uri = request.uri().clone();
         let id = request.extensions().get::<RequestId>().cloned().expect("every request has an id");
+        // Without a connection, as in benchmarks, no other answer shares it.
+        let account = request.extensions().get::<Account>().cloned().unwrap_or_default();
+        let is_safe = request.method().is_safe();
         let answer = AssertUnwindSafe(inner.call(request)).catch_unwind();
         Box::pin(async move {
             let mut response = answer.await.unwrap_or_else(|panic| Ok(panicked(&*panic)))?;
+            if !has_room(&mut response, &account, is_safe) {
+                let words =
+                    "Clients have not taken their earlier answers, and there is no memory for this one.";
+                response = Problem::new(Kind::Overloaded, words).into_response();
+            }
             render(&mut response, &uri, &id);
             let kept = response.headers_mut().entry(header::CACHE_CONTROL);
             kept.or_insert(HeaderValue::from_static("no-cache"));
             Ok(response)
         })
     }
+}
+
+/// Takes room for an answer, whose extension it becomes; returns whether there was any. An answer that says what a request has
+/// done always has room.
+fn has_room(response: &mut Response, account: &Account, is_safe: bool) -> bool {
+    let length = response.body().size_hint().exact().map(|length| length as usize);
+    let own = if response.extensions().get::<WithPlace>().is_some() { OWN } else { OWN_WITHOUT_PLACE };
+    if length.is_some_and(|length| length <= own) {
+        return true;
+    }
+    let room = if is_safe { account.room(own, length) } else { Some(account.overdraw(own, length)) };
+    let Some(room) = room else { return false };
+    response.extensions_mut().insert(Arc::new(room));
+    true
 }
 
 fn render(response: &mut Response, uri: &Uri, id: &RequestId) {

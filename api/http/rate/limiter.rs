@@ -7,8 +7,8 @@ use governor::clock::{Clock, MonotonicClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::{NotUntil, Quota, RateLimiter};
 
-use super::client::Client;
 use super::table::Table;
+use crate::http::client::Client;
 
 /// Most bursts that a client may owe.
 const MOST_OWED: u32 = 10;

@@ -1,14 +1,12 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use axum::extract::Request;
 use axum::http::HeaderValue;
 use governor::clock::MonotonicClock;
-use ipnet::IpNet;
 
 use super::class::Class;
-use super::client::{Client, Proxies};
 use super::limiter::{Limiter, Short};
+use crate::http::client::Client;
 use crate::http::problem::{Kind, Problem};
 use crate::metric::{RATE_CLIENTS, RATE_LIMITED};
 
@@ -22,13 +20,12 @@ const LARGEST: u32 = 100_000;
 #[derive(Debug)]
 pub struct RateLimits {
     of_class: [(Limiter, HeaderValue); Class::ALL.len()],
-    proxies: Proxies,
 }
 
 impl RateLimits {
-    /// A client may use these units `per` second, minute or hour. A full bucket holds `burst` units, at most 100,000. The
-    /// headers `Forwarded` and `X-Forwarded-For` of the proxies in these networks are believed. Every bucket is full.
-    pub fn new(units: NonZeroU32, per: Duration, burst: Option<NonZeroU32>, proxies: Vec<IpNet>) -> Self {
+    /// A client may use these units `per` second, minute or hour. A full bucket holds `burst` units, at most 100,000. Every
+    /// bucket is full.
+    pub fn new(units: NonZeroU32, per: Duration, burst: Option<NonZeroU32>) -> Self {
         let in_burst = (BURST.as_nanos() * u128::from(units.get()) / per.as_nanos()) as u32;
         let burst = burst.or(NonZeroU32::new(in_burst)).unwrap_or(NonZeroU32::MIN);
         let burst = burst.min(NonZeroU32::MIN.saturating_add(LARGEST - 1));
@@ -38,7 +35,7 @@ impl RateLimits {
             let policy = format!("\"{}\";q={burst};w={window}", class.name());
             (limiter, HeaderValue::try_from(policy).expect("words of ours, and numbers"))
         });
-        Self { of_class, proxies: Proxies(proxies) }
+        Self { of_class }
     }
 
     /// Takes a unit from the bucket of the address of a request, for a token or key that has to be verified, or for a refusal:
@@ -46,9 +43,8 @@ impl RateLimits {
     ///
     /// # Errors
     /// The bucket is empty.
-    pub fn charge_sign_in(&self, request: &Request) -> Result<(), Problem> {
-        let address = Client::at(request, &self.proxies);
-        let taken = self.limiter(Class::SignIn).take(&address, NonZeroU32::MIN);
+    pub fn charge_sign_in(&self, address: &Client) -> Result<(), Problem> {
+        let taken = self.limiter(Class::SignIn).take(address, NonZeroU32::MIN);
         taken.map(drop).map_err(|short| refusal(Class::SignIn, short))
     }
 
@@ -58,10 +54,6 @@ impl RateLimits {
             let clients = self.limiter(class).clients();
             metrics::gauge!(RATE_CLIENTS, "class" => class.name()).set(clients as f64);
         }
-    }
-
-    pub(super) fn client(&self, request: &Request) -> Client {
-        Client::of(request, &self.proxies)
     }
 
     pub(super) fn limiter(&self, class: Class) -> &Limiter {
@@ -95,15 +87,11 @@ pub(super) fn refusal(class: Class, short: Short) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-
     use super::*;
-    use crate::http::peer::Peer;
 
     fn limits(units: u32, per: u64, burst: Option<u32>) -> RateLimits {
         let (units, burst) = (NonZeroU32::new(units).unwrap(), burst.and_then(NonZeroU32::new));
-        let proxies = vec!["127.0.0.1/32".parse().unwrap()];
-        RateLimits::new(units, Duration::from_secs(per), burst, proxies)
+        RateLimits::new(units, Duration::from_secs(per), burst)
     }
 
     #[test]
@@ -130,12 +118,7 @@ mod tests {
     #[test]
     fn tokens_are_counted_by_address() {
         let limits = limits(1, 3600, Some(2));
-        let from = |address: &'static str| {
-            let request =
-                Request::builder().header("x-forwarded-for", address).header("authorization", "any");
-            let request = request.extension(Peer("127.0.0.1".parse().unwrap())).body(Body::empty()).unwrap();
-            limits.charge_sign_in(&request)
-        };
+        let from = |address: &str| limits.charge_sign_in(&Client::Address(address.parse().unwrap()));
         assert!(from("192.0.2.1").is_ok() && from("192.0.2.1").is_ok());
         let problem = from("192.0.2.1").unwrap_err();
         assert_eq!(problem.in_line()["status"], 429);

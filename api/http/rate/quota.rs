@@ -3,13 +3,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
 use super::class::Class;
-use super::client::Client;
 use super::limits::{RateLimits, refusal, seconds};
+use crate::http::client::Client;
 use crate::http::problem::Problem;
 
 /// The limit (draft-ietf-httpapi-ratelimit-headers-11): the units of a full bucket, and the seconds in which an empty one is
@@ -47,9 +47,9 @@ struct Quota {
 }
 
 impl ClientQuota {
-    /// Of the client of this request, which is of this class.
-    pub fn of(limits: &Arc<RateLimits>, class: Class, request: &Request) -> Self {
-        let (client, limits) = (limits.client(request), Arc::clone(limits));
+    /// Of this client, for a request of this class.
+    pub fn of(limits: &Arc<RateLimits>, class: Class, client: Client) -> Self {
+        let limits = Arc::clone(limits);
         let (taken, left, again) = Default::default();
         Self(Some(Arc::new(Quota { limits, class, client, taken, left, again })))
     }

@@ -8,7 +8,7 @@
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mongodb::bson::error::Error as BsonError;
 use mongodb::bson::raw::{CStr, cstr};
@@ -91,6 +91,17 @@ impl Command {
         });
         Self { collection: collection.to_owned(), bytes, count, ordered }
     }
+
+    /// The same command, which the server ends after `limit`. Each replay has this limit.
+    #[must_use]
+    pub fn running_at_most(mut self, limit: Duration) -> Self {
+        let millis = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
+        self.bytes = self.bytes.map(|mut bytes| {
+            bytes.append(cstr!("maxTimeMS"), millis);
+            bytes
+        });
+        self
+    }
 }
 
 /// The write concern of durable writes: acknowledged once they are in the journals of a majority, within the
@@ -124,6 +135,11 @@ const UNAUTHORIZED: i32 = 13;
 impl Sessions {
     pub fn new(client: Client, topology: Topology) -> Self {
         Self { client, topology, idle: Mutex::default() }
+    }
+
+    /// What kind of deployment the commands go to.
+    pub fn topology(&self) -> Topology {
+        self.topology
     }
 
     /// Runs a command in the database of `reads` until the server gives a final answer or the deadline passes. A standalone server
@@ -171,6 +187,11 @@ impl Sessions {
             session.latest += 1;
             bytes.append(cstr!("txnNumber"), session.latest);
         }
+        // After the deadline nothing is sent: every client has been answered.
+        if deadline.passed() {
+            self.idle.lock().push(session);
+            return Err(Unanswered::NotSent(Error::no_answer()));
+        }
         let mut attempt = 0;
         let outcome = loop {
             let sent = database.run_raw_command(bytes.clone()).session(&mut *session.session).await;
@@ -192,7 +213,6 @@ impl Sessions {
                 .increment(1);
             tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
             deadline.back_off(attempt).await;
-            // After the deadline nothing is sent: every client has been answered that the outcome is unknown.
             if self.topology == Topology::Standalone || deadline.passed() {
                 return Err(Unanswered::Unknown);
             }

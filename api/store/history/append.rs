@@ -19,7 +19,6 @@ use crate::domain::{IdempotencyKey, Instant, OwnerId, SeqRange};
 use crate::item::{Draft, Item};
 use crate::metric::KEYED_APPENDS;
 use crate::store::group_commit::{COMMITTERS, NoAnswer, Room, Ticket};
-use crate::store::moment::Moment;
 use crate::store::{COMMAND, Deadline, Error, Result};
 
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
@@ -200,7 +199,7 @@ impl Engine {
         let (answer, answered) = oneshot::channel();
         let registrar = &self.0.registrars[owner.spread() as usize % COMMITTERS];
         let owner = owner.clone();
-        let (attempts, read) = (0, Moment::now(&self.0.source.clock));
+        let (attempts, read) = (0, self.0.source.read_time_if_known());
         let registration = Registration { owner, id, proposed, keeps, deadline, attempts, read, answer };
         if registrar.send(registration).is_err() {
             return Err(Error::Internal("a registrar has ended".to_owned()));

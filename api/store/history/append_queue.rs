@@ -123,6 +123,8 @@ pub(super) fn stopped() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     /// A single item may be larger than all that uploads may hold, or than the queue.
@@ -135,5 +137,31 @@ mod tests {
             let room = timeout_at(Instant::now() + Duration::from_secs(10), room).await.expect("at once");
             drop(room.unwrap());
         }
+    }
+
+    /// Room that an upload finds at once.
+    fn at_once(queue: &AppendQueue, owner: &OwnerId, bytes: usize) -> Option<Room> {
+        let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
+        queue.room_of_an_upload(owner, bytes, &mut waiting).now_or_never().map(Result::unwrap)
+    }
+
+    #[tokio::test]
+    async fn beside_uploads_to_an_owner_there_is_room_for_its_single_appends() {
+        let queue = AppendQueue::new(Capacity { queued_bytes: 800, ..Capacity::default() });
+        let (one, other) = (OwnerId::Integer(1), OwnerId::Integer(2));
+        // An eighth of the queue.
+        let mut held: Vec<_> = std::iter::from_fn(|| at_once(&queue, &one, 10)).collect();
+        assert_eq!(held.len(), 10);
+        held.extend(at_once(&queue, &other, 10));
+        assert_eq!(held.len(), 11, "uploads to others do not wait for it");
+        // Together a quarter.
+        let single = std::iter::from_fn(|| queue.room(&one, 10).ok());
+        held.extend(single);
+        assert_eq!(held.len(), 11 + 10);
+        held.clear();
+        // The single appends of the owner count, too.
+        held.extend(std::iter::from_fn(|| queue.room(&one, 10).ok()));
+        assert_eq!(held.len(), 20);
+        assert!(at_once(&queue, &one, 10).is_none() && at_once(&queue, &other, 10).is_some());
     }
 }

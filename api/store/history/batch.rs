@@ -7,6 +7,7 @@ use super::bucket_id::Tail;
 use super::catalog::KnownTail;
 use super::dedup::{Run, Search};
 use super::document::Marked;
+use super::fence::ReadTime;
 use super::outcome::Cause;
 use super::request::Request;
 use super::statement::{self, Statement};
@@ -15,7 +16,6 @@ use crate::domain::{Instant, OwnerId, SeqRange};
 use crate::metric::RETRIES;
 use crate::store::Error;
 use crate::store::group_commit::{Messages, Verdict};
-use crate::store::moment::Moment;
 
 /// After this many refusals a request fails. If `n` processes append to one owner, an attempt succeeds about
 /// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.
@@ -28,8 +28,8 @@ pub(super) const MOST_BYTES: usize = 512 * 1024;
 /// The most bytes of statements in a command, which stays below 12 MB: a server accepts 48 MB (`maxMessageSizeBytes`).
 pub(super) const MOST_OF_A_COMMAND: usize = 12_000_000 - 1_000;
 
-/// What a statement has besides its items, in bytes, at most: the id of an owner three times, and names.
-const STATEMENT: usize = 600;
+/// What a statement has besides its items, in bytes, at most: the id of an owner six times, and names.
+const STATEMENT: usize = 1_000;
 
 /// One owner's part of a commit: its requests in order of arrival, as one append.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Batch {
     pub(super) tail: Option<Tail>,
     /// When the tail, or what it follows from, was read. Otherwise nothing is known of it: it must be read at the time of the last
     /// refusal or later.
-    pub(super) read: Option<Moment>,
+    pub(super) read: Option<ReadTime>,
     pub(super) requests: Vec<Request>,
     pub(super) statements: Vec<Statement>,
     /// Whether the keys of the stored items are to be remembered.
@@ -122,6 +122,11 @@ impl Batch {
         }
     }
 
+    /// Whether a statement opens a page.
+    pub(super) fn opens(&self) -> bool {
+        self.statements.iter().any(Statement::opens)
+    }
+
     /// The size of the batch's statements as parts of a command, in bytes, at most.
     pub(super) fn size(&self) -> usize {
         let items: Vec<_> = self.marked().collect();
@@ -187,6 +192,11 @@ impl Batch {
             request.fail(unknown, Cause::OutcomeUnknown);
         }
         Settled::ended(self.owner)
+    }
+
+    /// Settles the batch if nothing was sent, and its tail has to be read again.
+    pub(super) fn again(self) -> Settled {
+        Settled { again: self.requests, ..Settled::ended(self.owner) }
     }
 
     /// Settles the batch if nothing was sent.

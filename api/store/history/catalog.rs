@@ -11,14 +11,14 @@ use hashlink::LruCache;
 use parking_lot::Mutex;
 
 use super::bucket_id::Tail;
+use super::fence::ReadTime;
 use crate::domain::OwnerId;
-use crate::store::moment::Moment;
 
 /// A tail, and when it was read. Acknowledged appends move it, and do not make it newer: they show nothing about markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KnownTail {
     pub(super) tail: Tail,
-    pub(super) read: Moment,
+    pub(super) read: ReadTime,
 }
 
 /// The tail of each owner. Clients choose the owners: a hash that they can predict would let them slow it down.
@@ -40,13 +40,15 @@ mod tests {
 
     use super::*;
     use crate::domain::{Clock, PageNumber, PageSize};
+    use crate::store::moment::Moment;
 
     fn catalog(capacity: usize) -> Cache {
         Cache::with_hasher(capacity, RandomState::new())
     }
 
     fn tail(page: u64) -> KnownTail {
-        static READ: LazyLock<Moment> = LazyLock::new(|| Moment::now(&Clock::system()));
+        static READ: LazyLock<ReadTime> =
+            LazyLock::new(|| ReadTime { moment: Moment::now(&Clock::system()), server: 0 });
         let page_size = PageSize::new(10).unwrap();
         let tail = Tail { second: page, page: PageNumber::new(page).unwrap(), count: 3, page_size };
         KnownTail { tail, read: *READ }

@@ -12,15 +12,15 @@ use futures_util::future::join_all;
 use super::batch::{Appends, Batch, MOST_OF_A_COMMAND, Settled};
 use super::bucket_id::Tail;
 use super::dedup::{Goal, confirm, keep_looked, near, scan};
+use super::fence::is_before;
 use super::outcome::Cause;
 use super::request::Request;
 use super::source::Source;
-use super::statement::upsert;
+use super::statement::{open, push};
 use super::tails::Tails;
 use crate::domain::OwnerId;
 use crate::metric::COMMIT_ITEMS;
-use crate::store::group_commit::{Answer, Command, Handle, Unanswered, durable};
-use crate::store::moment::Moment;
+use crate::store::group_commit::{Answer, Command, Handle, Unanswered, Verdict, durable};
 use crate::store::{Deadline, Error};
 
 /// The most statements in one command.
@@ -34,12 +34,12 @@ pub(super) async fn run(source: Arc<Source>, batches: Vec<Batch>, committer: Han
         done.into_iter().for_each(Request::succeed);
     };
     let planned = plan(&source, batches, &committer, &report).await;
-    let (single, longer): (Vec<_>, Vec<_>) =
-        planned.into_iter().partition(|batch| batch.statements.len() == 1);
-    let mut commands: Vec<Vec<Batch>> = Vec::new();
+    let planned = planned.into_iter().filter_map(|batch| fenced(&source, batch, &report));
+    let (single, longer): (Vec<_>, Vec<_>) = planned.partition(|(batch, _)| batch.statements.len() == 1);
+    let mut commands: Vec<Vec<Fenced>> = Vec::new();
     let mut bytes = 0;
     for batch in single {
-        let size = batch.size();
+        let size = batch.0.size();
         match commands.last_mut() {
             Some(command) if command.len() < MOST_STATEMENTS && bytes + size <= MOST_OF_A_COMMAND => {
                 bytes += size;
@@ -55,6 +55,22 @@ pub(super) async fn run(source: Arc<Source>, batches: Vec<Batch>, committer: Han
     join_all(commands.into_iter().map(|batches| send(&source, batches, &report))).await;
 }
 
+/// A batch, and until when its pages may be opened, if it opens any: in milliseconds since 1970, by the database's clock.
+type Fenced = (Batch, Option<i64>);
+
+/// The batch with its fence. If what was known is too old by now, it is placed again, and its tail is read.
+fn fenced(source: &Source, batch: Batch, report: &impl Fn(Settled)) -> Option<Fenced> {
+    if !batch.opens() {
+        return Some((batch, None));
+    }
+    let until = batch.read.and_then(|read| source.markers.open_until(read, &source.clock));
+    if until.is_none() {
+        report(batch.again());
+        return None;
+    }
+    Some((batch, until))
+}
+
 /// Reads the tails that are not in the catalog, all in one query, then plans the statements of each batch.
 async fn plan(
     source: &Arc<Source>,
@@ -66,13 +82,18 @@ async fn plan(
     let owners = cold().map(|batch| &batch.owner);
     // A tail that refused a request is seen from that time on.
     let refused_at = cold().flat_map(|batch| &batch.requests).filter_map(|request| request.refused_at).max();
-    let read = Moment::now(&source.clock);
-    let found = Tails::read(source, owners, refused_at, deadline(&batches)).await;
+    let (read, found) = match cold().next() {
+        None => (None, Tails::none()),
+        Some(_) => match source.read_time(deadline(&batches)).await {
+            Ok(read) => (Some(read), Tails::read(source, owners, refused_at, deadline(&batches)).await),
+            Err(error) => (None, Tails::failed(error)),
+        },
+    };
     let mut ready = Vec::with_capacity(batches.len());
     for mut batch in batches {
         if batch.read.is_none() {
             match found.of(&batch.owner) {
-                Ok(tail) => (batch.tail, batch.read) = (tail, Some(read)),
+                Ok(tail) => (batch.tail, batch.read) = (tail, read),
                 Err(error) => {
                     report(batch.fail(|| error.clone().into()));
                     continue;
@@ -154,17 +175,24 @@ async fn catch_up(
 
 /// Sends one command: an unordered one for many owners with one statement each, or an ordered one for one
 /// owner, which stops at its first failure.
-async fn send(source: &Source, batches: Vec<Batch>, report: &impl Fn(Settled)) {
+async fn send(source: &Source, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
+    let (batches, fences): (Vec<Batch>, Vec<Option<i64>>) = fenced.into_iter().unzip();
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
     let definition = &source.definition;
     // Lazily, one after the other, because statements take much memory as documents.
-    let updates = batches.iter().flat_map(|batch| {
+    let topology = source.topology();
+    let updates = batches.iter().zip(&fences).flat_map(|(batch, until)| {
         let items: Vec<_> = batch.marked().collect();
-        let upsert = move |statement| upsert(definition, &batch.owner, statement, &items);
-        batch.statements.iter().map(move |statement| Ok(upsert(statement).into()))
+        batch.statements.iter().map(move |statement| match until.filter(|_| statement.opens()) {
+            Some(until) => open(definition, &batch.owner, statement, &items, is_before(topology, until)),
+            None => Ok(push(definition, &batch.owner, statement, &items).into()),
+        })
     });
-    let command = Command::update(&definition.name, updates, ordered, durable(deadline));
+    let mut command = Command::update(&definition.name, updates, ordered, durable(deadline));
+    if fences.iter().any(Option::is_some) {
+        command = command.running_at_most(deadline.or_within(source.markers.ages.command).remaining());
+    }
     let items: usize =
         batches.iter().flat_map(|batch| &batch.requests).map(|request| request.rest().len()).sum();
     metrics::histogram!(COMMIT_ITEMS, "collection" => definition.name.clone()).record(items as f64);
@@ -174,6 +202,9 @@ async fn send(source: &Source, batches: Vec<Batch>, report: &impl Fn(Settled)) {
             for batch in batches {
                 let (own, others) = verdicts.split_at(batch.statements.len());
                 verdicts = others;
+                if batch.opens() && own.contains(&Verdict::Refused) {
+                    source.server_clock.doubt();
+                }
                 report(batch.settle(&definition.name, own, at));
             }
         }

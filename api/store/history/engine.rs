@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::Ordering;
 
 use mongodb::Database;
 use mongodb::bson::Timestamp;
@@ -12,17 +12,20 @@ use super::batch::Appends;
 use super::catalog::{self, Catalog};
 use super::coalesce::Coalescer;
 use super::dedup::{Registration, registrar};
-use super::erased_keys::KeyScans;
+use super::erased_keys::{KeyScans, ScanTurn};
+use super::fence::{ReadTime, ServerClock};
 use super::high_water::HighWater;
+use super::late_walk::LateWalk;
 use super::markers::Markers;
 use super::policy::AppendPolicy;
-use super::source::Source;
+use super::retention_clock::RetentionClock;
+use super::source::{Source, millis};
 use crate::definition::Definition;
 use crate::domain::{Clock, OwnerId, ReadPreference, Seq, Totals};
-use crate::store::Capacity;
 use crate::store::group_commit::{COMMITTERS, Committers, Sessions};
 use crate::store::majority::MonotonicReads;
 use crate::store::moment::Moment;
+use crate::store::{Capacity, Deadline, Result};
 
 /// The histories of all owners. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
@@ -32,7 +35,7 @@ pub struct Engine(pub(super) Arc<Inner>, pub(super) ReadPreference);
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
     markers: i64,
-    at: Instant,
+    at: Moment,
 }
 
 #[derive(Debug)]
@@ -44,6 +47,9 @@ pub(super) struct Inner {
     pub(super) key_scans: KeyScans,
     /// Where the walk of [`Engine::retire`] over all owners goes on.
     pub(super) walk: Mutex<Option<OwnerId>>,
+    /// Where the walk of [`Engine::erase_late`] goes on.
+    pub(super) late_walk: Mutex<LateWalk>,
+    pub(super) retention_clock: RetentionClock,
     /// Those of the committers.
     pub(super) catalogs: [Catalog; COMMITTERS],
     pub(super) committers: Committers<Appends>,
@@ -59,49 +65,91 @@ impl Engine {
         clock: &Clock,
         queue: &AppendQueue,
         capacity: Capacity,
+        scan_turn: &ScanTurn,
     ) -> Self {
         let reads = MonotonicReads::of(database);
         let (sessions, clock, server_time) = (Arc::clone(sessions), clock.clone(), Default::default());
+        let server_clock = ServerClock::default();
         let markers = Markers::new(capacity.ages);
-        let source = Source { definition, reads, sessions, clock, server_time, markers };
+        let known_item_bytes = Default::default();
+        let source = Source {
+            definition,
+            reads,
+            sessions,
+            clock,
+            server_time,
+            server_clock,
+            markers,
+            known_item_bytes,
+        };
         let source = Arc::new(source);
         let catalogs: [_; COMMITTERS] =
             std::array::from_fn(|_| catalog::new(capacity.catalog_owners.div_ceil(COMMITTERS)));
         let policy = |number: usize| AppendPolicy::new(Arc::clone(&source), catalogs[number].clone(), number);
         let committers = Committers::start(policy);
         let registrars = catalogs.clone().map(|catalog| registrar(Arc::clone(&source), catalog));
-        let (readers, high_water, key_scans, walk) = Default::default();
+        let (readers, high_water, walk, late_walk) = Default::default();
+        let key_scans = KeyScans::new(scan_turn.clone());
         let queue = queue.clone();
-        let inner =
-            Inner { source, readers, high_water, queue, key_scans, walk, catalogs, committers, registrars };
+        let retention_clock = RetentionClock::new(&source.clock);
+        let inner = Inner {
+            source,
+            readers,
+            high_water,
+            queue,
+            key_scans,
+            walk,
+            late_walk,
+            retention_clock,
+            catalogs,
+            committers,
+            registrars,
+        };
         Self(Arc::new(inner), ReadPreference::Primary)
     }
 
-    /// The present, by the clock of appends.
-    pub(in crate::store) fn now(&self) -> Moment {
-        Moment::now(&self.0.source.clock)
+    /// The time of a question that is asked now, if the database's clock was seen a short time ago.
+    pub(in crate::store) fn read_time_if_known(&self) -> Option<ReadTime> {
+        self.0.source.read_time_if_known()
     }
 
-    /// Learns how many markers were written; the question was asked at `asked`, and answered at the cluster time `at`.
-    pub(in crate::store) fn learn_markers(&self, count: i64, asked: Moment, at: Option<Timestamp>) {
+    /// Looks at the database's clock.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(in crate::store) async fn look_at_clock(&self, deadline: Deadline) -> Result<()> {
+        self.0.source.look_at_clock(deadline).await.map(drop)
+    }
+
+    /// Learns how many markers were written, read at `read`. The answer came at the cluster time `at`.
+    pub(in crate::store) fn learn_markers(&self, count: i64, read: Option<ReadTime>, at: Option<Timestamp>) {
         let Inner { source, catalogs, high_water, .. } = &*self.0;
         source.reads.learn(at);
-        if source.markers.learn(count, asked) && count > 0 {
+        if let Some(at) = at {
+            source.learn_clock(millis(at));
+        }
+        if source.markers.learn(count, read) && count > 0 {
             catalogs.iter().for_each(|catalog| catalog.lock().clear());
             high_water.clear();
         }
     }
 
+    /// Learns how many bytes an item may take, by what the database remembers.
+    pub(in crate::store) fn learn_item_bytes(&self, most: i64) {
+        self.0.source.known_item_bytes.store(usize::try_from(most).unwrap_or(0), Ordering::Relaxed);
+    }
+
     /// What is known now. Taken before a page is read.
     pub fn known_now(&self) -> Known {
-        Known { markers: self.0.source.markers.count(), at: Instant::now() }
+        Known { markers: self.0.source.markers.count(), at: Moment::now(&self.0.source.clock) }
     }
 
     /// Whether a page that was read then is still there, or was until a short time ago.
     pub fn still_holds(&self, known: Known) -> bool {
-        let markers = &self.0.source.markers;
+        let Source { markers, clock, .. } = &*self.0.source;
         // One comparison as long as no page was deleted.
-        !markers.any() || known.markers == markers.count() && known.at.elapsed() < markers.ages.tail
+        !markers.any(clock)
+            || known.markers == markers.count() && known.at.is_within(markers.ages.tail, clock)
     }
 
     /// Sends when pages may have been deleted.

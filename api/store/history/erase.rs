@@ -8,19 +8,23 @@
 //!
 //! Every step may be repeated, and any instance may go on where another has stopped. An erasure that is late, because its
 //! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
-//! not yet swept, has just covered.
+//! not yet swept, has just covered. Damage does not keep an owner from being erased ([`damaged`]).
 
 use std::sync::Arc;
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{DateTime, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::bucket_id::BucketId;
+use super::damaged::{self, Numbers};
 use super::engine::Engine;
-use super::marker::{self, Marker, TOMBSTONE, server_time, tombstone_id};
-use super::source::{OfOwner, owner_in, page_of};
+use super::erasure_log::{self, LoggedErasure};
+use super::fence::{self, ReadTime, is_before};
+use super::marker::{self, Marker, TOMBSTONE, tombstone_id};
+use super::source::{OfOwner, owner_in};
 use crate::domain::{Instant, OwnerId, PageNumber};
 use crate::store::majority::at_most;
+use crate::store::values::{date, whole_number};
 use crate::store::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// The most pages that a step deletes.
@@ -57,13 +61,20 @@ impl Engine {
     /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
     /// May be repeated at any time, by any instance.
     ///
-    /// A record of a key does not say of which history it is. Those of all histories of the owner's collection are deleted:
-    /// no other collection's owners have the same field ([`Definitions`](crate::definition::Definitions)).
+    /// A record of a key does not say of which history it is. Those of all histories of the owner are deleted, and none as long as
+    /// one of these histories is not erased.
+    ///
+    /// If something is left of an owner whose tombstone is swept, the erasure begins again.
     ///
     /// # Errors
     /// The database does not answer in time. Then the step may be repeated.
     pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
-        self.step(owner, true, deadline).await
+        let of = self.0.source.of(owner, deadline.or_within(COMMAND));
+        let numbers = damaged::clear_place(of).await?;
+        let erasure = self.step(owner, Some(numbers), deadline).await?;
+        // Before the answer: what the log does not have cannot be replayed after a restore.
+        erasure_log::log(of).await?;
+        Ok(erasure)
     }
 
     /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
@@ -72,28 +83,47 @@ impl Engine {
     /// # Errors
     /// See [`Engine::erase`].
     pub async fn go_on_erasing(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
-        self.step(owner, false, deadline).await
+        self.step(owner, None, deadline).await
     }
 
-    async fn step(&self, owner: &OwnerId, begins: bool, deadline: Deadline) -> Result<Erasure> {
+    /// With numbers, an erasure may begin: they are the least of its tombstone.
+    async fn step(&self, owner: &OwnerId, begins: Option<Numbers>, deadline: Deadline) -> Result<Erasure> {
         let of = self.0.source.of(owner, deadline.or_within(COMMAND));
         // Before the tombstone is read: a record that is touched later may be of a history that was reopened meanwhile.
-        let began = server_time(of.source, of.deadline).await?;
+        let began = of.source.server_time(of.deadline).await?;
+        let read = of.source.read_time(of.deadline).await?;
         let Some(tombstone) = tombstone(of).await? else {
-            return if begins { bury(of).await } else { Ok(Erasure::Swept) };
+            return match begins {
+                Some(numbers) => bury(of, read, numbers, None).await,
+                None => Ok(Erasure::Swept),
+            };
         };
+        if tombstone.since.is_none() {
+            // Damaged: its age begins now.
+            return bury(of, read, damaged::UNUSED, None).await;
+        }
         if tombstone.swept {
             self.0.key_scans.forget(owner);
-            return Ok(Erasure::Swept);
+            return match begins {
+                Some(_) => look_behind(of, &tombstone).await,
+                // Pages that came late all the same. No marker: that of a reopening under way may be there.
+                None if delete_numbered(of, &tombstone).await? => Ok(Erasure::Swept),
+                None => Ok(Erasure::Erasing),
+            };
         }
-        let done = delete_pages(of).await? && self.0.key_scans.go_on(of, &tombstone, began).await?;
-        match (done, tombstone.aged) {
+        let aged = of.source.is_aged(tombstone.since);
+        let scan = (owner.clone(), tombstone.since, aged);
+        let done = delete_pages(of, &tombstone).await? && self.0.key_scans.go_on(of, scan, began).await?;
+        match (done, aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
             (true, true) => {
+                erasure_log::log(of).await?;
                 let swept = doc! { "$set": { "swept": true } };
-                // If the tombstone is not found, another instance has come to this end.
-                change(of, swept).await?;
+                if !change(of, &tombstone, swept).await? {
+                    // Another instance has come to this end, or has begun again: the next step looks.
+                    return Ok(Erasure::Erasing);
+                }
                 self.0.key_scans.forget(owner);
                 Ok(Erasure::Swept)
             }
@@ -125,24 +155,36 @@ impl Engine {
     /// # Errors
     /// The database does not answer in time. Then it may be repeated.
     pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
+        match self.reopen_once(owner, deadline).await {
+            // Perhaps it was late: the next attempt asks for the database's time.
+            Err(Error::Unavailable(_)) if !deadline.passed() => self.reopen_once(owner, deadline).await,
+            ended => ended,
+        }
+    }
+
+    async fn reopen_once(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
         let (source, deadline) = (&self.0.source, deadline.or_within(COMMAND));
         let of = source.of(owner, deadline);
+        let read = source.read_time(deadline).await?;
         let Some(tombstone) = tombstone(of).await? else { return Ok(Reopening::NotErased) };
         if !tombstone.swept {
             return Ok(Reopening::NotSwept);
         }
+        let erasure = LoggedErasure::read(of).await?;
         source.raise_markers(deadline).await?;
-        let since = tombstone.since;
         // Without a page before it the history is as if it had never been.
         if tombstone.first_page > PageNumber::FIRST {
             let id = BucketId { owner: owner.clone(), second: tombstone.second };
-            write(of, &id.to_string(), 1, tombstone, doc! { "swept": true }).await?;
+            write(of, read, &id.to_string(), 1, tombstone, doc! { "swept": true }).await?;
         }
-        let mut this = the_tombstone(owner, true);
-        // Not one of an erasure that came after another reopening.
-        this.extend(since.map(|since| ("since".to_owned(), since.into())));
-        let tombstone = doc! { "q": of.filter(this), "limit": 1 };
-        source.write(doc! { "delete": source.collection(), "deletes": [tombstone] }, deadline).await?;
+        let tombstone = doc! { "q": of.filter(the_tombstone(owner, &tombstone)), "limit": 1 };
+        let delete = doc! { "delete": source.collection(), "deletes": [tombstone] };
+        let lifted = source.write(delete, deadline).await?;
+        // If it was not there any more, another instance has lifted it, or has begun the erasure again.
+        if lifted.get("n").and_then(whole_number) != Some(1) && self::tombstone(of).await?.is_some() {
+            return Err(Error::Unavailable(format!("{owner} was erased again meanwhile")));
+        }
+        erasure.into_iter().for_each(|erasure| erasure.write(of, true));
         source.raise_markers(deadline).await?;
         Ok(Reopening::Reopened)
     }
@@ -170,97 +212,143 @@ impl Engine {
     }
 }
 
-/// The tombstone, if the owner is erased.
+/// The tombstone, if the owner is erased. No other bucket is read: it may be damaged.
 async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
-    Ok(marker::find(of).await?.filter(|marker| marker.erased))
+    let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
+    command.insert("projection", marker::fields());
+    Ok(of.find(command, |bucket| Ok(Marker::read(bucket)?)).await?.pop().flatten())
 }
 
-/// Writes the tombstone.
-async fn bury(of: OfOwner<'_>) -> Result<Erasure> {
+/// Writes the tombstone because of what was read at `read`, with these numbers or greater ones. `erased` is the time of an erasure that
+/// is replayed.
+pub(super) async fn bury(
+    of: OfOwner<'_>,
+    read: ReadTime,
+    least: Numbers,
+    erased: Option<Instant>,
+) -> Result<Erasure> {
     of.source.raise_markers(of.deadline).await?;
     let last = last_opened(of).await?;
-    let (first_page, second) = last.unwrap_or((PageNumber::FIRST, 0));
-    let tombstone = Marker { erased: true, first_page, second, swept: false, since: None, aged: false };
-    let more =
-        doc! { "erased": { "$ifNull": ["$erased", "$$NOW"] }, "swept": { "$ifNull": ["$swept", false] } };
-    write(of, &tombstone_id(of.owner), TOMBSTONE, tombstone, more).await?;
+    let (first_page, second) = last.map_or(least, |last| damaged::later(last, least));
+    let tombstone = Marker { erased: true, first_page, second, swept: false, since: None };
+    let erased = match erased {
+        Some(erased) => doc! { "$max": ["$erased", date(erased)] },
+        None => doc! { "$ifNull": ["$erased", "$$NOW"] },
+    };
+    let more = doc! { "erased": erased, "swept": { "$ifNull": ["$swept", false] } };
+    write(of, read, &tombstone_id(of.owner), TOMBSTONE, tombstone, more).await?;
     // Again: an instance may have asked, and read a tail, before the tombstone was there.
     of.source.raise_markers(of.deadline).await?;
     Ok(if last.is_some() { Erasure::Erasing } else { Erasure::Nothing })
 }
 
-/// The page after all that an owner has, and the second of the last one; `None` if there is nothing. Damage inside of a bucket
-/// does not keep an owner from being erased.
-async fn last_opened(of: OfOwner<'_>) -> Result<Option<(PageNumber, u64)>> {
-    let mut command = of.at_most(doc! { "page": { "$type": NUMBER } }, 1);
+/// The page after all that an owner has, and the second of the last one; `None` if there is nothing.
+pub(super) async fn last_opened(of: OfOwner<'_>) -> Result<Option<Numbers>> {
+    let mut command = of.at_most(doc! { "page": plain() }, 1);
     let order = doc! { of.source.owner_field(): -1, "page": -1 };
-    command.extend(doc! { "sort": order, "projection": marker::fields(of.source) });
+    command.extend(doc! { "sort": order, "projection": damaged::numbers() });
     let owner = of.owner.clone();
-    let read = move |bucket: &RawDocument| match Marker::read(bucket)? {
-        Some(marker) => Ok((marker.first_page, marker.second)),
-        None => numbers(bucket, &owner).map(|(page, second)| (page.next(), second)),
-    };
-    Ok(of.find(command, read).await?.pop())
+    Ok(of.find(command, move |bucket| Ok(damaged::used(bucket, &owner))).await?.pop())
 }
 
-/// The page number of a bucket, and its second if its `_id` is readable.
-fn numbers(bucket: &RawDocument, owner: &OwnerId) -> Result<(PageNumber, u64)> {
-    let page = page_of(bucket).map_err(|why| Corruption::of(bucket, "page", why))?;
-    let id = BucketId::parse(bucket.get_str("_id").unwrap_or_default(), owner);
-    Ok((page, id.map_or(0, |id| id.second)))
+/// The number of a page, as a condition.
+fn plain() -> Document {
+    doc! { "$gte": 1_i64, "$lt": TOMBSTONE, "$type": NUMBER }
 }
 
-/// Writes a marker where there is no bucket, or raises its numbers.
-async fn write(of: OfOwner<'_>, id: &str, page: i64, marker: Marker, more: Document) -> Result<()> {
+/// Writes a marker where there is no bucket, or raises its numbers, because of what was read at `read`. If it is late, the database
+/// refuses it: an erasure, its sweep and a reopening may have come between.
+async fn write(
+    of: OfOwner<'_>,
+    read: ReadTime,
+    id: &str,
+    page: i64,
+    marker: Marker,
+    more: Document,
+) -> Result<()> {
+    let source = of.source;
+    let until = read.server.saturating_add(source.markers.ages.tail.as_millis() as i64);
     let query = of.filter(doc! { "_id": id, "page": page });
     let mut set = doc! {
         "count": 0,
         // Dates of nothing.
         "first": DateTime::from_millis(0),
         "last": DateTime::from_millis(0),
-        "history": [],
+        // A marker with an item fails the validator.
+        "history": { "$cond": [is_before(source.topology(), until), [], [0]] },
         "firstPage": { "$max": ["$firstPage", marker.first_page.get() as i64] },
         "second": { "$max": ["$second", marker.second as i64] },
-        "since": { "$ifNull": ["$since", "$$NOW"] },
+        "since": { "$ifNull": ["$since", fence::now(source.topology())] },
     };
     set.extend(more);
     let update = doc! { "q": query, "u": [{ "$set": set }], "upsert": true, "hint": { "_id": 1 } };
-    let command = doc! { "update": of.source.collection(), "updates": [update] };
-    of.source.write(command, of.deadline).await.map(drop)
+    let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
+    let command = doc! { "update": source.collection(), "updates": [update], "maxTimeMS": limit };
+    let written = source.write(command, of.deadline).await;
+    written.inspect_err(|_| source.server_clock.doubt()).map(drop)
 }
 
-fn the_tombstone(owner: &OwnerId, swept: bool) -> Document {
-    doc! { "_id": tombstone_id(owner), "swept": swept }
+/// This tombstone, and none of an erasure that came after a reopening.
+fn the_tombstone(owner: &OwnerId, tombstone: &Marker) -> Document {
+    let mut this = doc! { "_id": tombstone_id(owner), "swept": tombstone.swept };
+    this.extend(tombstone.since.map(|since| ("since".to_owned(), since.into())));
+    this
 }
 
-/// Changes the tombstone. Returns whether it was there, and not swept.
-async fn change(of: OfOwner<'_>, change: Document) -> Result<bool> {
-    of.update(the_tombstone(of.owner, false), change, doc! { "_id": 1 }).await
+/// Changes the tombstone. Returns whether it was there, and as it was read.
+async fn change(of: OfOwner<'_>, tombstone: &Marker, change: impl Into<Bson>) -> Result<bool> {
+    of.update(the_tombstone(of.owner, tombstone), change, doc! { "_id": 1 }).await
 }
 
-/// Deletes pages, and a marker of the beginning. Returns whether none is left.
-async fn delete_pages(of: OfOwner<'_>) -> Result<bool> {
-    let mut command = of.at_most(doc! { "page": { "$lt": TOMBSTONE, "$type": NUMBER } }, MOST_DELETED);
-    command.insert("projection", doc! { "page": 1, "count": 1, "since": 1 });
-    let owner = of.owner.clone();
-    let read = move |bucket: &RawDocument| {
-        let (page, second) = numbers(bucket, &owner)?;
-        Ok((page, second, bucket.get_datetime("since").ok()))
-    };
-    let found = of.find(command, read).await?;
-    let (Some((first, _, since)), Some((last, second, _))) = (found.first(), found.last()) else {
-        // Damaged buckets.
-        of.delete([doc! { "page": { "$not": { "$type": NUMBER } } }]).await?;
-        return Ok(true);
-    };
-    let used = doc! { "$max": { "firstPage": last.next().get() as i64, "second": *second as i64 } };
-    if !change(of, used).await? {
-        let ended = format!("another instance has come to the end of the erasure of {}", of.owner);
-        return Err(Error::Unavailable(ended));
+/// Begins the erasure of an owner again whose tombstone is swept, if something is left.
+async fn look_behind(of: OfOwner<'_>, tombstone: &Marker) -> Result<Erasure> {
+    if damaged::find(of).await?.is_empty() {
+        damaged::name_others(of).await?;
+        return Ok(Erasure::Swept);
     }
-    let range = doc! { "$gte": first.get() as i64, "$lte": last.get() as i64 };
-    // This marker alone: a later one begins the history that was reopened.
-    let marker = since.map(|since| doc! { "page": 1_i64, "since": since });
-    of.delete([doc! { "page": range, "since": { "$exists": false } }].into_iter().chain(marker)).await?;
+    let again = vec![doc! { "$set": { "swept": false, "since": fence::now(of.source.topology()) } }];
+    // If the tombstone is not found, another instance was faster, or the owner was reopened.
+    change(of, tombstone, again).await?;
+    Ok(Erasure::Erasing)
+}
+
+/// Deletes pages, and then what is left beside them. Returns whether none is left.
+async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
+    if !delete_numbered(of, tombstone).await? {
+        return Ok(false);
+    }
+    let left = damaged::find(of).await?;
+    if !left.is_empty() {
+        use_up(of, tombstone, left.numbers).await?;
+        return left.delete(of).await;
+    }
+    damaged::name_others(of).await?;
+    Ok(true)
+}
+
+/// Deletes pages that have a number. Returns whether none is left.
+async fn delete_numbered(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
+    let pages = |page: Document| doc! { "page": page, "since": { "$exists": false } };
+    let mut command = of.at_most(pages(plain()), MOST_DELETED);
+    command.insert("projection", damaged::numbers());
+    let owner = of.owner.clone();
+    let read = move |bucket: &RawDocument| Ok((bucket.get_i64("page").ok(), damaged::used(bucket, &owner)));
+    let found = of.find(command, read).await?;
+    if let (Some((Some(first), _)), Some((Some(last), _))) = (found.first(), found.last()) {
+        let used = found.iter().fold(damaged::UNUSED, |all, (_, used)| damaged::later(all, *used));
+        use_up(of, tombstone, used).await?;
+        of.delete([pages(doc! { "$gte": *first, "$lte": *last })]).await?;
+    }
     Ok(found.len() < MOST_DELETED)
+}
+
+/// Has the tombstone say that these numbers are used. Pages may be deleted then: none that is opened later has their numbers.
+async fn use_up(of: OfOwner<'_>, tombstone: &Marker, (first_page, second): Numbers) -> Result<()> {
+    let used = doc! { "$max": { "firstPage": first_page.get() as i64, "second": second as i64 } };
+    let any_erasure = doc! { "_id": tombstone_id(of.owner), "swept": tombstone.swept };
+    if of.update(any_erasure, used, doc! { "_id": 1 }).await? {
+        return Ok(());
+    }
+    let ended = format!("another instance has come to the end of the erasure of {}", of.owner);
+    Err(Error::Unavailable(ended))
 }

@@ -22,7 +22,7 @@ pub const MOST_SKIPPED: u64 = 16;
 
 /// Whether a page is near enough to the first page to be reached by skipping. Not if pages may be missing before it.
 pub(super) fn skips_to(source: &Source, page: PageNumber) -> bool {
-    page.get() - 1 <= MOST_SKIPPED && !source.markers.any()
+    page.get() - 1 <= MOST_SKIPPED && !source.markers.any(&source.clock)
 }
 
 /// The command that finds the last bucket.
@@ -85,7 +85,8 @@ pub(super) async fn find(
         None => Ok(Bucket::read(bucket, &owner, &definition)?),
     };
     // What another member shows must not be older than the latest answer about markers.
-    let after = server.as_ref().filter(|_| source.markers.any()).and_then(|_| source.reads.newest());
+    let after =
+        server.as_ref().filter(|_| source.markers.any(&source.clock)).and_then(|_| source.reads.newest());
     let found = source.reads.find(server, command, after, deadline, bucket).await;
     if let Err(Error::Gone(_)) = found {
         source.markers.met();

@@ -8,9 +8,9 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
 
 use super::bucket_id::Tail;
-use super::source::{OfOwner, Source, page_of};
+use super::source::{OfOwner, page_of};
 use crate::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
-use crate::store::{COMMAND, Corruption, Deadline, Error, Gone, Result};
+use crate::store::{COMMAND, Corruption, Gone, Result};
 
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
 pub(super) const TOMBSTONE: i64 = MAX_SAFE_INTEGER as i64;
@@ -31,9 +31,8 @@ pub(super) struct Marker {
     pub(super) second: u64,
     /// Whether nothing is left of what it is about: of a tombstone, that nothing can come any more.
     pub(super) swept: bool,
-    /// When it was written, and whether no instance can rely on what was before it, if that was asked ([`fields`]).
+    /// When it was written, by the database's clock ([`fence`](super::fence)).
     pub(super) since: Option<DateTime>,
-    pub(super) aged: bool,
 }
 
 impl Marker {
@@ -59,7 +58,6 @@ impl Marker {
             second: number("second").ok_or_else(|| corrupt("second", "is not an int64 from 0"))?,
             swept: bucket.get_bool("swept").unwrap_or(false),
             since: bucket.get_datetime("since").ok(),
-            aged: bucket.get_bool("aged").unwrap_or(false),
         }))
     }
 
@@ -81,11 +79,9 @@ impl Marker {
     }
 }
 
-/// The projection of what [`Marker::read`] reads. The server's clock decides about the age.
-pub(super) fn fields(source: &Source) -> Document {
-    let limit = doc! { "$subtract": ["$$NOW", source.markers.ages.marker.as_millis() as i64] };
-    let aged = doc! { "$lte": ["$since", limit] };
-    doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, "swept": 1, "since": 1, "aged": aged }
+/// The projection of what [`Marker::read`] reads.
+pub(super) fn fields() -> Document {
+    doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, "swept": 1, "since": 1 }
 }
 
 /// Reads the markers of an owner: a tombstone before a marker of the beginning.
@@ -94,9 +90,11 @@ pub(super) fn fields(source: &Source) -> Document {
 /// The database does not answer in time, or a marker is damaged.
 pub(super) async fn find(of: OfOwner<'_>) -> Result<Option<Marker>> {
     let mut command = of.at_most(doc! { "page": { "$in": [1_i64, TOMBSTONE] } }, 2);
-    command.extend(doc! { "sort": { "page": -1 }, "projection": fields(of.source) });
+    command.extend(doc! { "sort": { "page": -1 }, "projection": fields() });
     let of = OfOwner { deadline: of.deadline.or_within(COMMAND), ..of };
-    Ok(of.find(command, |bucket| Ok(Marker::read(bucket)?)).await?.into_iter().flatten().next())
+    let found = of.find(command, |bucket| Ok(Marker::read(bucket))).await?;
+    // What is damaged before a tombstone is being deleted.
+    Ok(found.into_iter().find_map(Result::transpose).transpose()?)
 }
 
 /// Why a page that was not found is not there: `Ok` if it never was.
@@ -118,12 +116,5 @@ pub(super) async fn check(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
 /// # Errors
 /// Those of [`check`].
 pub(super) async fn check_if_any(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
-    if of.source.markers.any() { check(of, page).await } else { Ok(()) }
-}
-
-/// The server's clock, in milliseconds since 1970.
-pub(super) async fn server_time(source: &Source, deadline: Deadline) -> Result<i64> {
-    let hello = source.run(doc! { "hello": 1 }, deadline).await?;
-    let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
-    time.map_err(|error| Error::Internal(error.to_string()))
+    if of.source.markers.any(&of.source.clock) { check(of, page).await } else { Ok(()) }
 }

@@ -2,16 +2,16 @@
 //!
 //! The number `markers` of a history's document in `histories` grows before and after every marker is written. Each instance
 //! reads it every [`Ages::poll`]. At 0 no owner of the history has a marker: then reads look for none, and a known tail has
-//! no age.
+//! no age. An answer is relied on until it is older than [`Ages::tail`].
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::fence::ReadTime;
 use crate::domain::Clock;
 use crate::store::Ages;
-use crate::store::moment::Moment;
 
 /// Before the first answer, and after a read has met a marker that is not counted here yet.
 const UNKNOWN: i64 = -1;
@@ -20,8 +20,8 @@ const UNKNOWN: i64 = -1;
 #[derive(Debug)]
 pub(super) struct Markers {
     count: AtomicI64,
-    /// When the last question was asked that was answered with 0, unless another answer came since.
-    none_at: Mutex<Option<Moment>>,
+    /// The time of the last answer of 0, unless another answer came since.
+    none: Mutex<Option<ReadTime>>,
     /// Sends when the number has changed.
     changes: watch::Sender<()>,
     pub(super) ages: Ages,
@@ -30,12 +30,13 @@ pub(super) struct Markers {
 impl Markers {
     pub(super) fn new(ages: Ages) -> Self {
         let (count, changes) = (AtomicI64::new(UNKNOWN), watch::Sender::new(()));
-        Self { count, none_at: Mutex::default(), changes, ages }
+        Self { count, none: Mutex::default(), changes, ages }
     }
 
-    /// Whether an owner may have a marker.
-    pub(super) fn any(&self) -> bool {
-        self.count() != 0
+    /// Whether an owner may have a marker: one was written, or the last answer that there are none is too old.
+    pub(super) fn any(&self, clock: &Clock) -> bool {
+        let is_recent = |read: ReadTime| read.moment.is_within(self.ages.tail, clock);
+        self.count() != 0 || !self.none.lock().is_some_and(is_recent)
     }
 
     /// The number of markers that were written, or less than 0.
@@ -43,9 +44,9 @@ impl Markers {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Learns the number; the question was asked at `asked`. Returns whether it has changed.
-    pub(super) fn learn(&self, count: i64, asked: Moment) -> bool {
-        *self.none_at.lock() = (count == 0).then_some(asked);
+    /// Learns the number, which was read at `read` if that is known. Returns whether it has changed.
+    pub(super) fn learn(&self, count: i64, read: Option<ReadTime>) -> bool {
+        *self.none.lock() = read.filter(|_| count == 0);
         let changed = self.count.swap(count, Ordering::Relaxed) != count;
         if changed {
             self.changes.send_replace(());
@@ -55,7 +56,7 @@ impl Markers {
 
     /// Notes that the number grows.
     pub(super) fn raised(&self) {
-        *self.none_at.lock() = None;
+        *self.none.lock() = None;
         self.count.store(UNKNOWN, Ordering::Relaxed);
         self.changes.send_replace(());
     }
@@ -70,11 +71,23 @@ impl Markers {
         self.changes.subscribe()
     }
 
-    /// Whether a page may be opened after a tail that was read at `read`, or that follows from such a tail by appends that were
-    /// acknowledged. Otherwise its page, and its successor, may have been deleted since.
-    pub(super) fn may_open(&self, read: Moment, clock: &Clock) -> bool {
-        let none_at = *self.none_at.lock();
-        let is_recent = |at: Moment| at.is_within(self.ages.tail, clock);
-        none_at.is_some_and(is_recent) || is_recent(read)
+    /// Until when a page may be opened after a tail that was read at `read`, or that follows from such a tail by appends that were
+    /// acknowledged: in milliseconds since 1970, by the database's clock. `None` if that is past by the clocks of this machine.
+    /// Then the page, and its successor, may have been deleted since.
+    pub(super) fn open_until(&self, read: ReadTime, clock: &Clock) -> Option<i64> {
+        let age = self.ages.tail.as_millis() as i64;
+        let until = |read: ReadTime| {
+            read.moment.is_within(self.ages.tail, clock).then(|| read.server.saturating_add(age))
+        };
+        let none = *self.none.lock();
+        none.and_then(until).max(until(read))
+    }
+
+    /// Whether nothing can come any more that relies on what was before a marker of this age, in milliseconds since 1970 by the
+    /// database's clock. `settled` is that clock's settled time.
+    pub(super) fn is_aged(&self, since: i64, settled: Option<i64>) -> bool {
+        let Ages { marker, command, .. } = self.ages;
+        let age = marker.saturating_sub(command).as_millis() as i64;
+        settled.is_some_and(|settled| settled - since >= age)
     }
 }

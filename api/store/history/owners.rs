@@ -67,10 +67,7 @@ impl Engine {
     ) -> Result<(Vec<OwnerId>, bool)> {
         let source = &self.0.source;
         let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
-        let after = after.unwrap_or(match definition.owner.kind {
-            OwnerType::Integer => OwnerId::Integer(0),
-            OwnerType::String => OwnerId::Text("".into()),
-        });
+        let after = after.unwrap_or_else(|| before_all(definition.owner.kind));
         let filter = doc! { field: { "$gt": owner_bson(&after) }, "page": 1_i64 };
         let mut command = at_most(source.collection(), filter, limit.get() + 1, source.by_page());
         // A covered query: the index holds every field.
@@ -90,5 +87,13 @@ impl Engine {
         let more = ids.len() > limit.get();
         ids.truncate(limit.get());
         Ok((ids, more))
+    }
+}
+
+/// Before all owners in the order of their ids.
+pub(super) fn before_all(kind: OwnerType) -> OwnerId {
+    match kind {
+        OwnerType::Integer => OwnerId::Integer(0),
+        OwnerType::String => OwnerId::Text("".into()),
     }
 }

@@ -12,13 +12,13 @@ use super::batch::{Appends, Batch, MOST_BYTES, Settled};
 use super::catalog::Catalog;
 use super::commit;
 use super::dedup::Recent;
+use super::fence::ReadTime;
 use super::outcome::Cause;
 use super::request::Request;
 use super::source::Source;
 use crate::domain::OwnerId;
 use crate::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
 use crate::store::group_commit::{BatchPolicy, Handle};
-use crate::store::moment::Moment;
 
 /// The memory of one committer of items.
 pub(super) struct AppendPolicy {
@@ -56,10 +56,10 @@ impl BatchPolicy<Appends> for AppendPolicy {
         }
         let bytes = requests.iter().map(Request::weight).sum();
         let (source, known) = (&self.source, self.catalog.lock().get(owner).copied());
-        let may_open = |read: &Moment| source.markers.may_open(*read, &source.clock);
+        let may_open = |read: &ReadTime| source.markers.open_until(*read, &source.clock).is_some();
         let items = || requests.iter().map(|request| request.rest().len()).sum::<usize>();
         let begun = || {
-            let begun: Option<Vec<Moment>> = requests.iter().map(Request::begins).collect();
+            let begun: Option<Vec<ReadTime>> = requests.iter().map(Request::begins).collect();
             begun.filter(|begun| begun.iter().all(may_open))?.first().copied()
         };
         let (tail, read) = match known {

@@ -56,7 +56,7 @@ impl Engine {
         let of = source.of(&owner, deadline);
         let last = find(of, find::last(of), None);
         let beginning = async {
-            match source.markers.any() {
+            match source.markers.any(&source.clock) {
                 true => marker::find(of).await,
                 false => Ok(None),
             }
@@ -86,7 +86,7 @@ impl Engine {
     /// Whether pages of these histories may have been deleted, of any owner. If not, the tag of a full page shows that the
     /// page exists.
     pub fn may_have_lost_pages(&self) -> bool {
-        self.0.source.markers.any()
+        self.0.source.markers.any(&self.0.source.clock)
     }
 
     /// The full pages of the history up to `last`, if this process knows without reading the database that the
@@ -123,7 +123,7 @@ impl Engine {
             }
             self.0.readers.page(source, owner, page, deadline).await
         };
-        if !source.markers.any() {
+        if !source.markers.any(&source.clock) {
             return read.await;
         }
         // A page that is retired, or of an erased owner, stays stored for a while.

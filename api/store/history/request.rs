@@ -4,11 +4,11 @@ use mongodb::bson::Timestamp;
 
 use super::dedup::{RecordId, Registered, Search};
 use super::document::Marked;
+use super::fence::ReadTime;
 use super::outcome::{AppendError, Appended, Cause, Progress};
 use crate::domain::{OwnerId, SeqRange};
 use crate::item::Item;
 use crate::store::group_commit::Ticket;
-use crate::store::moment::Moment;
 
 /// Items to append to one history.
 #[derive(Debug)]
@@ -75,10 +75,10 @@ impl Request {
     }
 
     /// When the request's history was empty, if it may be tried without reading a tail: its key was registered then.
-    pub(super) fn begins(&self) -> Option<Moment> {
+    pub(super) fn begins(&self) -> Option<ReadTime> {
         let registered = self.keyed.as_ref().and_then(|keyed| keyed.registered.as_ref())?;
         let begins = self.attempts == 0 && registered.is_new && registered.record.from == 0;
-        begins.then_some(registered.read)
+        registered.read.filter(|_| begins)
     }
 
     /// Whether the history up to `last` may hold items of this request and is not searched completely.

@@ -3,7 +3,10 @@
 //! First the marker of the beginning takes the place of page 1. Its `firstPage` is the first page that stays. When it is older
 //! than [`Ages::marker`](crate::store::Ages::marker) by the server's clock, the pages before are deleted, a bounded number at a
 //! time. Until then an instance may still know one of them as the full tail: it would open its successor, which exists and
-//! refuses. Later none does. `firstPage` is raised again only when all pages before it are deleted. The last page always stays.
+//! refuses. Later the database refuses to open any of them ([`fence`]). `firstPage` is raised again only when all pages before it
+//! are deleted. The last page always stays.
+//!
+//! Pages go by their dates only if the time is not in doubt ([`super::retention_clock`]).
 
 use std::collections::HashMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -14,7 +17,9 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::bucket_id::Tail;
 use super::engine::Engine;
-use super::marker::{self, Marker, server_time};
+use super::fence;
+use super::marker::{self, Marker};
+use super::retention_clock::Doubt;
 use super::source::{OfOwner, Source, owner_bson, owner_in, page_of};
 use super::tails::Tails;
 use crate::domain::{Limit, OwnerId, PageNumber};
@@ -42,6 +47,8 @@ pub struct Retired {
     pub pages: u64,
     /// Whether owners are left in this walk over all of them.
     pub more: bool,
+    /// Why no page was retired by its date, if the time is in doubt. Pages that were retired before are deleted all the same.
+    pub doubt: Option<Doubt>,
 }
 
 impl Engine {
@@ -56,17 +63,22 @@ impl Engine {
         let (ids, more) = self.owner_ids(after, Limit::MOST, deadline).await?;
         // An owner that cannot be retired must not keep the others.
         *self.0.walk.lock() = ids.last().filter(|_| more).cloned();
-        let mut retired = Retired { pages: 0, more };
+        let mut retired = Retired { more, ..Retired::default() };
         let tails = Tails::read(source, &ids, None, deadline).await;
         let mut markers = beginnings(source, &ids, deadline).await?;
-        let oldest = match retention.days {
-            Some(days) => Some(server_time(source, deadline).await? - i64::from(days.get()) * 86_400_000),
-            None => None,
-        };
+        let mut limits = (retention, None);
+        if let Some(days) = retention.days {
+            let server = source.server_time(deadline).await?;
+            match self.0.retention_clock.time(server, &source.clock) {
+                Ok(now) => limits.1 = Some(now - i64::from(days.get()) * 86_400_000),
+                // Also where a number of pages is given: a page is kept if either keeps it.
+                Err(doubt) => (limits.0, retired.doubt) = (Retention::default(), Some(doubt)),
+            }
+        }
         let mut raised = false;
         for owner in &ids {
             let (of, marker) = (source.of(owner, deadline), markers.remove(owner));
-            match retire_one(of, &tails, marker, (retention, oldest), &mut raised).await {
+            match retire_one(of, &tails, marker, limits, &mut raised).await {
                 // A damaged bucket, or an owner that is being erased.
                 Err(error @ (Error::Corrupt(_) | Error::Gone(_))) => {
                     tracing::debug!(%owner, %error, "no page of an owner is retired");
@@ -114,12 +126,12 @@ async fn beginnings(
     owners: &[OwnerId],
     deadline: Deadline,
 ) -> Result<HashMap<OwnerId, Beginning>> {
-    if owners.is_empty() || !source.markers.any() {
+    if owners.is_empty() || !source.markers.any(&source.clock) {
         return Ok(HashMap::new());
     }
     let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
     let ids: Vec<Bson> = owners.iter().map(owner_bson).collect();
-    let mut projection = marker::fields(source);
+    let mut projection = marker::fields();
     projection.insert(field, 1);
     let command = doc! {
         "find": source.collection(),
@@ -146,7 +158,7 @@ async fn delete(of: OfOwner<'_>, marker: Option<Marker>) -> Result<Option<u64>> 
         of.update(this, doc! { "$set": { "swept": true } }, of.source.by_page()).await?;
         return Ok(None);
     };
-    if !marker.aged {
+    if !of.source.is_aged(marker.since) {
         return Ok(Some(0));
     }
     of.delete([doc! { "page": { "$gte": first.get() as i64, "$lte": last.get() as i64 } }]).await?;
@@ -191,7 +203,7 @@ async fn mark(of: OfOwner<'_>, first: PageNumber, tail: Tail) -> Result<()> {
         "history": [],
         "firstPage": { "$max": ["$firstPage", first.get() as i64] },
         "second": { "$max": ["$second", tail.second as i64] },
-        "since": "$$NOW",
+        "since": fence::now(of.source.topology()),
     };
     let change = vec![doc! { "$set": set }, doc! { "$unset": "swept" }];
     of.update(doc! { "page": 1_i64 }, change, of.source.by_page()).await.map(drop)

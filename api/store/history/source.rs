@@ -1,19 +1,22 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 
 use super::dedup::ServerTime;
+use super::fence::{ReadTime, ServerClock};
 use super::markers::Markers;
 use crate::definition::{Definition, Owner};
 use crate::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
 use crate::store::group_commit::{Answer, Command, Sessions, Unanswered, durable};
 use crate::store::majority::{MonotonicReads, at_most};
 use crate::store::migrations::histories;
+use crate::store::moment::Moment;
 use crate::store::values::whole_number;
-use crate::store::{Deadline, Error, Result};
+use crate::store::{Deadline, Error, Result, Topology};
 
-/// The most bytes of buckets in one reply. The server ends a batch at 16 MB without saying that it is not complete.
+/// The most bytes of buckets in one reply. The server ends a batch at 16 MB.
 const MOST_BYTES: usize = 12_000_000;
 
 /// Where the histories of one definition are, and how they are read and written.
@@ -25,8 +28,12 @@ pub(super) struct Source {
     pub(super) clock: Clock,
     /// The server's clock, for the records of keys.
     pub(super) server_time: ServerTime,
+    /// The server's clock, for the fence.
+    pub(super) server_clock: ServerClock,
     /// What is known of the markers of deleted pages.
     pub(super) markers: Markers,
+    /// What the database says that an item may take: another instance may have raised it.
+    pub(super) known_item_bytes: AtomicUsize,
 }
 
 impl Source {
@@ -38,6 +45,81 @@ impl Source {
         let answer = self.sessions.commit(&self.reads, command, deadline).await?;
         self.server_time.learn(answer.at);
         Ok(answer)
+    }
+
+    /// What kind of deployment this is.
+    pub(super) fn topology(&self) -> Topology {
+        self.sessions.topology()
+    }
+
+    /// The time of a read that is asked now, if the database's clock was seen a short time ago.
+    pub(super) fn read_time_if_known(&self) -> Option<ReadTime> {
+        // Half, so that the other half is left to use what is read.
+        self.server_clock.before_now(self.markers.ages.tail / 2, &self.clock)
+    }
+
+    /// The time of a read that is asked now.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn read_time(&self, deadline: Deadline) -> Result<ReadTime> {
+        if let Some(known) = self.read_time_if_known() {
+            return Ok(known);
+        }
+        let server = self.look_at_clock(deadline).await?;
+        Ok(ReadTime { moment: Moment::now(&self.clock), server })
+    }
+
+    /// Asks for the database's time, in milliseconds since 1970: in a replica set, one that a majority has.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn look_at_clock(&self, deadline: Deadline) -> Result<i64> {
+        let time = match self.topology() {
+            Topology::Standalone => self.server_time(deadline).await?,
+            Topology::Replicated => {
+                // Not by a read: a server that checks users tells no operationTime until it has made keys to sign times.
+                let hello = self.run(doc! { "hello": 1 }, deadline).await?;
+                let last =
+                    hello.get_document("lastWrite").and_then(|last| last.get_document("majorityOpTime"));
+                self.learnt(last.and_then(|last| last.get_timestamp("ts")).ok())?
+            }
+            Topology::Sharded => {
+                let any = doc! { "find": histories::COLLECTION, "filter": { "_id": self.collection() }, "limit": 1 };
+                self.reads.find(None, any, None, deadline, |_| Ok(())).await?;
+                self.learnt(self.reads.newest())?
+            }
+        };
+        self.learn_clock(time);
+        Ok(time)
+    }
+
+    /// Learns a time that a majority has. Later reads show at least its state.
+    fn learnt(&self, time: Option<Timestamp>) -> Result<i64> {
+        let time = time.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))?;
+        self.reads.learn(Some(time));
+        Ok(millis(time))
+    }
+
+    /// Learns a time of the database's clock from an answer that has just arrived.
+    pub(super) fn learn_clock(&self, time: i64) {
+        self.server_clock.learn(time, Moment::now(&self.clock), self.markers.ages.command);
+    }
+
+    /// The server's own clock, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn server_time(&self, deadline: Deadline) -> Result<i64> {
+        let hello = self.run(doc! { "hello": 1 }, deadline).await?;
+        let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
+        time.map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Whether nothing can come any more that relies on what was before a marker.
+    pub(super) fn is_aged(&self, since: Option<DateTime>) -> bool {
+        let settled = self.server_clock.settled(self.markers.ages.command);
+        since.is_some_and(|since| self.markers.is_aged(since.timestamp_millis(), settled))
     }
 
     /// Runs a command once.
@@ -122,7 +204,8 @@ impl Source {
 
     /// The most buckets that a command may ask for, at least 1: all of them fit into one reply.
     pub(super) fn most_buckets(&self) -> usize {
-        (MOST_BYTES / (self.page_size().get() * self.definition.max_item_bytes)).max(1)
+        let item = self.definition.max_item_bytes.max(self.known_item_bytes.load(Ordering::Relaxed));
+        (MOST_BYTES / self.page_size().get().saturating_mul(item)).max(1)
     }
 }
 
@@ -179,6 +262,11 @@ impl OfOwner<'_> {
         let command = doc! { "delete": self.source.collection(), "deletes": deletes };
         self.source.write(command, self.deadline).await.map(drop)
     }
+}
+
+/// A cluster time in milliseconds since 1970. It has whole seconds.
+pub(super) fn millis(time: Timestamp) -> i64 {
+    i64::from(time.time) * 1000
 }
 
 /// The id of an owner as it is stored: int64 or string.

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use mongodb::bson::error::Error as BsonError;
 use mongodb::bson::raw::{CString, cstr};
-use mongodb::bson::{RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
+use mongodb::bson::{Document, RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
 
 use super::bucket_id::{BucketId, Tail};
 use super::document::Marked;
@@ -22,6 +23,11 @@ pub(super) struct Statement {
 }
 
 impl Statement {
+    /// Whether it opens its bucket.
+    pub(super) fn opens(&self) -> bool {
+        self.bucket.count == 0
+    }
+
     /// The addresses that the items get.
     pub(super) fn range(&self) -> SeqRange {
         let Tail { page, count, page_size, .. } = self.bucket;
@@ -81,39 +87,105 @@ pub(super) fn plan(
     Ok(statements)
 }
 
-/// The statement as a part of an `update` command. `items` are all items of the append to the history of `owner`.
+/// The statement that appends to an open bucket, as a part of an `update` command. `items` are all items of the append to the
+/// history of `owner`.
 ///
 /// The types in `q` decide the types in the stored bucket, `count` int32 and the owner's: the server copies them on
-/// insert.
-pub(super) fn upsert(
+/// insert, and the validator refuses what is inserted.
+pub(super) fn push(
     definition: &Definition,
     owner: &OwnerId,
     statement: &Statement,
     items: &[Marked<'_>],
 ) -> RawDocumentBuf {
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
-    let dates = || items.iter().map(|item| item.item.date());
-    let stored = |at: Option<Instant>| date(at.expect("a statement has an item"));
-    let mut history = RawArrayBuf::new();
-    items.iter().for_each(|item| history.push(item.document(definition)));
-    let owner_field = CString::try_from(&*definition.owner.field).expect("a checked name has no NUL");
-    let mut query = rawdoc! { "_id": bucket.id(owner).to_string() };
-    query
-        .append(owner_field, RawBson::try_from(owner_bson(owner)).expect("a number or a string without NUL"));
-    query.append(cstr!("count"), i32::from(bucket.count));
+    let (first, last) = dates(items);
     rawdoc! {
-        "q": query,
+        "q": query(definition, owner, bucket),
         "u": {
-            "$push": { "history": { "$each": history } },
+            "$push": { "history": { "$each": history(definition, items) } },
             "$inc": { "count": items.len() as i32 },
-            "$min": { "first": stored(dates().min()) },
-            "$max": { "last": stored(dates().max()) },
+            "$min": { "first": first },
+            "$max": { "last": last },
             "$setOnInsert": { "page": bucket.page.get() as i64 },
         },
         "upsert": true,
         // Without the hint 6.0.5 chooses the unique index and examines every page of the owner.
         "hint": { "_id": 1 },
     }
+}
+
+/// The statement that opens a bucket while `in_time` holds. Later it would store a bucket without its items, and the validator
+/// refuses that by its `$expr` alone, as it refuses every statement from an old tail.
+///
+/// # Errors
+/// The bucket cannot be written as BSON.
+pub(super) fn open(
+    definition: &Definition,
+    owner: &OwnerId,
+    statement: &Statement,
+    items: &[Marked<'_>],
+    in_time: Document,
+) -> Result<RawBson, BsonError> {
+    let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
+    let (first, last) = dates(items);
+    let stored = |history: RawArrayBuf| {
+        let mut stored = rawdoc! { "_id": bucket.id(owner).to_string() };
+        stored.append(owner_field(definition), owner_value(owner));
+        stored.append(cstr!("page"), bucket.page.get() as i64);
+        stored.append(cstr!("count"), items.len() as i32);
+        stored.append(cstr!("first"), first.clone());
+        stored.append(cstr!("last"), last.clone());
+        stored.append(cstr!("history"), history);
+        stored
+    };
+    let mut query = query(definition, owner, bucket);
+    // A marker of the beginning may have this `_id`, and no items: it must be refused, not replaced.
+    query.append(cstr!("firstPage"), rawdoc! { "$exists": false });
+    let late = stored(RawArrayBuf::new());
+    let bucket = rawdoc! {
+        "$cond": [
+            RawDocumentBuf::try_from(&in_time)?,
+            { "$literal": stored(history(definition, items)) },
+            { "$literal": late },
+        ],
+    };
+    Ok(rawdoc! {
+        "q": query,
+        "u": [{ "$replaceWith": bucket }],
+        "upsert": true,
+        "hint": { "_id": 1 },
+    }
+    .into())
+}
+
+/// Finds a bucket that holds exactly as many items as are expected.
+fn query(definition: &Definition, owner: &OwnerId, bucket: Tail) -> RawDocumentBuf {
+    let mut query = rawdoc! { "_id": bucket.id(owner).to_string() };
+    query.append(owner_field(definition), owner_value(owner));
+    query.append(cstr!("count"), i32::from(bucket.count));
+    query
+}
+
+fn owner_field(definition: &Definition) -> CString {
+    CString::try_from(&*definition.owner.field).expect("a checked name has no NUL")
+}
+
+fn owner_value(owner: &OwnerId) -> RawBson {
+    RawBson::try_from(owner_bson(owner)).expect("a number or a string without NUL")
+}
+
+fn history(definition: &Definition, items: &[Marked<'_>]) -> RawArrayBuf {
+    let mut history = RawArrayBuf::new();
+    items.iter().for_each(|item| history.push(item.document(definition)));
+    history
+}
+
+/// The least and the greatest date of the items.
+fn dates(items: &[Marked<'_>]) -> (RawBson, RawBson) {
+    let dates = || items.iter().map(|item| item.item.date());
+    let stored = |at: Option<Instant>| date(at.expect("a statement has an item")).into();
+    (stored(dates().min()), stored(dates().max()))
 }
 
 #[cfg(test)]

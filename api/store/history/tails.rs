@@ -17,6 +17,16 @@ use crate::store::{Corruption, Deadline, Error, Result};
 pub(super) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>>>>);
 
 impl Tails {
+    /// Of no owners.
+    pub(super) fn none() -> Self {
+        Self(Ok(HashMap::new()))
+    }
+
+    /// They could not be read.
+    pub(super) fn failed(error: Error) -> Self {
+        Self(Err(error))
+    }
+
     /// Reads the last buckets of these owners at majority, if there are any owners. A corrupt bucket is an error for
     /// its own owner only.
     ///
@@ -30,7 +40,7 @@ impl Tails {
     ) -> Self {
         let owners: BTreeSet<&OwnerId> = owners.into_iter().collect();
         if owners.is_empty() {
-            return Self(Ok(HashMap::new()));
+            return Self::none();
         }
         let ids: Vec<Bson> = owners.into_iter().map(owner_bson).collect();
         let most = ids.len() as i32 + 1;

@@ -7,15 +7,18 @@
 //! history may be erased, or lose its beginning, between two commands.
 //!
 //! Of a history that has lost its beginning, the pages before the one that its marker names are there until they are deleted. Of
-//! an erased owner nothing is a finding until the tombstone is swept; afterwards everything is.
+//! an erased owner only the tombstone is looked at until it is swept; afterwards every page is a finding.
 //!
 //! Invariant 4 (a stored item never changes) is about time, and one reading cannot see it. What can be seen is its
 //! trace: an item that an answer named and that is not there ([`lost`]).
 
 mod check;
 mod finding;
+mod key_share;
+mod kind;
 mod records;
 mod seen;
+mod strays;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,8 +30,11 @@ use mongodb::bson::{Document, doc};
 pub use finding::{Finding, Mend, Rule};
 pub use records::{Records, lost};
 
-use self::check::{Checker, KeyShare};
+use self::check::Checker;
+use self::key_share::KeyShare;
+use self::kind::Kind;
 use self::seen::Seen;
+use self::strays::placed;
 use super::bucket_id::BucketId;
 use super::engine::Engine;
 use crate::domain::{OwnerId, PageNumber};
@@ -45,6 +51,8 @@ pub struct Scan {
     after: Option<String>,
     /// The owner whose buckets are being read.
     current: Option<(OwnerId, Checker)>,
+    /// Whether a marker was read.
+    pub markers: bool,
     /// Whether all buckets were read.
     pub ended: bool,
 }
@@ -77,10 +85,13 @@ impl Engine {
     /// The database does not answer in time.
     pub async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned> {
         let limit = self.0.source.most_buckets().min(MOST_BUCKETS);
+        let mut scanned = Scanned::default();
+        if scan.after.is_none() {
+            scanned.strays = self.without_text(deadline).await?;
+        }
         // An inclusive bound: some servers get exclusive ones wrong on a clustered collection. It leaves out ids that are no texts.
         let filter = doc! { "_id": { "$gte": scan.after.as_deref().unwrap_or_default() } };
         let found = self.buckets(filter, 1, limit + 1, deadline).await?;
-        let mut scanned = Scanned::default();
         scan.ended = found.len() <= limit;
         for seen in found {
             if scan.after.as_ref() == Some(&seen.id) {
@@ -88,6 +99,7 @@ impl Engine {
             }
             scanned.buckets += 1;
             scan.after = Some(seen.id.clone());
+            scan.markers |= seen.kind != Kind::Page;
             let Some(owner) = seen.owner.clone() else {
                 scanned.strays.push(seen.stray());
                 continue;
@@ -134,22 +146,22 @@ impl Engine {
         read: &mut impl AsyncFnMut(u64),
     ) -> Result<Vec<Finding>> {
         let source = &self.0.source;
-        // By its `_id` alone: its owner's field may be damaged.
-        let range = doc! { "_id": BucketId::range(owner, None) };
-        let Some(tail) = self.buckets(range, -1, 1, Deadline::within(within)).await?.pop() else {
-            return Ok(Vec::new());
-        };
+        // By its `_id` alone: its owner's field may be damaged. One without a place may come after pages that are opened meanwhile.
+        let range = placed(owner);
+        let tail = self.buckets(doc! { "_id": range }, -1, 1, Deadline::within(within)).await?.pop();
+        let last = tail.as_ref().map_or_else(|| format!("{owner}_"), |tail| tail.id.clone());
+        let misplaced = self.misplaced_after(owner, &last, Deadline::within(within)).await?;
         let limit = source.most_buckets().min(MOST_BUCKETS);
         // The keys of a long history are compared in several readings, so that they fit into memory.
-        let items = if tail.marker.is_some() { 0 } else { tail.last_seq(source.page_size()) };
-        let mut share = KeyShare::of_items(items);
+        let pages = tail.as_ref().filter(|tail| tail.kind == Kind::Page);
+        let mut share = KeyShare::of_items(pages.map_or(0, |tail| tail.last_seq(source.page_size())));
         let mut findings: Vec<Finding> = Vec::new();
         loop {
             let (mut checker, mut from) = (Checker::new(&source.definition, share), format!("{owner}_"));
             loop {
                 let mut range = BucketId::range(owner, None);
                 range.insert("$gte", &from);
-                range.insert("$lte", &tail.id);
+                range.insert("$lte", &last);
                 let range = doc! { "_id": range };
                 let found = self.buckets(range, 1, limit + 1, Deadline::within(within)).await?;
                 let (is_last, pages) = (found.len() <= limit, found.len() as u64);
@@ -164,6 +176,7 @@ impl Engine {
                     break;
                 }
             }
+            misplaced.iter().cloned().for_each(|seen| checker.bucket(seen));
             let found = checker.end();
             findings.extend(found.into_iter().filter(|finding| share.is_first() || finding.is_repeat));
             match share.next() {
@@ -197,6 +210,9 @@ impl Engine {
     /// What readers kept stays true, so the history needs no new epoch: a bucket gets back what the append wrote. `count`, `first` and
     /// `last` follow from its items, and `page` from the pages around it. Readers are refused a bucket with a wrong `count` or `page`, and the
     /// answers that they may keep for a year do not hold `first` and `last`.
+    ///
+    /// A wrong value that may be the only trace of a loss stays: dates that no item has, a count of more items than an open page
+    /// holds, and the number of another place.
     ///
     /// # Errors
     /// The database does not answer in time.
@@ -240,8 +256,6 @@ impl Engine {
         let read = move |document: &RawDocument| Ok(Seen::read(document, &definition));
         let mut command = at_most(source.collection(), filter, limit, doc! { "_id": 1 });
         command.insert("sort", doc! { "_id": order });
-        // Damaged buckets may not fit into one reply: the next has the rest.
-        command.remove("singleBatch");
         source.reads.find(None, command, None, deadline.or_within(COMMAND), read).await
     }
 }

@@ -5,20 +5,24 @@
 //! information: it concerns only what is written from now on, and instances may differ in it.
 //!
 //! A history that is new gets its collection with the guards of [`history`](crate::store::history). Every command may be run
-//! again, so that an interrupted creation is completed by the next.
+//! again, so that an interrupted creation is completed by the next. What is remembered is enough for that, so a history whose
+//! definition is missing is completed too: owners are erased from it ([`Unserved`](crate::store)).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::error::MigrationError;
 use super::run::run;
 use crate::definition::{Definition, Definitions};
 use crate::domain::{MAX_SAFE_INTEGER, OwnerType};
+use crate::item::Mistake;
 use crate::store::values::whole_number;
 use crate::store::{Corruption, Error, Result};
 
@@ -63,16 +67,41 @@ impl KnownHistory {
             name,
         })
     }
+
+    /// A definition of this history. It says of its items only that they have the date.
+    ///
+    /// # Errors
+    /// What is remembered is no definition.
+    pub(in crate::store) fn definition(&self) -> Result<Definition> {
+        let text = json!({
+            "history": self.name,
+            "title": "Item",
+            "owner": { "collection": self.owners, "field": self.owner_field, "type": self.owner_type },
+            "pageSize": self.page_size,
+            "maxItemBytes": self.max_item_bytes,
+            "date": self.date,
+            "item": {
+                "type": "object",
+                "properties": { &self.date: { "type": "string", "format": "date-time" } },
+            },
+        });
+        let corrupt = |mistake: Mistake| {
+            let id = format!("{} of {COLLECTION}", self.name);
+            Corruption::new(id, "its definition", mistake.to_string())
+        };
+        Ok(Definition::parse(&text.to_string()).map_err(corrupt)?)
+    }
 }
 
-/// The histories of `definitions` that the database does not have yet, or that grow.
+/// The histories of `definitions` that the database does not have yet, or that grow, and those without a definition whose
+/// creation is not complete.
 ///
 /// # Errors
 /// The database has another history of the same name, or does not answer.
-pub async fn pending<'a>(
+pub async fn pending(
     database: &Database,
-    definitions: &'a Definitions,
-) -> Result<Vec<&'a Definition>, MigrationError> {
+    definitions: &Definitions,
+) -> Result<Vec<Arc<Definition>>, MigrationError> {
     let known = all(database).await?;
     let mut pending = Vec::new();
     for definition in definitions.iter() {
@@ -81,14 +110,26 @@ pub async fn pending<'a>(
             Some(stored) => {
                 same(definition, stored)?;
                 let grows = most_bytes(stored).is_none_or(|most| most < definition.max_item_bytes as i64);
-                stored.get_bool("ready").unwrap_or(false) && !grows
+                is_complete(stored) && !grows
             }
         };
         if !is_ready {
-            pending.push(&**definition);
+            pending.push(Arc::clone(definition));
+        }
+    }
+    let undefined = known.into_iter().filter(|(name, _)| definitions.get(name).is_none());
+    for (name, stored) in undefined.filter(|(_, stored)| !is_complete(stored)) {
+        match KnownHistory::read(name, &stored).and_then(|known| known.definition()) {
+            Ok(definition) => pending.push(Arc::new(definition)),
+            Err(error) => tracing::warn!(%error, "a history without a definition cannot be completed"),
         }
     }
     Ok(pending)
+}
+
+/// Whether the collection, the validator and the indexes of a history are created.
+pub fn is_complete(stored: &Document) -> bool {
+    stored.get_bool("ready").unwrap_or(false)
 }
 
 /// A new history, in a list of migrations.
@@ -109,11 +150,18 @@ pub async fn create(
     let pending = pending(database, definitions).await?;
     let is_pending = |one: &Definition| pending.iter().any(|pending| pending.name == one.name);
     for definition in definitions.iter().filter(|definition| again || is_pending(definition)) {
+        // First, so that the collection counts as ours if this is interrupted.
+        remember(database, definition).await?;
         create_one(database, definition).await?;
         let migration = pending_name(definition);
         tracing::info!(migration, why = "a definition names it", "applied a migration");
     }
-    Ok(pending.into_iter().map(pending_name).collect())
+    for definition in pending.iter().filter(|definition| definitions.get(&definition.name).is_none()) {
+        create_one(database, definition).await?;
+        let migration = pending_name(definition);
+        tracing::info!(migration, why = "the database remembers it", "applied a migration");
+    }
+    Ok(pending.iter().map(|definition| pending_name(definition)).collect())
 }
 
 /// Remembers what an item of each history is now, and logs which histories have no definition.
@@ -125,7 +173,7 @@ pub async fn note(database: &Database, definitions: &Definitions) -> Result<()> 
     for definition in definitions.iter() {
         let stored = known.get(&*definition.name).and_then(|stored| stored.get_str("itemSha256").ok());
         if stored != Some(&sha256(definition)) {
-            remember(database, definition, Document::new()).await?;
+            remember(database, definition).await?;
         }
     }
     for name in known.keys().filter(|name| definitions.get(name).is_none()) {
@@ -181,11 +229,10 @@ fn fixed(definition: &Definition) -> Document {
     }
 }
 
-/// Writes the document of a history, with `more`.
-async fn remember(database: &Database, definition: &Definition, more: Document) -> Result<()> {
+/// Writes the document of a history.
+async fn remember(database: &Database, definition: &Definition) -> Result<()> {
     // As text: names in a schema may begin with `$`, and the order of properties has a meaning.
-    let mut set = doc! { "item": definition.source.to_string(), "itemSha256": sha256(definition) };
-    set.extend(more);
+    let set = doc! { "item": definition.source.to_string(), "itemSha256": sha256(definition) };
     database
         .collection::<Document>(COLLECTION)
         .update_one(
@@ -207,19 +254,19 @@ fn sha256(definition: &Definition) -> String {
     format!("{:x}", Sha256::digest(definition.source.to_string()))
 }
 
+/// Creates what is missing of a history that the database remembers.
 async fn create_one(database: &Database, definition: &Definition) -> Result<(), MigrationError> {
-    // First, so that the collection counts as ours if this is interrupted.
-    remember(database, definition, Document::new()).await?;
+    let name = pending_name(definition);
     for command in commands(definition) {
-        run(database, &pending_name(definition), command).await?;
+        run(database, &name, command).await?;
     }
-    remember(database, definition, doc! { "ready": true }).await?;
-    Ok(())
+    let ready = doc! { "q": { "_id": &*definition.name }, "u": { "$set": { "ready": true } } };
+    run(database, &name, doc! { "update": COLLECTION, "updates": [ready] }).await
 }
 
 /// What creates a history: a collection that is clustered, so that a bucket is one write and one read without a separate
 /// index on `_id`; its validator; and its indexes.
-fn commands(definition: &Definition) -> [Document; 3] {
+pub(in crate::store) fn commands(definition: &Definition) -> [Document; 3] {
     let (name, owner, size) =
         (&*definition.name, &*definition.owner.field, definition.page_size.get() as i32);
     let id = match definition.owner.kind {

@@ -173,8 +173,9 @@ export interface paths {
         };
         /**
          * Export trades as CSV
-         * @description Returns the trades of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. In all else it
-         *     is like `exportTradesAsNdjson`.
+         * @description Returns the trades of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. Cells are the
+         *     stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take for formulas: import the columns
+         *     as text there. In all else it is like `exportTradesAsNdjson`.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -1974,12 +1975,12 @@ export interface operations {
                 /** @description `asc`: oldest first. `desc`: newest first. It applies to the items and to the links. */
                 order?: "asc" | "desc";
                 /**
-                 * @description Only trades with this `ticker`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. Not together with `page`, `offset`, `asOf`, `from` or `to`.
+                 * @description Only trades with this `ticker`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset`, `asOf`, `from` or `to`.
                  * @example MDB
                  */
                 ticker?: string;
                 /**
-                 * @description Only trades with this `type`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. Not together with `page`, `offset`, `asOf`, `from` or `to`.
+                 * @description Only trades with this `type`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset`, `asOf`, `from` or `to`.
                  * @example buy
                  */
                 type?: "buy" | "sell";

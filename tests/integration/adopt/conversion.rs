@@ -34,6 +34,7 @@ async fn values_are_converted_where_nothing_is_lost() {
         ("quantity", f64::INFINITY.into(), None),
         ("quantity", (-7).into(), None),
         ("quantity", 9_007_199_254_740_992_i64.into(), None),
+        ("quantity", 9e15.into(), stored("qty", Bson::Int64(9_000_000_000_000_000))),
         ("quantity", "7 units".into(), None),
         ("quantity", Bson::Null, None),
         ("quantity", Bson::Boolean(true), None),
@@ -55,7 +56,18 @@ async fn values_are_converted_where_nothing_is_lost() {
         ("type", "hold".into(), None),
         ("customerId", 0.into(), None),
         ("customerId", 1.5.into(), None),
-        ("customerId", decimal("77"), stored("qty", Bson::Int64(1))),
+        ("customerId", 9_007_199_254_740_992.0.into(), None),
+        ("customerId", "7".into(), None),
+        ("customerId", decimal("77"), stored("customerId", Bson::Int64(77))),
+        ("customerId", decimal("78.0"), stored("customerId", Bson::Int64(78))),
+        ("customerId", decimal("0.8E2"), stored("customerId", Bson::Int64(80))),
+        ("customerId", 81.0.into(), stored("customerId", Bson::Int64(81))),
+        ("customerId", 9e15.into(), stored("customerId", Bson::Int64(9_000_000_000_000_000))),
+        (
+            "customerId",
+            9_007_199_254_740_991.0.into(),
+            stored("customerId", Bson::Int64(9_007_199_254_740_991)),
+        ),
         ("ref", ObjectId::new().into(), None),
         ("qty", 3.into(), None),
     ];
@@ -69,10 +81,16 @@ async fn values_are_converted_where_nothing_is_lost() {
     let adopted = moving.adopted(&[], 1).await;
     let trades = moving.database.collection::<Document>("trades");
     for (index, (member, value, expected)) in table.iter().enumerate() {
-        let customer = if *member == "customerId" && expected.is_some() { 77 } else { 1_000 + index as i64 };
-        let bucket = trades.find_one(doc! { "customerId": customer }).await.unwrap();
-        let item =
-            bucket.map(|bucket| bucket.get_array("history").unwrap()[0].as_document().unwrap().clone());
+        let customer = match expected {
+            Some(("customerId", customer)) => customer.clone(),
+            _ => Bson::Int64(1_000 + index as i64),
+        };
+        let bucket = trades.find_one(doc! { "customerId": &customer }).await.unwrap();
+        let item = bucket.map(|bucket| {
+            let mut item = bucket.get_array("history").unwrap()[0].as_document().unwrap().clone();
+            item.insert("customerId", customer);
+            item
+        });
         let told = adopted.err.contains(&format!("refused: _id {index}: "));
         assert_eq!(told, expected.is_none(), "{member} {value}: {}", adopted.err);
         match expected {

@@ -16,6 +16,7 @@ use crate::harness::{Mongod, Setup, TRADES, engine, eventually, shared, tests};
 
 tests!["adopt":
     refused_items_are_mended_and_adopted,
+    a_file_of_refused_items_is_fed_to_its_source_alone,
     a_check_finds_each_difference,
     an_erased_owner_stops_nobody_else,
     what_was_retired_is_not_adopted_again,
@@ -96,6 +97,50 @@ async fn refused_items_are_mended_and_adopted() {
     }
 }
 
+async fn a_file_of_refused_items_is_fed_to_its_source_alone() {
+    let moving = Moving::new().await;
+    let mut wrong = trade(7, 2, 2);
+    wrong.insert("quantity", "2 units");
+    moving.old().insert_many([trade(7, 1, 1), wrong]).await.unwrap();
+    moving.database.collection("other").insert_one(trade(8, 1, 1)).await.unwrap();
+    let rejects = file("source");
+    let path = rejects.to_str().unwrap();
+    moving.adopted(&["--rejects", path], 1).await;
+    let line = std::fs::read_to_string(&rejects).unwrap();
+    let name = format!("{}.old", moving.place.name);
+    assert!(line.contains(&format!(r#""source":"{name}""#)), "{line}");
+    let mended = line.replace("2 units", "2");
+    // As an earlier version wrote it.
+    let unnamed = mended.replace(&format!(r#""source":"{name}","#), "");
+    assert_ne!(mended, unnamed);
+    let feed = async |collection: &str, lines: &str| {
+        std::fs::write(&rejects, lines).unwrap();
+        let from = ["--from-database", &moving.place.name, "--collection", collection, "--into", "trades"];
+        let flags = [&from[..], &["--from-rejects", path]].concat();
+        run(&mut moving.place.pagebucket("adopt", &flags)).await
+    };
+    let uri = format!("{}&appName=other", moving.place.uri);
+    for lines in [&mended, &unnamed] {
+        for collection in ["odl", "other"] {
+            let typed = feed(collection, lines).await;
+            let sentence = format!("nothing was ever adopted from {}.{collection}", moving.place.name);
+            assert!(typed.sentence(2).contains(&sentence), "{typed:?}");
+        }
+    }
+    let from = ["--from", &uri, "--from-database", &moving.place.name, "--collection", "other"];
+    let adopted = run(&mut moving.place.pagebucket("adopt", &from)).await;
+    assert_eq!(adopted.status, Some(0), "{adopted:?}");
+    let typed = feed("other", &mended).await;
+    assert!(typed.out.contains(&format!("stopped: line 1: is of {name}, and not of")), "{typed:?}");
+    assert_eq!((typed.status, moving.stored(7).await.numbers), (Some(3), vec![1]));
+    for (lines, counts) in [(&mended, "stored 1 trade, 0 were"), (&unnamed, "stored 0 trades, 1 were")] {
+        let fed = feed("old", lines).await;
+        assert!(fed.status == Some(0) && fed.out.contains(counts), "{fed:?}");
+    }
+    moving.stored(7).await.holds_exactly([1, 2]);
+    std::fs::remove_file(rejects).unwrap();
+}
+
 async fn a_check_finds_each_difference() {
     let moving = Moving::new().await;
     moving
@@ -167,7 +212,9 @@ async fn what_was_retired_is_not_adopted_again() {
     let ages = Ages {
         poll: Duration::from_millis(50),
         tail: Duration::from_millis(300),
-        marker: Duration::from_millis(1_500),
+        command: Duration::from_secs(1),
+        marker: Duration::from_secs(2),
+        late: Duration::from_millis(200),
     };
     let store = Setup::on(shared().await).in_database(&moving.database).aging(ages).store().await;
     let retention = Retention { pages: NonZero::new(1), days: None };

@@ -41,6 +41,7 @@ async fn the_manuals_insert_many() {
         "{planned:?}"
     );
     assert!(planned.out.contains("\n  customer 123: 2 trades\n  customer 456: 1 trade\n"), "{planned:?}");
+    assert!(planned.out.contains("\na copy takes at least"), "{planned:?}");
     let collections = moving.database.list_collection_names().await.unwrap();
     assert_eq!(collections, ["old"], "a dry run writes nothing");
 

@@ -6,19 +6,21 @@ use pagebucket::domain::{Clock, Scope};
 use pagebucket::http::{Gate, Open};
 use pagebucket::store::api_keys::KeyRecord;
 use pagebucket::store::{COMMAND, Deadline, Store};
+use tokio::task::JoinSet;
 
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Service, Setup, shared, tests};
+use crate::harness::{Harm, Proxy, Service, Setup, Way, shared, tests};
 
 tests!["auth::keys":
     a_key_lets_its_bearer_in,
     keys_and_tokens_go_together,
+    unknown_keys_of_an_address_leave_places_to_others,
 ];
 
 const TRADES: &str = "/v1/customers/7/trades";
 
 /// A new key for these owners.
-async fn key(store: &Store, name: &str, scopes: &[Scope], owners: Option<&[&str]>) -> String {
+pub async fn key(store: &Store, name: &str, scopes: &[Scope], owners: Option<&[&str]>) -> String {
     let key = ApiKey::new();
     let record = KeyRecord {
         name: name.to_owned(),
@@ -80,4 +82,39 @@ async fn keys_and_tokens_go_together() {
     service.client.with_token(key).append_to(TRADES).await.expect(201);
     let token = issuer.signer.sign(&claims("ann", "read", serde_json::json!([7])));
     assert_eq!(service.client.with_token(token).get(TRADES).await.status, 200);
+}
+
+async fn unknown_keys_of_an_address_leave_places_to_others() {
+    const SHARE: usize = 64;
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::at(&proxy.uri());
+    let store = setup.store().await;
+    let keys = Some(Keys::new(&store, Clock::system()));
+    setup.gate = Gate::guarded(Authenticator { jwt: None, keys }, Open::default());
+    let service = setup.start().await;
+    // Keys that are looked up one after the other, and one that does not wait for them.
+    let same_turn = |key: &ApiKey| key.hash().0[0].is_multiple_of(16);
+    let good = loop {
+        let good = key(&store, &format!("key-{}", ApiKey::new().expose()), &[Scope::Read], None).await;
+        if !ApiKey::hash_of(&good).is_some_and(|hash| hash.0[0].is_multiple_of(16)) {
+            break good;
+        }
+    };
+    proxy.harm("find api_keys", Way::There, Harm::Hold, 1);
+    let mut flood = JoinSet::new();
+    for key in std::iter::repeat_with(ApiKey::new).filter(same_turn).take(SHARE + 5) {
+        let client = service.client.with_token(key.expose());
+        flood.spawn(async move { client.get(TRADES).await });
+    }
+    for _ in 0..5 {
+        let refused = flood.join_next().await.expect("some").expect("no panic");
+        let problem = refused.problem(503, "overloaded");
+        let expected = "Too many look-ups of API keys of this client are under way: it may have 64 at once.";
+        assert_eq!(problem["detail"], expected);
+    }
+    service.client.at([127, 0, 0, 2]).with_token(good).get(TRADES).await.expect(200);
+    proxy.relent();
+    for answer in flood.join_all().await {
+        answer.problem(401, "unauthorized");
+    }
 }

@@ -4,11 +4,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use pagebucket::auth::Authenticator;
 use pagebucket::auth::jwt::Pace;
-use pagebucket::http::Open;
+use pagebucket::auth::keys::Keys;
+use pagebucket::domain::{Clock, Scope};
+use pagebucket::http::{Gate, Open};
 use serde_json::json;
+use tokio::task::JoinSet;
 
-use crate::harness::tokens::{Issuer, Signer, claims, gate};
+use super::keys::key;
+use crate::harness::tokens::{Issuer, Signer, claims, gate, jwt};
 use crate::harness::{Service, Setup, eventually, shared, tests};
 
 tests!["auth::rotation":
@@ -17,6 +22,7 @@ tests!["auth::rotation":
     a_withdrawn_key_is_refused_after_its_time,
     the_last_set_stays_in_use,
     a_server_starts_without_its_issuer,
+    a_slow_issuer_keeps_out_no_client_that_is_known,
 ];
 
 const TRADES: &str = "/v1/customers/7/trades";
@@ -118,4 +124,50 @@ async fn a_server_starts_without_its_issuer() {
     issuer.up.store(true, Ordering::SeqCst);
     let accepted = async || client.get(TRADES).await.status == 200;
     eventually("tokens are accepted", Duration::from_secs(20), accepted).await;
+}
+
+/// A refresh is under way, and many tokens name keys that only it could tell.
+async fn a_slow_issuer_keeps_out_no_client_that_is_known() {
+    const FLOOD: usize = 280;
+    const GOOD: usize = 20;
+    let issuer = Issuer::start().await;
+    let mut setup = Setup::on(shared().await);
+    let store = setup.store().await;
+    let mut settings = issuer.settings();
+    settings.pace = Pace { refresh: Duration::from_millis(50), ..seldom() };
+    let keys = Some(Keys::new(&store, Clock::system()));
+    setup.gate = Gate::guarded(Authenticator { jwt: Some(jwt(settings).await), keys }, Open::default());
+    let service = setup.start().await;
+    // None of them was seen before.
+    let mut good = Vec::new();
+    for number in 0..GOOD {
+        good.push(key(&store, &format!("backend-{number}"), &[Scope::Read], None).await);
+        let mut claims = claims("ann", "read", json!(["7"]));
+        claims["jti"] = json!(number);
+        good.push(issuer.signer.sign(&claims));
+    }
+    issuer.slow.send_replace(true);
+    let fetched = issuer.fetched();
+    eventually("a refresh", Duration::from_secs(20), async || issuer.fetched() > fetched).await;
+    let unknown = Signer::eddsa("unknown").sign(&claims("ann", "read", json!(["7"])));
+    let mut flood = JoinSet::new();
+    for _ in 0..FLOOD {
+        let client = service.client.with_token(&unknown);
+        flood.spawn(async move { client.get(TRADES).await });
+    }
+    // All places are taken when one of them gets none.
+    let mut refused = vec![flood.join_next().await.expect("some").expect("no panic")];
+    for good in good {
+        service.client.with_token(good).get(TRADES).await.expect(200);
+    }
+    refused.extend(flood.join_all().await);
+    let details = refused.iter().map(|answer| {
+        assert_eq!(answer.header("retry-after"), "1");
+        answer.problem(503, "overloaded")["detail"].to_string()
+    });
+    let (crowded, late): (Vec<_>, Vec<_>) =
+        details.partition(|detail| detail.contains("tokens with an unknown key"));
+    assert!(late.iter().all(|detail| detail.contains("The issuer takes long")), "{late:?}");
+    assert_eq!((crowded.len(), late.len()), (FLOOD - 64, 64), "one address has a quarter of the places");
+    issuer.slow.send_replace(false);
 }

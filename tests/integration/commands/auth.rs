@@ -12,6 +12,7 @@ tests!["commands::auth":
     clients_are_named_in_the_log,
     a_public_address_needs_authentication,
     a_malformed_key_set_is_refused,
+    flags_with_two_meanings_are_refused,
 ];
 
 const TRADES: &str = "/v1/customers/7/trades";
@@ -111,4 +112,24 @@ async fn a_malformed_key_set_is_refused() {
     }
     assert!(jwks("/nowhere/jwks.json").await.sentence(2).contains("--jwks /nowhere/jwks.json"));
     assert!(jwks("http://issuer.example/jwks").await.sentence(2).contains("must be https"));
+}
+
+/// They would admit tokens without a type, or leave open which claim counts.
+async fn flags_with_two_meanings_are_refused() {
+    let (place, set) = (Place::new().await, Scratch::new("jwks.json"));
+    std::fs::write(set.path(), json!({ "keys": [Signer::es256("first").jwk()] }).to_string())
+        .expect("a file");
+    for (flag, value, part) in [
+        ("--jwt-types", "", "--jwt-types"),
+        ("--jwt-types", "at+jwt,", "--jwt-types"),
+        ("--owners-claim", "customers=a,customers=b", "customers=b: a collection of owners has one claim"),
+        ("--customers-claim", "a,customers=b", "customers=b: a collection of owners has one claim"),
+    ] {
+        let auth =
+            ["--auth", "jwt", "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE, "--jwks", set.path()];
+        let flags = [&auth[..], &["--listen", "127.0.0.1:0", flag, value]].concat();
+        let ended = run(&mut place.pagebucket("serve", &flags)).await;
+        assert_eq!(ended.status, Some(2), "{flag} {value}: {ended:?}");
+        assert!(ended.err.contains(part), "{flag} {value}: {ended:?}");
+    }
 }

@@ -25,14 +25,14 @@ tests!["commands":
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
 
 /// Where a user has gone to run the command, with the mongod to run there.
-struct Here {
-    directory: PathBuf,
+pub(super) struct Here {
+    pub(super) directory: PathBuf,
     mongod: PathBuf,
 }
 
 impl Here {
     /// `None`, said aloud, where there is no mongod.
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         let named = std::env::var_os("MONGOD").map(PathBuf::from);
         match pagebucket::embedded::find_mongod(named.as_deref()) {
             Ok(mongod) => Some(Self { directory: empty_directory(), mongod }),
@@ -43,8 +43,12 @@ impl Here {
         }
     }
 
-    fn pagebucket(&self, arguments: &[&str]) -> Command {
-        let mut command = pagebucket(arguments);
+    pub(super) fn pagebucket(&self, arguments: &[&str]) -> Command {
+        self.set(pagebucket(arguments))
+    }
+
+    /// The same command, here.
+    pub(super) fn set(&self, mut command: Command) -> Command {
         command.current_dir(&self.directory).env("MONGOD", &self.mongod);
         command
     }

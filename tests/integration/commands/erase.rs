@@ -102,13 +102,15 @@ async fn who_erases_is_in_the_audit_log() {
     let lines = ended.err.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let of_audit = |line: &Value| line["target"] == "pagebucket::audit" && line["owner"] == "7";
     let audit: Vec<Value> = lines.filter(of_audit).collect();
-    let [line] = &audit[..] else { panic!("one line for one erasure: {audit:?}") };
+    let [line, erasure] = &audit[..] else { panic!("who erases, and what is erased: {audit:?}") };
     assert_eq!(
         (&line["principal"], &line["owners"]),
         (&"key:operator".into(), &"customers".into()),
         "{line}"
     );
     assert!(line["peer"].is_string(), "{line}");
+    let numbers = (&erasure["event"], &erasure["history"], &erasure["first_page"], &erasure["second"]);
+    assert_eq!(numbers, (&"owner-erased".into(), &"trades".into(), &1.into(), &0.into()), "{erasure}");
 }
 
 async fn flags_of_retention_are_checked_at_the_start() {

@@ -57,6 +57,7 @@ const SERVER: &[Flag] = &[
     ("--rate-limit", "PAGEBUCKET_RATE_LIMIT", ""),
     ("--rate-burst", "PAGEBUCKET_RATE_BURST", ""),
     ("--trusted-proxies", "PAGEBUCKET_TRUSTED_PROXIES", ""),
+    ("--forwarded-header", "PAGEBUCKET_FORWARDED_HEADER", "x-forwarded-for"),
     ("--retain-pages", "PAGEBUCKET_RETAIN_PAGES", ""),
     ("--retain-days", "PAGEBUCKET_RETAIN_DAYS", ""),
     ("--drain-delay", "PAGEBUCKET_DRAIN_DELAY", "0"),
@@ -118,7 +119,7 @@ const EXPORT: &[Flag] = &[
 ];
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const VIEWS: &[Flag] = &[("--view-retention", "PAGEBUCKET_VIEW_RETENTION", "0")];
-const ERASE: &[Flag] = &[("--owner", "", ""), ("--reopen", "", "")];
+const ERASE: &[Flag] = &[("--owner", "", ""), ("--reopen", "", ""), ("--replay", "", "")];
 const PREALLOCATE: &[Flag] = &[("--path", "", ""), ("--hour", "", ""), ("--hours", "", "1")];
 const CREATE_KEY: &[Flag] = &[
     ("--name", "", ""),
@@ -230,6 +231,8 @@ async fn wrong_flags_are_usage() {
         &[][..],
         &["sever"],
         &["serve", "--prot", "1"],
+        &["erase"],
+        &["erase", "--owner", "7", "--replay", "audit.log"],
         &["serve", "--listen", "8080"],
         &["serve", "--listen", "localhost"],
         &["serve", "--listen", "127.0.0.1:65536"],
@@ -257,6 +260,7 @@ async fn wrong_flags_are_usage() {
         &["serve", "--rate-burst", "10"],
         &["serve", "--rate-limit", "1/s", "--rate-burst", "0"],
         &["serve", "--trusted-proxies", "10.0.0.0/33"],
+        &["serve", "--forwarded-header", "via"],
         &["serve", "--log-format", "xml"],
         &["serve", "--log", "pagebucket=loud"],
         &["serve", "--mongodb-uri", "localhost:27017"],

@@ -1,6 +1,6 @@
 //! `migrate`, and what it takes for a set to be there first.
 
-use mongodb::bson::doc;
+use mongodb::bson::{Document, doc};
 
 use super::program::{Place, all_migrations, run};
 use crate::harness::{Mongod, TRADES, tests, trade};
@@ -8,6 +8,7 @@ use crate::harness::{Mongod, TRADES, tests, trade};
 tests!["commands":
     migrate_lists_and_applies,
     migrate_renews_the_epoch,
+    a_missing_epoch_is_pending_and_becomes_another,
     initiate_makes_a_fresh_member_a_set,
     initiate_refuses_a_standalone_server,
 ];
@@ -48,6 +49,52 @@ async fn migrate_renews_the_epoch() {
     assert_ne!(before, after);
     assert_eq!(before.split('.').nth(1), after.split('.').nth(1), "only the epoch differs");
     assert_eq!(tag().await, after, "a restart keeps it");
+}
+
+async fn a_missing_epoch_is_pending_and_becomes_another() {
+    let place = Place::new().await;
+    run(&mut place.pagebucket("migrate", &[])).await;
+    let records = place.database().await.collection::<Document>("migrations");
+    let epoch = async || records.find_one(doc! { "_id": "epoch" }).await.expect("an answer");
+    let mut before = vec![epoch().await.expect("an epoch")];
+    let damage = async |damage: Option<Document>| {
+        let damaged = match damage {
+            None => records.delete_one(doc! { "_id": "epoch" }).await.expect("an answer").deleted_count,
+            Some(set) => {
+                let set = doc! { "$set": set };
+                records.update_one(doc! { "_id": "epoch" }, set).await.expect("an answer").modified_count
+            }
+        };
+        assert_eq!(damaged, 1);
+    };
+
+    damage(None).await;
+    let refused = run(&mut place.pagebucket("serve", &["--listen", "127.0.0.1:0", "--no-migrate"])).await;
+    assert!(refused.sentence(3).contains("migrations are pending: epoch;"), "{refused:?}");
+    let check = run(&mut place.pagebucket("migrate", &["--check"])).await;
+    assert_eq!((check.status, check.out.as_str()), (Some(1), "pending: epoch\n"), "{check:?}");
+    let migrated = run(&mut place.pagebucket("migrate", &[])).await;
+    assert_eq!((migrated.status, migrated.out.as_str()), (Some(0), "applied: epoch\n"), "{migrated:?}");
+    before.push(epoch().await.expect("an epoch"));
+
+    damage(Some(doc! { "value": 7.5 })).await;
+    let renewed = run(&mut place.pagebucket("migrate", &["--renew-epoch"])).await;
+    assert_eq!(renewed.status, Some(0), "{renewed:?}");
+    before.push(epoch().await.expect("an epoch"));
+
+    damage(None).await;
+    let serving = place.serve(&[]).await;
+    let tag = serving.client.get("/v1/customers/7").await.header("etag").to_owned();
+    serving.stop().await;
+    before.push(epoch().await.expect("an epoch"));
+
+    let mut epochs: Vec<i64> = before.iter().map(|epoch| epoch.get_i64("value").expect("an int64")).collect();
+    assert_eq!(tag.trim_matches('"').split('.').next(), Some(&*format!("{:x}", epochs[3])));
+    epochs.sort_unstable();
+    epochs.dedup();
+    assert_eq!(epochs.len(), before.len(), "each is another one: {before:?}");
+    let nothing = run(&mut place.pagebucket("migrate", &[])).await;
+    assert_eq!(nothing.out, "nothing was pending\n");
 }
 
 async fn initiate_makes_a_fresh_member_a_set() {

@@ -2,7 +2,8 @@
 
 use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::program::{Place, Serving, run};
 use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, tests, trade};
@@ -179,7 +180,16 @@ async fn a_json_log_has_a_line_for_each_request() {
             .await,
     ];
     let ids: Vec<_> = answers.iter().map(|answer| answer.header("x-request-id").to_owned()).collect();
+    // What a terminal obeys, or a reader of lines takes for the end of one.
+    let hostile = "/\u{85}\u{9b}31m\u{2028}\u{202e}\u{1f600}";
+    let mut raw = TcpStream::connect(serving.address).await.expect("a connection");
+    let request = format!("GET {hostile} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    raw.write_all(request.as_bytes()).await.expect("to send");
+    let mut answer = String::new();
+    raw.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     let ended = serving.stop().await;
+    assert!(ended.err.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{:?}", ended.err);
     let events: Vec<Value> = ended
         .err
         .lines()
@@ -202,6 +212,7 @@ async fn a_json_log_has_a_line_for_each_request() {
             json!([ids[1], "POST", "/v1/customers/7/trades", 201]),
             json!([ids[2], "GET", "/nowhere", 404]),
             json!([ids[3], "GET", "/livez", 200]),
+            json!([accesses[4]["id"], "GET", hostile, 404]),
         ]
     );
     assert_eq!(ids[3], "mine");

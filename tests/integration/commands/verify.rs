@@ -1,13 +1,17 @@
 //! `verify`: damage that is made by hand on a live system is found and nothing else, and repaired only without loss.
 
+mod damages;
+mod deletions;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use mongodb::{Collection, Database};
 
+use self::damages::{DAMAGES, Damage, harm};
+use self::deletions::{bury, deleted_in_all_ways};
 use super::program::{Ended, Place, run};
 use crate::harness::{Client, History, NOTES, TRADES, fill, stored, tests, tests_over};
 
@@ -15,6 +19,7 @@ tests_over![&[TRADES, NOTES], "commands": each_damage_is_found_beside_writers_an
 tests!["commands":
     a_repair_gives_back_what_was_appended,
     verify_finds_a_lost_tail_by_what_was_answered,
+    verify_compares_collections_with_what_migrations_create,
     verify_tells_usage,
 ];
 
@@ -24,99 +29,6 @@ const PAGES: u64 = 5;
 /// Items on the last page of such a history.
 fn on_last(history: &History) -> u64 {
     3.min(history.page_size - 1)
-}
-
-/// One damage, which is done to the history of an owner of its own.
-struct Damage {
-    what: &'static str,
-    /// The page whose bucket the finding names.
-    page: u64,
-    /// What the line about it holds.
-    line: &'static str,
-    /// Whether it can be repaired.
-    mends: bool,
-}
-
-const fn damage(what: &'static str, page: u64, line: &'static str, mends: bool) -> Damage {
-    Damage { what, page, line, mends }
-}
-
-const DAMAGES: [Damage; 19] = [
-    damage("count too low", 2, "invariant 2: count is ", true),
-    damage("count of the last page too high", 5, "invariant 2: count is ", true),
-    damage("count of another type", 3, "invariant 2: count is ", true),
-    damage("first", 2, "data model: first is ", true),
-    damage("last is missing", 4, "data model: last is missing", true),
-    damage("no page", 3, "invariant 1: page is missing", true),
-    damage("no page on the first page", 1, "invariant 1: page is missing", true),
-    damage("no page on the last page", 5, "invariant 1: page is missing", false),
-    damage("a page is gone", 4, "invariant 1: page 3 is missing before it", false),
-    damage("the first page is gone", 2, "invariant 1: page 1 is missing before it", false),
-    damage("an item is gone", 2, "invariant 2: holds ", false),
-    damage("an item too many", 3, "invariant 2: holds ", false),
-    damage("no items", 5, "invariant 2: holds 0 items", false),
-    damage("two pages have changed places", 3, "invariant 3: is page 2, after page 3", false),
-    damage("an item stands twice", 4, "invariant 6: its item ", false),
-    damage("another owner's", 2, "data model: ", false),
-    damage("the last page is another owner's", 5, "data model: ", false),
-    damage("an item without its date", 2, "data model: history.1.", false),
-    damage("a value of a type that no item has", 3, "data model: history.0.", false),
-];
-
-/// Does a damage to a history, past all guards.
-async fn harm(history: &History, buckets: &Collection<Document>, owner: u64, damage: &Damage) {
-    let of = |page: u64| doc! { history.owner_field: history.owner_bson(owner), "page": page as i64 };
-    let this = of(damage.page);
-    let set = async |query: Document, update: Document| {
-        let update = buckets.update_one(query, update).bypass_document_validation(true);
-        assert_eq!(update.await.expect("an answer").modified_count, 1, "{}", damage.what);
-    };
-    let key = || Bson::from(Binary { subtype: BinarySubtype::Generic, bytes: vec![7; 12] });
-    match damage.what {
-        "count too low" => set(this, doc! { "$inc": { "count": -1 } }).await,
-        "count of the last page too high" => set(this, doc! { "$inc": { "count": 2 } }).await,
-        "count of another type" => set(this, doc! { "$set": { "count": history.page_size as f64 } }).await,
-        "first" => set(this, doc! { "$set": { "first": DateTime::from_millis(1) } }).await,
-        "last is missing" => set(this, doc! { "$unset": { "last": 1 } }).await,
-        "no page" | "no page on the first page" | "no page on the last page" => {
-            set(this, doc! { "$unset": { "page": 1 } }).await;
-        }
-        "a page is gone" => drop(buckets.delete_one(of(3)).await.expect("an answer")),
-        "the first page is gone" => drop(buckets.delete_one(of(1)).await.expect("an answer")),
-        "an item is gone" => {
-            let whole = buckets.find_one(this.clone()).await.expect("an answer").expect("a bucket");
-            let items = whole.get_array("history").expect("items");
-            let before = items[items.len() - 2].as_document().expect("an item");
-            let last = before.get_datetime(history.date).expect("a date");
-            let pop = doc! { "$pop": { "history": 1 }, "$inc": { "count": -1 }, "$set": { "last": last } };
-            set(this, pop).await;
-        }
-        "an item too many" => {
-            let whole = buckets.find_one(this.clone()).await.expect("an answer").expect("a bucket");
-            let first = whole.get_array("history").expect("items")[0].clone();
-            set(this, doc! { "$push": { "history": first }, "$inc": { "count": 1 } }).await;
-        }
-        "no items" => set(this, doc! { "$set": { "history": [], "count": 0 } }).await,
-        "two pages have changed places" => {
-            set(of(2), doc! { "$set": { "page": 1_000_i64 } }).await;
-            set(of(3), doc! { "$set": { "page": 2_i64 } }).await;
-            set(of(1_000), doc! { "$set": { "page": 3_i64 } }).await;
-        }
-        "an item stands twice" => {
-            set(of(2), doc! { "$set": { format!("history.1.{}", history.key): key() } }).await;
-            set(this, doc! { "$set": { format!("history.0.{}", history.key): key() } }).await;
-        }
-        "another owner's" | "the last page is another owner's" => {
-            set(this, doc! { "$set": { history.owner_field: history.owner_bson(9_999) } }).await;
-        }
-        "an item without its date" => {
-            set(this, doc! { "$unset": { format!("history.1.{}", history.date): 1 } }).await;
-        }
-        "a value of a type that no item has" => {
-            set(this, doc! { "$set": { "history.0.more": Bson::MaxKey } }).await;
-        }
-        other => panic!("no such damage: {other}"),
-    }
 }
 
 /// Appends to these owners until it is told to stop; returns how many items were acknowledged.
@@ -141,15 +53,18 @@ async fn ids(history: &History, database: &Database, owner: u64) -> BTreeMap<u64
 
 async fn each_damage_is_found_beside_writers_and_nothing_else(history: &'static History) {
     let place = Place::of(history).await;
-    let serving = place.serve(&["--page-cache", "0"]).await;
+    assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0));
     let database = place.database().await;
     let buckets = database.collection::<Document>(history.name);
+    deleted_in_all_ways(history, &database).await;
+    let serving = place.serve(&["--page-cache", "0"]).await;
     let damaged: Vec<(u64, &Damage)> = (1..).zip(&DAMAGES).collect();
     let mut expected: Vec<(String, &Damage, u64)> = Vec::new();
     for &(owner, damage) in &damaged {
         fill(&database, history, owner, PAGES, on_last(history)).await;
         let ids = ids(history, &database, owner).await;
-        expected.push((format!("{} {}: {}", history.name, ids[&damage.page], damage.line), damage, owner));
+        let id = damage.id(history, owner, &ids);
+        expected.push((format!("{} {id}: {}", history.name, damage.line), damage, owner));
     }
     let healthy = verify(&place, &[]).await;
     assert_eq!((healthy.status, healthy.out.as_str()), (Some(0), ""), "{healthy:?}");
@@ -176,6 +91,19 @@ async fn each_damage_is_found_beside_writers_and_nothing_else(history: &'static 
         assert!(lines.iter().any(|found| found.starts_with(line)), "{what}: no {line:?} in {lines:#?}");
     }
     assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+    let owners: Vec<String> = damaged.iter().map(|(owner, _)| history.id(*owner)).collect();
+    let mut arguments = vec!["--history", history.name];
+    arguments.extend(owners.iter().flat_map(|owner| ["--owner", owner]));
+    let of_owners = verify(&place, &arguments).await;
+    let told: Vec<&str> = of_owners.out.lines().collect();
+    for (line, Damage { what, .. }, _) in &expected {
+        assert!(told.iter().any(|found| found.starts_with(line)), "{what}: no {line:?} in {told:#?}");
+    }
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    // The owner that the field names, whose readers meet it too.
+    let other = verify(&place, &["--history", history.name, "--owner", &history.id(9_999)]).await;
+    assert_eq!((other.status, other.out.lines().count()), (Some(1), 2), "{other:?}");
+    assert!(other.out.lines().all(|line| line.contains("is not what _id begins with")), "{other:?}");
     for (line, damage, owner) in &expected {
         let line = lines.iter().find(|found| found.starts_with(line)).expect("it was found above");
         is_what_a_reader_gets(history, &serving.client, *owner, line, damage).await;
@@ -223,6 +151,7 @@ async fn is_what_a_reader_gets(history: &History, client: &Client, owner: u64, l
             let answer = client.get(&history.at(owner, &format!("/pages/{page}"))).await;
             assert_eq!(answer.status.as_str(), status, "{}: {line}", damage.what);
         }
+        ["nothing", "of", "it"] => {}
         _ => panic!("{}: {line}", damage.what),
     }
 }
@@ -279,6 +208,74 @@ async fn verify_finds_a_lost_tail_by_what_was_answered() {
     let line = "invariant 6: an append of 7 was answered with items up to 13, which no history has";
     assert!(found.out.contains(line), "{found:?}");
     serving.stop().await;
+}
+
+async fn verify_compares_collections_with_what_migrations_create() {
+    let place = Place::new().await;
+    let migrate = async || {
+        let migrated = run(&mut place.pagebucket("migrate", &[])).await;
+        assert_eq!(migrated.status, Some(0), "{migrated:?}");
+    };
+    migrate().await;
+    let database = place.database().await;
+    let is_sound = async || {
+        let healthy = verify(&place, &[]).await;
+        assert_eq!((healthy.status, healthy.out.as_str()), (Some(0), ""), "{healthy:?}");
+    };
+    let finds = async |arguments: &[&str], expected: &[&str]| {
+        let found = verify(&place, arguments).await;
+        let lines: Vec<&str> = found.out.lines().collect();
+        assert_eq!((found.status, lines.len()), (Some(1), expected.len()), "{found:?}");
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(line.starts_with(expected), "no {expected:?} in {found:?}");
+        }
+    };
+    let command = async |command: Document| database.run_command(command).await.expect("an answer");
+    let histories = database.collection::<Document>("histories");
+    let this = || doc! { "_id": "trades" };
+    is_sound().await;
+
+    let listed = command(doc! { "listCollections": 1, "filter": { "name": "trades" } }).await;
+    let listed = listed.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    let listed = listed.expect("a cursor")[0].as_document().expect("a collection").clone();
+    let mut older = listed.get_document("options").and_then(|it| it.get_document("validator")).cloned();
+    let schema = older.as_mut().expect("a validator").get_document_mut("$jsonSchema").expect("a schema");
+    schema.get_document_mut("properties").expect("properties").remove("since");
+    let validator = "trades: its validator is not the one that migrations create";
+    for (validation, index, missing) in [
+        (doc! { "validator": {} }, "swept_1", "trades: its index on swept is missing, or not as"),
+        (
+            doc! { "validator": older.expect("a validator") },
+            "customerId_1_count_1_last_1_first_1_page_1",
+            "trades: its index on customerId and count and last and first and page is missing, or not as",
+        ),
+    ] {
+        let mut changed = doc! { "collMod": "trades" };
+        changed.extend(validation);
+        command(changed).await;
+        command(doc! { "dropIndexes": "trades", "index": index }).await;
+        finds(&["--repair"], &[validator, missing]).await;
+        // As docs/operating.md says.
+        histories.update_one(this(), doc! { "$unset": { "ready": "" } }).await.expect("an answer");
+        migrate().await;
+        is_sound().await;
+    }
+
+    bury(TRADES, &database.collection("trades"), 7, true).await;
+    let missing = "histories trades: data model: markers is missing, not the number of its markers";
+    finds(&[], &[missing]).await;
+    finds(&["--customer", "7"], &[missing]).await;
+    histories.update_one(this(), doc! { "$set": { "markers": "2" } }).await.expect("an answer");
+    finds(&["--customer", "8"], &["histories trades: data model: markers is \"2\", not the number"]).await;
+    histories.update_one(this(), doc! { "$set": { "markers": 2_i64 } }).await.expect("an answer");
+    is_sound().await;
+
+    let migrations = database.collection::<Document>("migrations");
+    migrations.delete_one(doc! { "_id": "epoch" }).await.expect("an answer");
+    let pending = verify(&place, &[]).await;
+    assert!(pending.sentence(3).contains("epoch"), "{pending:?}");
+    migrate().await;
+    is_sound().await;
 }
 
 async fn verify_tells_usage() {

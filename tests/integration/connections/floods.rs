@@ -4,17 +4,20 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use axum::http::{Method, Request};
 use futures_util::future::join_all;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, closed, get, plain, secure};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{Setup, TRADES, eventually, leave_out, shared, tests};
+use crate::harness::{Setup, TRADES, eventually, leave_out, shared, tests, trade};
 
 tests!["connections":
     a_thousand_half_open_handshakes,
     rapid_resets_end_the_connection,
+    mistakes_end_the_connection,
+    a_body_in_single_bytes_takes_little_memory,
     connections_of_an_address_are_limited,
 ];
 
@@ -93,6 +96,60 @@ async fn rapid_resets_end_the_connection() {
         drop(answer);
         assert_eq!(client.get("/livez").await.status, 200);
     }
+}
+
+/// Streams that the server resets are a way around the limit on streams that the client resets.
+async fn mistakes_end_the_connection() {
+    const MOST: u32 = 256;
+    let service = Setup::on(shared().await).start().await;
+    let client = Http2::over(plain(service.address()).await).await;
+    // A body that is not as long as its head says.
+    let request =
+        || Request::post("http://localhost/v1/customers/7/trades").header("content-length", 5).body(());
+    let mut resets = 0;
+    while resets <= 2 * MOST {
+        let Ok(mut send) = client.send.clone().ready().await else { break };
+        let Ok((answer, _)) = send.send_request(request().expect("a request"), true) else { break };
+        let error = timeout(PATIENCE, answer).await.expect("an end in time").expect_err("a mistake");
+        if !error.is_reset() {
+            break;
+        }
+        assert_eq!(error.reason(), Some(h2::Reason::PROTOCOL_ERROR), "{error}");
+        resets += 1;
+    }
+    assert_eq!(resets, MOST, "the connection goes on for as long, and no longer");
+    let error = client.ended().await.expect_err("not in order");
+    assert_eq!(error.reason(), Some(h2::Reason::ENHANCE_YOUR_CALM), "{error}");
+    assert_eq!(Http2::over(plain(service.address()).await).await.get("/livez").await.status, 200);
+}
+
+async fn a_body_in_single_bytes_takes_little_memory() {
+    const LENGTH: usize = 256 * 1024;
+    let place = Place::new().await;
+    let serving = place.serve(&["--log", "error", "--body-timeout", "15"]).await;
+    let most = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", serving.pid())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line of it");
+        line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
+    };
+    serving.client.append(7, &trade(1)).await.expect(201);
+    let before = most();
+    let mut wire = plain(serving.address).await;
+    let head = "POST /v1/customers/7/trades HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    wire.write_all(head.as_bytes()).await.expect("to send");
+    let item = trade(2).to_string();
+    let body = item.clone() + &" ".repeat(LENGTH - item.len());
+    let chunks: String = body.chars().map(|byte| format!("1\r\n{byte}\r\n")).collect();
+    wire.write_all(chunks.as_bytes()).await.expect("to send");
+    wire.write_all(b"0\r\n\r\n").await.expect("to send");
+    let mut answer = String::new();
+    timeout(PATIENCE, wire.read_to_string(&mut answer)).await.expect("in time").expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let after = most();
+    println!("a body of 256 KiB in chunks of a byte: at most {before} MiB before, {after} MiB after");
+    assert!(after <= before + 8, "{before} MiB before, {after} MiB");
+    serving.stop().await;
 }
 
 /// The address under which this machine reaches others, if it has one: its own connections to it are no loopback.

@@ -1,20 +1,23 @@
 //! HTTP/2: by ALPN, and without TLS by prior knowledge.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, plain, secure};
-use crate::harness::{Setup, TRADES, eventually, fill, shared, tests};
+use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, fill, shared, tests};
 use crate::uploads::NDJSON;
 
 tests!["connections":
     appends_and_uploads_over_http2,
     a_body_over_http2_must_come_in_time,
+    small_frames_wait_for_the_database,
     a_stream_without_a_window_loses_its_place,
     a_slow_but_steady_stream_gets_everything,
 ];
@@ -104,6 +107,46 @@ async fn a_body_over_http2_must_come_in_time() {
     assert_eq!(answer.json().await["type"], "/problems#body-timeout");
     trickle.await.expect("no panic");
     assert_eq!(client.get("/livez").await.status, 200, "the connection goes on");
+}
+
+/// Each line in a frame of its own, for as long as the client has a window while nothing is stored.
+async fn small_frames_wait_for_the_database() {
+    const LINES: u64 = 20_000;
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::on(shared().await);
+    setup.connection.uri = proxy.uri();
+    let service = setup.start().await;
+    let client = Http2::over(plain(service.address()).await).await;
+    proxy.harm("update trades", Way::There, Harm::Hold, u32::MAX);
+    let begun = client.begin(Method::POST, &TRADES.uploads(7), Some(NDJSON)).await;
+    let (mut send, answer) = begun.expect("to send");
+    let (mut sent, mut paused) = (0, false);
+    while sent < LINES {
+        let line = TRADES.lines([sent + 1]);
+        send.reserve_capacity(line.len());
+        while send.capacity() < line.len() {
+            let more = poll_fn(|context| send.poll_capacity(context));
+            match timeout(Duration::from_secs(1), more).await {
+                Ok(more) => drop(more.expect("a stream").expect("a connection")),
+                // Nothing more is taken before the database goes on.
+                Err(_elapsed) if !paused => {
+                    assert_eq!(client.get("/livez").await.status, 200);
+                    assert_eq!(client.get("/v1/customers/8").await.status, 200);
+                    proxy.relent();
+                    paused = true;
+                }
+                Err(_elapsed) => {}
+            }
+        }
+        send.send_data(line.into(), false).expect("to send");
+        sent += 1;
+    }
+    assert!(paused, "the window bounds what waits");
+    send.send_data(Default::default(), true).expect("to send");
+    let mut summary =
+        timeout(PATIENCE, answer).await.expect("in time").expect("no panic").expect("an answer");
+    assert_eq!(summary.json().await["stored"], LINES);
+    assert_eq!(client.get("/livez").await.status, 200);
 }
 
 /// A client that takes no more of a body than the head of the answer.

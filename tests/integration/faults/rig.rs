@@ -291,10 +291,27 @@ impl Update {
         let statement = |update: &Bson| {
             let update = update.as_document().expect("a statement");
             let owner = update.get_document("q").expect("q").get(history.owner_field).expect("an owner");
-            let pushed = update.get_document("u").and_then(|u| u.get_document("$push"));
-            let pushed = pushed.and_then(|push| push.get_document("history"));
-            let each = pushed.and_then(|history| history.get_array("$each")).expect("items");
-            let items = each.iter().map(|item| history.stored_number(item.as_document().expect("an item")));
+            let each = match update.get_array("u") {
+                // It opens a page.
+                Ok(pipeline) => {
+                    let stage =
+                        pipeline[0].as_document().and_then(|stage| stage.get_document("$replaceWith").ok());
+                    let branches =
+                        stage.and_then(|replaced| replaced.get_array("$cond").ok()).expect("a fence");
+                    let in_time =
+                        branches[1].as_document().and_then(|branch| branch.get_document("$literal").ok());
+                    in_time.and_then(|bucket| bucket.get_array("history").ok())
+                }
+                Err(_) => {
+                    let pushed = update.get_document("u").and_then(|u| u.get_document("$push"));
+                    let pushed = pushed.and_then(|push| push.get_document("history"));
+                    pushed.and_then(|history| history.get_array("$each")).ok()
+                }
+            };
+            let items = each
+                .expect("items")
+                .iter()
+                .map(|item| history.stored_number(item.as_document().expect("an item")));
             (history.owner_of(owner), items.collect())
         };
         Self {

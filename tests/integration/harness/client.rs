@@ -1,5 +1,6 @@
 //! A client of the API, and trades to send.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -50,6 +51,13 @@ impl Client {
     #[must_use]
     pub fn with_token(&self, token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..self.clone() }
+    }
+
+    /// The same from this address of the machine, without TLS.
+    #[must_use]
+    pub fn at(&self, address: impl Into<IpAddr>) -> Self {
+        let http = reqwest::Client::builder().tls_certs_only([]).local_address(address.into());
+        Self { http: http.build().expect("a client"), ..self.clone() }
     }
 
     pub fn url(&self, path: &str) -> String {

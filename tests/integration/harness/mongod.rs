@@ -22,12 +22,15 @@ use tokio::sync::OnceCell;
 use process::Process;
 
 /// Makes a mongod a member of a set, once that is initiated.
-const REPLICATION: &[&str] = &["--replSet", "rs0"];
+const REPLICATION: &[&str] = &["--replSet", "rs0", "--setParameter", QUICK_CLOCK];
+
+/// An idle set's cluster time goes on once a second, not every ten: what is deleted waits for it.
+const QUICK_CLOCK: &str = "periodicNoopIntervalSecs=1";
 
 /// Makes a mongod fail on demand, by `configureFailPoint`.
 const TEST_COMMANDS: &[&str] = &["--setParameter", "enableTestCommands=1"];
 const REPLICATION_AND_TEST_COMMANDS: &[&str] =
-    &["--replSet", "rs0", "--setParameter", "enableTestCommands=1"];
+    &["--replSet", "rs0", "--setParameter", QUICK_CLOCK, "--setParameter", "enableTestCommands=1"];
 
 /// A member of several waits one second, not five, for a silent member from which it copies the log: while
 /// it waits for a frozen primary, a set of three has no majority.

@@ -56,6 +56,8 @@ struct Wire {
     relented: watch::Sender<u32>,
     /// How many seconds the server's time is set back in its answers.
     set_back: AtomicU32,
+    /// How many seconds its clock is ahead in its answers.
+    ahead: AtomicU32,
 }
 
 struct Rule {
@@ -111,6 +113,7 @@ impl Proxy {
             struck: watch::Sender::new(0),
             relented: watch::Sender::new(0),
             set_back: AtomicU32::new(0),
+            ahead: AtomicU32::new(0),
         });
         let accepted = Arc::clone(&wire);
         let accepting = tokio::spawn(async move {
@@ -172,6 +175,11 @@ impl Proxy {
         self.wire.set_back.store(seconds, Ordering::Relaxed);
     }
 
+    /// Puts the `localTime` of the answers that follow ahead by `seconds`, as if the server's clock were wrong.
+    pub fn put_ahead(&self, seconds: u32) {
+        self.wire.ahead.store(seconds, Ordering::Relaxed);
+    }
+
     /// Waits until it has harmed so many messages, since it began.
     pub async fn struck(&self, times: u32) {
         let mut struck = self.wire.struck.subscribe();
@@ -217,6 +225,7 @@ impl Wire {
         let back = async {
             while let Some(mut message) = read(&mut from_server).await {
                 set_back(&mut message, self.set_back.load(Ordering::Relaxed));
+                put_ahead(&mut message, self.ahead.load(Ordering::Relaxed));
                 let answered = word(&message, 8);
                 let command = {
                     let mut asked = asked.lock().expect("no test panics here");
@@ -293,6 +302,15 @@ fn set_back(message: &mut [u8], seconds: u32) {
     let at = at + NAME.len() + 4;
     let told = word(message, at).saturating_sub(seconds);
     message[at..at + 4].copy_from_slice(&told.to_le_bytes());
+}
+
+/// Puts the `localTime` ahead: an element of type 9, eight bytes of milliseconds.
+fn put_ahead(message: &mut [u8], seconds: u32) {
+    const NAME: &[u8] = b"\x09localTime\0";
+    let Some(at) = message.windows(NAME.len()).position(|bytes| bytes == NAME) else { return };
+    let at = at + NAME.len()..at + NAME.len() + 8;
+    let told = i64::from_le_bytes(message[at.clone()].try_into().expect("eight bytes"));
+    message[at].copy_from_slice(&(told + i64::from(seconds) * 1000).to_le_bytes());
 }
 
 fn word(message: &[u8], at: usize) -> u32 {

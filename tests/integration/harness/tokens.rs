@@ -17,6 +17,7 @@ use pagebucket::http::{Gate, Open};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 pub const ISSUER: &str = "https://issuer.example";
 pub const AUDIENCE: &str = "https://api.example";
@@ -127,6 +128,8 @@ pub struct Issuer {
     pub keys: Arc<Mutex<Vec<Value>>>,
     /// Whether it answers.
     pub up: Arc<AtomicBool>,
+    /// Whether it keeps those that ask waiting.
+    pub slow: watch::Sender<bool>,
     /// How often its keys were fetched.
     pub fetched: Arc<AtomicUsize>,
     pub url: String,
@@ -137,19 +140,25 @@ impl Issuer {
         let signer = Signer::es256("first");
         let keys = Arc::new(Mutex::new(vec![signer.jwk()]));
         let (up, fetched) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+        let slow = watch::Sender::new(false);
         let answer = {
             let (keys, up, fetched) = (Arc::clone(&keys), Arc::clone(&up), Arc::clone(&fetched));
+            let slow = slow.clone();
             move || {
                 fetched.fetch_add(1, Ordering::SeqCst);
                 let set = json!({ "keys": *keys.lock().expect("no test panics here") });
                 let status = if up.load(Ordering::SeqCst) { StatusCode::OK } else { StatusCode::BAD_GATEWAY };
-                std::future::ready((status, set.to_string()).into_response())
+                let mut slow = slow.subscribe();
+                async move {
+                    slow.wait_for(|slow| !slow).await.expect("the test goes on");
+                    (status, set.to_string()).into_response()
+                }
             }
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/jwks", listener.local_addr().expect("an address"));
         tokio::spawn(async move { axum::serve(listener, Router::new().route("/jwks", get(answer))).await });
-        Self { signer, keys, up, fetched, url }
+        Self { signer, keys, up, slow, fetched, url }
     }
 
     /// The keys that it has from now on.
@@ -190,6 +199,7 @@ pub async fn gate(settings: Settings, open: Open) -> Gate {
     Gate::guarded(Authenticator { jwt: Some(jwt), keys: None }, open)
 }
 
-async fn jwt(settings: Settings) -> Jwt {
+/// What accepts tokens by these settings.
+pub async fn jwt(settings: Settings) -> Jwt {
     Jwt::start(settings, Clock::system()).await.expect("a set of keys")
 }

@@ -2,24 +2,34 @@
 //! one after the other.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
+use pagebucket::store::Ages;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{Client, History, INVALID_ITEM, NOTES, Service, Setup, shared, tests_over};
+use crate::commands::program::{Place, pagebucket, run};
+use crate::harness::{Client, History, INVALID_ITEM, NOTES, Service, Setup, eventually, shared, tests_over};
 
 tests_over![&[NOTES], "histories::differing":
     each_accepts_by_its_own_item_and_shows_all,
     a_repeat_is_found_by_an_instance_with_another_item,
     a_narrower_item_concerns_only_what_is_written,
+    what_pages_depend_on_may_not_change,
+    items_beyond_an_instances_own_bound_are_read,
 ];
 
-/// A directory with the definition of a history, its `item` changed; removed with this value.
-struct Directory(PathBuf);
+/// A directory with the definition of a history, changed; removed with this value.
+pub struct Directory(pub PathBuf);
 
 impl Directory {
     fn of(history: &History, change: impl FnOnce(&mut Value)) -> Self {
+        Self::changed(history, |definition| change(&mut definition["item"]))
+    }
+
+    pub fn changed(history: &History, change: impl FnOnce(&mut Value)) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory =
@@ -29,7 +39,7 @@ impl Directory {
         let known = Path::new(history.definitions.expect("a directory")).join(&name);
         let definition = std::fs::read_to_string(known).expect("a definition");
         let mut definition: Value = serde_json::from_str(&definition).expect("JSON");
-        change(&mut definition["item"]);
+        change(&mut definition);
         std::fs::write(directory.join(name), definition.to_string()).expect("to write");
         Self(directory)
     }
@@ -164,4 +174,79 @@ async fn a_narrower_item_concerns_only_what_is_written(history: &'static History
     after.client.append(1, &short).await.expect(201);
     after.stored(1).await.holds_exactly(1..=total as i64 + 1);
     show_the_same(&[before, after], total + 1).await;
+}
+
+/// No server starts with another value, and what it says names the member.
+async fn what_pages_depend_on_may_not_change(history: &'static History) {
+    let before = instance(history, &Directory::of(history, |_| ()), None).await;
+    before.client.append(1, &history.item(1)).await.expect(201);
+    let place = Place::of_service(&before).await;
+    type Change = (&'static str, fn(&mut Value));
+    let changes: [Change; 6] = [
+        ("owner", |definition| definition["owner"]["collection"] = "places".into()),
+        ("owner", |definition| definition["owner"]["field"] = "placeId".into()),
+        ("owner", |definition| definition["owner"]["type"] = "integer".into()),
+        ("pageSize", |definition| definition["pageSize"] = 3.into()),
+        ("date", |definition| {
+            definition["item"]["properties"]["readAt"] = json!({ "type": "string", "format": "date-time" });
+            definition["date"] = "readAt".into();
+        }),
+        ("maxItemBytes", |definition| definition["maxItemBytes"] = 8192.into()),
+    ];
+    for (member, change) in changes {
+        let directory = Directory::changed(history, change);
+        let directory = directory.0.to_str().expect("UTF-8");
+        let flags = ["--mongodb-uri", &place.uri, "--database", &place.name, "--histories", directory];
+        let ended = run(&mut pagebucket(&[&["serve", "--listen", "127.0.0.1:0"], &flags[..]].concat())).await;
+        let sentence = ended.sentence(3);
+        assert!(
+            sentence.contains(&format!("the {member} ")) && sentence.contains("cannot become"),
+            "{sentence}"
+        );
+    }
+    let more = Directory::changed(history, |definition| definition["maxItemBytes"] = 65_536.into());
+    let after = instance(history, &more, Some(&before)).await;
+    assert_eq!(after.client.total(1).await, 1);
+}
+
+/// Another instance raises `maxItemBytes` while this one runs. A reply of as many pages as fitted before has more bytes than a server
+/// sends at once. Soon afterwards this instance asks for fewer pages.
+async fn items_beyond_an_instances_own_bound_are_read(history: &'static History) {
+    const ITEMS: u64 = 12;
+    const LEN: usize = 1_900_000;
+    let small = Directory::of(history, |_| ());
+    let large = Directory::changed(history, |definition| {
+        definition["maxItemBytes"] = json!(2 * 1024 * 1024);
+        definition["item"]["properties"]["text"]["maxLength"] = json!(LEN);
+    });
+    let before = instance(history, &small, None).await;
+    let more = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&more);
+    let mut asking = Setup::on(shared().await).of(history.holding_any()).observed(move |name, _| {
+        count.fetch_add(u32::from(name == "getMore"), Ordering::SeqCst);
+    });
+    asking.definitions = Some(small.0.clone());
+    let asking = asking.aging(Ages { poll: Duration::from_millis(50), ..Ages::default() });
+    let asking = asking.in_database(&before.database).start().await;
+    let mut raising = Setup::on(shared().await).of(history.holding_any()).in_database(&before.database);
+    raising.definitions = Some(large.0.clone());
+    raising.args.max_body = 4 * 1024 * 1024;
+    let raised = raising.start().await;
+    let mut item = history.item(1);
+    item["text"] = json!("x".repeat(LEN));
+    for _ in 0..ITEMS {
+        raised.client.append(1, &item).await.expect(201);
+    }
+    let export = history.at(1, "/export.ndjson");
+    let all = async |service: &Service| {
+        let exported = service.client.get(&export).await;
+        assert_eq!((exported.status.as_u16(), exported.body.len() as u64 / LEN as u64), (200, ITEMS));
+    };
+    all(&before).await;
+    eventually("its replies have fewer pages", Duration::from_secs(60), async || {
+        more.store(0, Ordering::SeqCst);
+        all(&asking).await;
+        more.load(Ordering::SeqCst) == 0
+    })
+    .await;
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
+use pagebucket::store::history::verify::Scan;
 use pagebucket::store::history::{AppendError, Cause};
 use pagebucket::store::{Error, Gone, Store};
 
@@ -18,6 +19,29 @@ tests_over![ALL, "markers::beside":
 
 /// What was acknowledged: the number of the item at each sequence number.
 type Told = Arc<Mutex<BTreeMap<u64, i64>>>;
+
+/// Verifies until `done`: nothing is a finding.
+async fn verify(place: &Place, owners: &[u64], done: &AtomicBool) {
+    let store = place.store().await;
+    let (engine, mut rounds) = (engine_of(&store, place), 0);
+    while !done.load(Ordering::Relaxed) || rounds < 3 {
+        let mut scan = Scan::default();
+        let mut suspects: Vec<_> = owners.iter().map(|owner| place.owner(*owner)).collect();
+        while !scan.ended {
+            let scanned = engine.scan(&mut scan, soon()).await.expect("an answer");
+            assert!(scanned.strays.is_empty(), "{:?}", scanned.strays);
+            suspects.extend(scanned.suspects);
+        }
+        for owner in &suspects {
+            let found = engine.verify(owner, PATIENCE, &mut async |_| {}).await.expect("an answer");
+            assert!(found.is_empty(), "{found:?}");
+            let found = engine.elsewhere(owner, PATIENCE, &mut async |_| {}).await.expect("an answer");
+            assert!(found.is_empty(), "{found:?}");
+        }
+        assert_eq!(engine.verify_counter(scan.markers, soon()).await.expect("an answer"), None);
+        rounds += 1;
+    }
+}
 
 /// Appends until `done`, or until the owner is erased, which must then be so for good.
 async fn write(place: &Place, store: &Store, owner: u64, writer: u64, told: &Told, done: &AtomicBool) {
@@ -89,7 +113,8 @@ async fn pages_are_retired_beside_writers_and_readers(history: &'static History)
         .await;
         done.store(true, Ordering::Relaxed);
     };
-    let (_, gone, ()) = tokio::join!(join_all(writers), join_all(readers), retiring);
+    let verifying = verify(&place, &[1], &done);
+    let (_, gone, (), ()) = tokio::join!(join_all(writers), join_all(readers), retiring, verifying);
     assert!(gone.iter().all(|gone| *gone > 0), "both instances have met pages that are gone: {gone:?}");
     let left = stored(&place.database, history, 1).await;
     assert!(left.first_page > 1);
@@ -103,6 +128,7 @@ async fn an_owner_is_erased_while_eight_write(history: &'static History) {
     let place = Place::new(history).await;
     let stores = [place.store().await, place.store().await];
     let (told, others, done) = (Told::default(), Told::default(), AtomicBool::new(false));
+    let reopened = AtomicBool::new(false);
     let writers = (0..8).map(|writer| write(&place, &stores[writer % 2], 1, writer as u64 + 1, &told, &done));
     let neighbours =
         (0..2).map(|writer| write(&place, &stores[writer], 2, writer as u64 + 1, &others, &done));
@@ -115,7 +141,16 @@ async fn an_owner_is_erased_while_eight_write(history: &'static History) {
         place.is_erased(1).await;
         done.store(true, Ordering::Relaxed);
     };
-    tokio::join!(join_all(writers), join_all(neighbours), erasing);
+    let rest = async {
+        tokio::join!(join_all(writers), join_all(neighbours), erasing);
+        is_reopened(&place, &stores, &told, &others).await;
+        reopened.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(rest, verify(&place, &[1, 2], &reopened));
+}
+
+async fn is_reopened(place: &Place, stores: &[Store], told: &Told, others: &Told) {
+    let history = place.history;
     place.is_erased(1).await;
     let others: Vec<i64> = others.lock().unwrap().values().copied().collect();
     assert_eq!(
@@ -124,9 +159,9 @@ async fn an_owner_is_erased_while_eight_write(history: &'static History) {
         "the neighbour has all of its items"
     );
 
-    let (items, owner) = (engine_of(&stores[1], &place), place.owner(1));
+    let (items, owner) = (engine_of(&stores[1], place), place.owner(1));
     items.reopen(&owner, soon()).await.expect("an answer");
-    let next = append(&place, &stores[0], 1, 1, 1).await.expect("stored");
+    let next = append(place, &stores[0], 1, 1, 1).await.expect("stored");
     let last = *told.lock().unwrap().last_key_value().unwrap().0;
     assert!(seqs(&next)[0] > last, "{next:?} after {last}: no address ever means two items");
     stored(&place.database, history, 1).await.holds_exactly([1]);

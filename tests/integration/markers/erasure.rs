@@ -1,17 +1,23 @@
 //! An erased owner: refused, gone from every collection, and reopened with numbers that go on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use mongodb::bson::{Document, doc};
 use pagebucket::domain::{Instant, Limit, Seq};
 use pagebucket::item::Draft;
-use pagebucket::store::Store;
 use pagebucket::store::history::{Erasure, Reopening};
+use pagebucket::store::{Deadline, Store};
 
 use super::{
-    PATIENCE, Place, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased, seqs, soon,
+    PATIENCE, Place, SHORT, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased, seqs,
+    soon,
 };
-use crate::harness::{ALL, History, engine, eventually, fill, stored, tests_over};
+use crate::harness::{
+    ALL, Harm, History, NOTES, Nth, Proxy, READINGS, Setup, Way, engine, eventually, fill, shared, stored,
+    tests, tests_over,
+};
 
 tests_over![ALL, "markers::erasure":
     nothing_is_left_but_the_tombstone,
@@ -22,6 +28,8 @@ tests_over![ALL, "markers::erasure":
     keys_of_the_owner_are_erased,
     housekeeping_comes_to_the_end_of_an_erasure,
 ];
+
+tests!["markers::erasure": keys_are_examined_for_one_erasure_at_a_time];
 
 async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     let place = Place::new(history).await;
@@ -172,6 +180,42 @@ async fn keys_of_the_owner_are_erased(history: &'static History) {
     place.is_erased(1).await;
     assert_eq!(append_once(&place, &store, 2, "k3").await, Ok(vec![4]), "the keys of others are there");
     assert_eq!(stored(&place.database, history, 2).await.numbers.len(), 20);
+}
+
+/// Whatever histories they are of: all keys are in one collection.
+async fn keys_are_examined_for_one_erasure_at_a_time() {
+    let proxy = Proxy::before(shared().await).await;
+    let store = Setup::at(&proxy.uri()).of(NOTES).aging(SHORT).store().await;
+    let erasures: Vec<_> = [NOTES, READINGS]
+        .into_iter()
+        .flat_map(|history| {
+            (1..=3).map(|owner| (engine::histories(&store, history), engine::owner(history, owner)))
+        })
+        .collect();
+    for (items, owner) in &erasures {
+        assert_eq!(items.erase(owner, soon()).await.expect("a tombstone"), Erasure::Nothing);
+    }
+    let ((first, its_owner), others) = erasures.split_first().expect("six");
+    let (deleting, finding) = ("delete idempotency_keys", "find idempotency_keys");
+    proxy.forget();
+    proxy.harm(deleting, Way::There, Harm::Hold, 1);
+    let others_meanwhile = async {
+        proxy.struck(1).await;
+        let steps = others
+            .iter()
+            .map(|(items, owner)| items.go_on_erasing(owner, Deadline::within(Duration::from_secs(3))));
+        for step in join_all(steps).await {
+            assert_eq!(step.expect("a step ends while it waits for its turn"), Erasure::Erasing);
+        }
+        let examined = proxy.commands().into_iter().filter(|Nth(name, _)| name.ends_with("idempotency_keys"));
+        assert_eq!(examined.collect::<Vec<_>>(), [Nth(finding.into(), 0), Nth(deleting.into(), 0)]);
+        proxy.relent();
+    };
+    let (step, ()) = tokio::join!(first.go_on_erasing(its_owner, soon()), others_meanwhile);
+    assert_ne!(step.expect("an answer"), Erasure::Erasing);
+    for (items, owner) in others {
+        assert_ne!(items.go_on_erasing(owner, soon()).await.expect("an answer"), Erasure::Erasing);
+    }
 }
 
 async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) {

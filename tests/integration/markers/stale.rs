@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pagebucket::store::{Ages, Store};
 
-use super::{Place, SHORT, append, clock, engine_of, erase, keep, refused_as_erased, retire_to, seqs};
+use super::{Place, SHORT, append, clock, erase, keep, refused_as_erased, retire_to, seqs};
 use crate::harness::{ALL, History, stored, tests_over, try_stored};
 
 tests_over![ALL, "markers::stale":
@@ -14,6 +14,7 @@ tests_over![ALL, "markers::stale":
     a_stale_tail_before_retired_pages_opens_no_page,
     without_an_age_it_opens_a_retired_page_again,
     a_machine_that_slept_reads_the_tail,
+    an_append_does_not_renew_the_age_of_its_tail,
 ];
 
 /// Never asks for markers again after it began.
@@ -81,7 +82,24 @@ async fn a_machine_that_slept_reads_the_tail(history: &'static History) {
     let other = place.store().await;
     erase(&place, &other, 1).await;
     later(3_600_000);
-    assert!(!engine_of(&asleep, &place).may_have_lost_pages(), "it has heard nothing");
     refused_as_erased(append(&place, &asleep, 1, 1_000, 1).await);
+    place.is_erased(1).await;
+}
+
+/// It shows that the page had room, and nothing about a tombstone.
+async fn an_append_does_not_renew_the_age_of_its_tail(history: &'static History) {
+    let place = Place::new(history).await;
+    let (clock, later) = clock();
+    let mut setup = place.setup().await.aging(Ages { tail: Duration::from_secs(3600), ..DEAF });
+    setup.clock = clock;
+    let stale = setup.store().await;
+    append(&place, &stale, 1, 1, 1).await.expect("stored: the tail is read");
+    later(1_900_000);
+    let full = append(&place, &stale, 1, 2, history.page_size - 1).await.expect("stored on the open page");
+    assert_eq!(seqs(&full), (2..=history.page_size).collect::<Vec<_>>());
+    later(1_900_000);
+    let other = place.store().await;
+    erase(&place, &other, 1).await;
+    refused_as_erased(append(&place, &stale, 1, 1_000, 1).await);
     place.is_erased(1).await;
 }

@@ -62,10 +62,13 @@ async fn trickle(mut write: Writing, piece: &str) {
 }
 
 async fn slow_uploads_end_and_keep_nobody_out() {
-    const SLOW: [&str; 4] = ["\n", "  ", "x", "\r\n"];
+    // The last two are lines that are refused, however many bytes they have.
+    let pieces = ["\n", "  ", "x", "\r\n", "{}\n", &format!("{}\n", "x".repeat(600))].map(str::to_owned);
+    let count = pieces.len();
     let mut setup = Setup::on(shared().await);
-    setup.args.max_requests = SLOW.len() as u32;
-    setup.args.max_uploads = SLOW.len() as u32 + 1;
+    // One client has a quarter.
+    setup.args.max_requests = 4;
+    setup.args.max_uploads = 4 * (count as u32 + 1);
     // Long enough for all of them to have their places at once, on a busy machine too.
     setup.args.body_timeout = 4;
     let service = setup.start().await;
@@ -75,7 +78,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     fair.head().await;
 
     let mut slow = JoinSet::new();
-    for (number, piece) in SLOW.into_iter().enumerate() {
+    for (number, piece) in pieces.into_iter().enumerate() {
         let path = TRADES.at(7, ANSWERS[number % 2]);
         let mut upload = Upload::begin(service.address(), &path, &[]).await;
         // One has stored something.
@@ -84,7 +87,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
         }
         let (read, write) = upload.split();
         slow.spawn(async move {
-            let (ended, ()) = tokio::join!(ending(read), trickle(write, piece));
+            let (ended, ()) = tokio::join!(ending(read), trickle(write, &piece));
             (number, ended.0)
         });
     }
@@ -93,7 +96,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     })
     .await;
     let (mut sent, mut ended) = (0, 0);
-    while ended < SLOW.len() || sent < 10 {
+    while ended < count || sent < 10 {
         while let Some(slow) = slow.try_join_next() {
             let (number, problem) = slow.expect("no panic");
             let detail = problem["detail"].as_str().expect("a detail");
@@ -167,7 +170,8 @@ async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
     const OUTCOMES: u64 = 250;
     let proxy = Proxy::before(shared().await).await;
     let place = Place { history: TRADES, uri: proxy.uri(), name: Place::new().await.name };
-    let serving = place.serve(&["--log", "error", "--max-uploads", &uploads.to_string()]).await;
+    // One client has a quarter.
+    let serving = place.serve(&["--log", "error", "--max-uploads", &(4 * uploads).to_string()]).await;
     serving.client.append(1, &trade(1)).await.expect(201);
     let idle = anonymous_memory(serving.pid());
     let most = Arc::new(AtomicU64::new(idle));

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use futures_util::{StreamExt, stream};
-use http_body_util::{BodyExt, Limited, StreamBody};
+use http_body_util::StreamBody;
 use hyper::body::Frame;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::client::{cause, client};
+use crate::client::{cause, client, whole};
 use crate::domain::IdempotencyKey;
 use crate::http::{PROBLEM_JSON, ProblemKind};
 
@@ -110,9 +110,8 @@ impl Broken {
         let mut problem = Value::Null;
         if is(answer.headers(), PROBLEM_JSON) {
             // Nothing of a body that is too long, cut or not JSON.
-            let body = Limited::new(Body::from(answer), LONGEST_REFUSAL).collect().await;
-            problem =
-                body.ok().and_then(|body| serde_json::from_slice(&body.to_bytes()).ok()).unwrap_or_default();
+            let body = whole(answer, LONGEST_REFUSAL).await.ok().flatten();
+            problem = body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
         }
         let kind = kind(&problem).filter(|kind| kind.spec().status == status);
         let words = match kind {

@@ -9,6 +9,7 @@ use crate::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
     Window,
 };
+use crate::http::links::MOST_FILTER_BYTES;
 use crate::http::params::{Params, Reader, dates, in_header, in_query};
 use crate::http::schemas::{date_time, ordinal, schema, whole};
 use crate::store::history::Engine;
@@ -73,10 +74,17 @@ impl Params for ListParams {
         let limit = reader.query("limit", Limit::parse);
         let as_of = reader.query("asOf", Seq::parse);
         let dates = dates(reader);
-        let mut values = Vec::new();
+        let (mut values, mut bytes) = (Vec::new(), 0);
         for name in filters() {
             let value = reader.query(name, |text| item.check_text(name, text).map(|()| text.to_owned()));
-            values.extend(value.map(|value| (name.to_owned(), value)));
+            let Some(value) = value else { continue };
+            bytes += value.len();
+            if bytes > MOST_FILTER_BYTES {
+                let rule =
+                    format!("must have at most {MOST_FILTER_BYTES} bytes, together with the other filters");
+                reader.refuse(name.to_owned(), rule);
+            }
+            values.push((name.to_owned(), value));
         }
         let order = reader.query("order", |text| match text {
             "asc" => Ok(Order::Ascending),

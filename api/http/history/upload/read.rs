@@ -1,5 +1,6 @@
 //! Reads the lines of an upload's body.
 
+use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const MOST_FAULTS: usize = 10;
 /// waits to be taken.
 const CHUNK: usize = 16 * 1024;
 
-/// Bytes, without white space, that a client must send in each span in which no line ends.
+/// Bytes, without white space, that a client must send in each span in which no item ends.
 const LEAST: usize = 1024;
 
 /// A line that is no item.
@@ -41,15 +42,15 @@ impl BadLine {
     }
 }
 
-/// The minimum pace of a client: in each span, one line that is not blank, or [`LEAST`] bytes. (A client that continues at a line
-/// far into a file sends as many line breaks.) Only time spent
-/// waiting for the client counts. While the server does not read, because earlier lines must be stored first or the client's
-/// quota is used up, the span stands still.
+/// The minimum pace of a client: in each span, one item, or [`LEAST`] bytes of blank lines and of the line that has not ended. (A
+/// client that continues at a line far into a file sends as many line breaks.) A line that is no item counts for nothing: it
+/// would cost the client next to nothing to keep its place. Only time spent waiting for the client counts. While the server does
+/// not read, because earlier lines must be stored first or the client's quota is used up, the span stands still.
 struct Pace {
     span: Duration,
     /// Time that is left of this span.
     left: Duration,
-    /// Bytes received in this span, without blanks.
+    /// Bytes that count and were received in this span, without blanks.
     bytes: usize,
 }
 
@@ -58,8 +59,9 @@ impl Pace {
         Self { span, left: span, bytes: 0 }
     }
 
-    fn piece(&mut self, piece: &[u8]) {
-        self.bytes += piece.iter().filter(|byte| **byte == b'\n' || !byte.is_ascii_whitespace()).count();
+    /// These are of a blank line, or of one that has not ended.
+    fn came(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.iter().filter(|byte| **byte == b'\n' || !byte.is_ascii_whitespace()).count();
         if self.bytes >= LEAST {
             self.kept();
         }
@@ -68,6 +70,31 @@ impl Pace {
     /// The client kept the pace: the next span begins.
     fn kept(&mut self) {
         *self = Self::new(self.span);
+    }
+
+    /// A line has ended that is no item.
+    fn refused(&mut self) {
+        self.bytes = 0;
+    }
+}
+
+/// The most owners whose lines are counted, at about 20 bytes each. If there are more, counting begins again.
+const MOST_OWNERS: usize = 3_500;
+
+/// The lines since each owner's last page was begun. A page has lines of one owner, so that each owner costs a page at least.
+#[derive(Default)]
+struct Filling(HashMap<Option<u64>, usize>);
+
+impl Filling {
+    /// Whether a line of this owner, or one that is no item, begins a page of so many.
+    fn begins(&mut self, owner: Option<&OwnerId>, size: usize) -> bool {
+        let owner = owner.map(OwnerId::spread);
+        if self.0.len() >= MOST_OWNERS && !self.0.contains_key(&owner) {
+            self.0.clear();
+        }
+        let lines = self.0.entry(owner).or_default();
+        *lines = *lines % size + 1;
+        *lines == 1
     }
 }
 
@@ -84,8 +111,11 @@ pub(super) struct Reader {
     clock: Option<Clock>,
     quota: ClientQuota,
     lifetime: Lifetime,
-    /// Lines that were handed on and not taken from the quota yet.
-    lines: usize,
+    /// The pages that the lines in `chunk` begin.
+    begun: usize,
+    /// Pages of lines that were handed on and not taken from the quota yet.
+    pages: usize,
+    filling: Filling,
     /// Whether no line was handed on yet.
     is_first: bool,
     pace: Pace,
@@ -104,6 +134,7 @@ impl Reader {
         span: Duration,
     ) -> Self {
         let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), Pace::new(span));
+        let filling = Filling::default();
         Self {
             chunks,
             chunk,
@@ -114,7 +145,9 @@ impl Reader {
             clock,
             quota,
             lifetime,
-            lines: 0,
+            begun: 0,
+            pages: 0,
+            filling,
             is_first: true,
             pace,
         }
@@ -123,7 +156,7 @@ impl Reader {
     /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
     pub(super) async fn run(mut self, mut body: Body) -> Option<Body> {
         let rest = self.read(&mut body).await.err().map(|Enough| body);
-        self.quota.owe_of(Class::Appends, self.lines.div_ceil(self.definition.page_size.get()));
+        self.quota.owe_of(Class::Appends, self.pages);
         rest
     }
 
@@ -147,7 +180,7 @@ impl Reader {
                 }
                 Ok(None) => {
                     let last = self.splitter.finish();
-                    last.into_iter().for_each(|line| self.line(line));
+                    last.into_iter().filter(|line| !line.is_blank()).for_each(|line| self.line(line));
                     return self.hand_on().await;
                 }
                 Ok(Some(Err(_))) => {
@@ -157,7 +190,8 @@ impl Reader {
                 Err(_elapsed) => {
                     let seconds = self.pace.span.as_secs();
                     let words = format!(
-                        "The body came too slowly: neither a line nor {LEAST} bytes in {seconds} s of waiting."
+                        "The body came too slowly: neither an item nor {LEAST} bytes in {seconds} s of waiting. Lines \
+                         that are refused do not count."
                     );
                     let _ = self.chunks.send(Err(io::Error::new(ErrorKind::TimedOut, words))).await;
                     // The client may continue to send, and should be able to read why the upload ended.
@@ -168,11 +202,13 @@ impl Reader {
     }
 
     async fn piece(&mut self, mut bytes: &[u8]) -> Result<(), Enough> {
-        self.pace.piece(bytes);
         while !bytes.is_empty() {
             let (taken, line) = self.splitter.take(bytes);
+            match line.filter(|line| !line.is_blank()) {
+                Some(line) => self.line(line),
+                None => self.pace.came(&bytes[..taken]),
+            }
             bytes = &bytes[taken..];
-            line.into_iter().for_each(|line| self.line(line));
             if self.bytes >= CHUNK {
                 self.hand_on().await?;
             }
@@ -181,12 +217,16 @@ impl Reader {
     }
 
     fn line(&mut self, line: Line) {
-        if line.is_blank() {
-            return;
-        }
-        self.pace.kept();
         let parsed = self.parse(line);
+        match &parsed {
+            Ok(_) => self.pace.kept(),
+            Err(_) => self.pace.refused(),
+        }
         self.bytes += size_of_val(&parsed) + parsed.as_ref().map_or_else(|bad| bad.why.bytes(), Row::heap);
+        if self.quota.is_limited() {
+            let owner = parsed.as_ref().ok().map(|row| &row.owner);
+            self.begun += usize::from(self.filling.begins(owner, self.definition.page_size.get()));
+        }
         self.chunk.push(parsed);
     }
 
@@ -234,16 +274,14 @@ impl Reader {
             return Ok(());
         }
         if self.quota.is_limited() {
-            let size = self.definition.page_size.get();
             // The first page is paid before it is stored: who owes has to wait.
-            let first = std::mem::take(&mut self.is_first);
-            let pages = if first { 1 } else { self.lines / size };
+            let first = usize::from(std::mem::take(&mut self.is_first));
             tokio::select! {
-                () = self.quota.pace(Class::Appends, pages) => self.lines %= size,
+                () = self.quota.pace(Class::Appends, self.pages + first) => self.pages = 0,
                 () = self.chunks.closed() => return Err(Enough),
                 () = self.lifetime.over() => return self.expire().await,
             }
-            self.lines += chunk.len().saturating_sub(if first { size } else { 0 });
+            self.pages = std::mem::take(&mut self.begun) - first;
         }
         self.chunks.send(Ok(chunk)).await.map_err(|_| Enough)
     }

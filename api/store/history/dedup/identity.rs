@@ -186,6 +186,16 @@ mod tests {
         }
     }
 
+    /// Of another one, items that an earlier version has adopted would be stored once more.
+    #[test]
+    fn the_key_of_an_adopted_item_is_that_of_earlier_versions() {
+        let trades = Definition::trades();
+        for (place, bytes) in [(None, "4c4dfbc7c7bf2c815f7aeea2"), (Some(3), "b3303ea1aec01cc1300dfa9e")] {
+            let key = ItemKey::adopted(&trades, &OwnerId::Integer(7), "shop.old", b"\x10\x05\0\0\0", place);
+            assert_eq!(key.0.map(|byte| format!("{byte:02x}")).concat(), bytes, "{place:?}");
+        }
+    }
+
     #[test]
     fn each_item_of_each_key_of_each_owner_has_its_own_key() {
         let key = |text: &str| IdempotencyKey::parse(text.as_bytes()).unwrap();

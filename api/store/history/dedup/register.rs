@@ -19,9 +19,9 @@ use crate::domain::OwnerId;
 use crate::store::group_commit::{Answer, Command, Verdict, durable, judge};
 use crate::store::history::bucket_id::Tail;
 use crate::store::history::catalog::{Catalog, KnownTail};
+use crate::store::history::fence::ReadTime;
 use crate::store::history::source::Source;
 use crate::store::history::tails::Tails;
-use crate::store::moment::Moment;
 use crate::store::{Deadline, Error, Result};
 
 /// The most keys in one command.
@@ -46,8 +46,8 @@ pub struct Registration {
     pub keeps: bool,
     pub deadline: Deadline,
     pub attempts: u32,
-    /// When the registration began.
-    pub read: Moment,
+    /// When the registration began, if the database's time was known.
+    pub read: Option<ReadTime>,
     pub answer: oneshot::Sender<Result<Registered>>,
 }
 
@@ -60,8 +60,8 @@ pub struct Registered {
     /// The record's `touched`, in milliseconds since 1970, if this registration created it by an insert and not by an
     /// upsert.
     pub inserted: Option<i64>,
-    /// When the history was no longer than `from` of the record, if this registration created it.
-    pub read: Moment,
+    /// When the history was no longer than `from` of the record, if this registration created it and the time is known.
+    pub read: Option<ReadTime>,
 }
 
 impl Registration {
@@ -111,7 +111,7 @@ async fn register(
 
 /// Those whose owners are not erased: nothing of an erased owner may come back.
 async fn unless_erased(source: &Source, kept: Vec<Registration>) -> Vec<Registration> {
-    if kept.is_empty() || !source.markers.any() {
+    if kept.is_empty() || !source.markers.any(&source.clock) {
         return kept;
     }
     let owners = kept.iter().map(|registration| &registration.owner);
@@ -144,14 +144,14 @@ async fn with_tails(
         }
     }
     let owners = cold.iter().map(|registration| &registration.owner);
-    let read = Moment::now(&source.clock);
+    let read = source.read_time_if_known();
     let tails = Tails::read(source, owners, None, latest(&cold)).await;
     for mut registration in cold {
         match tails.of(&registration.owner) {
             Ok(tail) => {
                 let mut catalog = catalog.lock();
                 // A tail that a commit has put there meanwhile is newer.
-                if let (Some(tail), None) = (tail, catalog.get(&registration.owner)) {
+                if let (Some(tail), Some(read), None) = (tail, read, catalog.get(&registration.owner)) {
                     catalog.insert(registration.owner.clone(), KnownTail { tail, read });
                 }
                 registration.proposed.from = Tail::items(tail);

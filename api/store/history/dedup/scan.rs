@@ -92,7 +92,7 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut Search], goal: Goal) -> 
         } else if scan.looked >= last {
             break true;
         } else {
-            if of.source.markers.any() {
+            if of.source.markers.any(&of.source.clock) {
                 scan.check().await?;
             }
             // A new primary may not know yet that a majority has what the old primary has shown.

@@ -1,46 +1,18 @@
 use std::collections::HashMap;
 
-use mongodb::bson::doc;
+use mongodb::bson::{Bson, doc};
 
 use super::finding::{Finding, Mend, Rule};
+use super::key_share::{KeyShare, MOST_KEYS};
+use super::kind::Kind;
 use super::seen::Seen;
 use crate::definition::Definition;
 use crate::domain::{PageNumber, PageSize};
 use crate::store::history::dedup::ItemKey;
-
-/// Keys of one owner that are compared in one reading. Each takes 40 bytes or less.
-const MOST_KEYS: u64 = 1_000_000;
+use crate::store::values::whole_number;
 
 /// Gaps of one owner that are remembered; more are counted as one.
 const MOST_GAPS: usize = 1_000;
-
-/// The keys that one reading compares: those whose first byte has a given remainder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct KeyShare {
-    of: u64,
-    index: u64,
-}
-
-impl KeyShare {
-    pub(super) const FIRST: Self = Self { of: 1, index: 0 };
-
-    /// The first share of the keys, for a history of this many items.
-    pub(super) fn of_items(items: u64) -> Self {
-        Self { of: items.div_ceil(MOST_KEYS).clamp(1, 256), index: 0 }
-    }
-
-    pub(super) fn next(self) -> Option<Self> {
-        Some(Self { index: self.index + 1, ..self }).filter(|next| next.index < self.of)
-    }
-
-    pub(super) fn is_first(self) -> bool {
-        self.index == 0
-    }
-
-    fn has(self, key: ItemKey) -> bool {
-        u64::from(key.last_byte()) % self.of == self.index
-    }
-}
 
 /// Reads the buckets of one owner in the order of `_id`.
 #[derive(Debug)]
@@ -50,15 +22,22 @@ pub(super) struct Checker {
     next: u64,
     /// The first page that stays, directly after a marker of the beginning: the pages before it are there until they are deleted.
     stays: Option<u64>,
+    /// The marker of the beginning.
+    beginning: Option<Seen>,
+    /// Pages before the first that stays, though the marker says that all of them are deleted.
+    left_behind: Vec<Finding>,
     /// Whether the owner is erased, and then whether its tombstone is swept.
     erased: Option<bool>,
+    /// What is wrong with the tombstone.
+    of_tombstone: Vec<Finding>,
     /// Missing pages, from and to, with the `_id` of the bucket after them.
     gaps: Vec<(u64, u64, Seen)>,
     /// The last bucket, with the number that it has or should have.
     previous: Option<(Seen, u64)>,
-    /// Findings about buckets without a number, since the last bucket with one: their number is certain only if the next
-    /// bucket's fits. That of the last bucket is not: a page before it may be missing too.
-    unnumbered: Vec<(usize, u64)>,
+    /// Buckets of items whose `_id` has no place in the order.
+    misplaced: Vec<Seen>,
+    /// Buckets without a number, since the last bucket with one.
+    unnumbered: Vec<Unnumbered>,
     share: KeyShare,
     keys: HashMap<ItemKey, u64>,
     /// Whether there were more keys than are compared at once.
@@ -66,27 +45,68 @@ pub(super) struct Checker {
     findings: Vec<Finding>,
 }
 
+/// A bucket without a number. Its number is certain only if that of the next bucket fits. That of the last bucket is not: a page
+/// before it may be missing too.
+#[derive(Debug)]
+struct Unnumbered {
+    /// The index of the finding.
+    finding: usize,
+    /// The number that its place gives it.
+    number: u64,
+    /// What it has instead.
+    stored: Option<Bson>,
+}
+
 impl Checker {
     pub(super) fn new(definition: &Definition, share: KeyShare) -> Self {
         let (size, next) = (definition.page_size, 1);
-        let (stays, erased, gaps, previous, unnumbered, keys, too_many_keys, findings) = Default::default();
-        Self { size, next, stays, erased, gaps, previous, unnumbered, share, keys, too_many_keys, findings }
+        let (stays, beginning, left_behind, erased, of_tombstone, gaps) = Default::default();
+        let (previous, misplaced, unnumbered, keys, too_many_keys, findings) = Default::default();
+        Self {
+            size,
+            next,
+            stays,
+            beginning,
+            left_behind,
+            erased,
+            of_tombstone,
+            gaps,
+            previous,
+            misplaced,
+            unnumbered,
+            share,
+            keys,
+            too_many_keys,
+            findings,
+        }
     }
 
     /// The next bucket.
     pub(super) fn bucket(&mut self, mut seen: Seen) {
-        match seen.marker {
-            Some(marker) if marker.erased => return self.erased = Some(marker.swept),
-            Some(marker) if self.next == 1 => {
-                self.next = marker.first_page.get();
-                self.stays = Some(self.next);
-                return;
+        let faults = std::mem::take(&mut seen.faults).into_iter();
+        let faults: Vec<_> = faults.map(|(rule, what, mend)| seen.finding(rule, what, mend)).collect();
+        match seen.kind {
+            Kind::Tombstone { swept } => {
+                self.erased = Some(swept);
+                return self.of_tombstone.extend(faults);
             }
-            Some(_) => {
+            Kind::Beginning { first_page, .. } if self.next == 1 && self.beginning.is_none() => {
+                self.findings.extend(faults);
+                // If it does not say which page is the first, that which is there is.
+                self.next = first_page.map_or(2, PageNumber::get);
+                self.stays = Some(first_page.map_or(u64::MAX, PageNumber::get));
+                return self.beginning = Some(seen);
+            }
+            Kind::Beginning { .. } => {
+                self.findings.extend(faults);
                 let what = "is a marker of the beginning, and not at the beginning".to_owned();
                 return self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::ORDER));
             }
-            None => {}
+            Kind::Page if !seen.is_placed => {
+                self.findings.extend(faults);
+                return self.misplaced.push(seen);
+            }
+            Kind::Page => {}
         }
         if let Some((previous, _)) = self.previous.take()
             && previous.items < self.size.get()
@@ -95,8 +115,12 @@ impl Checker {
             self.findings.push(previous.finding(Rule::Invariant(2), what, Mend::ITEMS));
         }
         let page = self.number(&seen);
-        for (rule, what, mend) in std::mem::take(&mut seen.faults) {
-            self.findings.push(seen.finding(rule, what, mend));
+        self.findings.extend(faults);
+        if let Some(Kind::Beginning { first_page: Some(first), swept: true }) = self.beginning_kind()
+            && page < first.get()
+        {
+            let what = format!("is left, though the pages before page {first} are deleted");
+            self.left_behind.push(seen.finding(Rule::Invariant(1), what, Mend::RETIRED));
         }
         self.compare_keys(&seen, page);
         self.previous = Some((seen, page));
@@ -109,11 +133,11 @@ impl Checker {
         {
             // Buckets without a number before it have the numbers before its own.
             let before = self.unnumbered.len() as u64;
-            self.next = page.get().clamp(2, stays.max(2) + before);
+            self.next = page.get().clamp(2, stays.max(2).saturating_add(before));
             if self.next < 2 + before {
                 self.unnumbered.clear();
             }
-            for ((finding, number), counted) in self.unnumbered.iter_mut().rev().zip(1..) {
+            for (Unnumbered { finding, number, .. }, counted) in self.unnumbered.iter_mut().rev().zip(1..) {
                 *number = self.next - counted;
                 self.findings[*finding].page = PageNumber::new(*number).ok();
             }
@@ -123,7 +147,8 @@ impl Checker {
             let what = "page is missing, or no positive int64".to_owned();
             let mut finding = seen.finding(Rule::Invariant(1), what, Mend::ORDER);
             finding.page = PageNumber::new(expected).ok();
-            self.unnumbered.push((self.findings.len(), expected));
+            let stored = seen.stored_page.clone();
+            self.unnumbered.push(Unnumbered { finding: self.findings.len(), number: expected, stored });
             self.findings.push(finding);
             self.next = expected + 1;
             return expected;
@@ -153,8 +178,12 @@ impl Checker {
 
     /// The buckets without a number have the one that their place gives them.
     fn numbers_are_certain(&mut self) {
-        for (finding, page) in self.unnumbered.drain(..) {
-            self.findings[finding].mend = Mend::Set(doc! { "page": page as i64 });
+        for Unnumbered { finding, number, stored } in self.unnumbered.drain(..) {
+            let is_it = |stored: Bson| whole_number(&stored) == Some(number as i64);
+            self.findings[finding].mend = match stored.is_none_or(is_it) {
+                true => Mend::Set(doc! { "page": number as i64 }),
+                false => Mend::NUMBER,
+            };
         }
     }
 
@@ -191,18 +220,45 @@ impl Checker {
     /// Whether the history must be read again, alone.
     pub(super) fn is_suspect(&self) -> bool {
         if let Some(swept) = self.erased {
-            return swept && self.previous.is_some();
+            let is_left = self.previous.is_some() || !self.misplaced.is_empty();
+            return !self.of_tombstone.is_empty() || swept && is_left;
         }
-        self.too_many_keys || !self.findings.is_empty() || !self.gaps.is_empty()
+        let is_broken = [&self.findings, &self.left_behind].iter().any(|found| !found.is_empty());
+        let is_broken = is_broken || !self.gaps.is_empty();
+        self.too_many_keys || is_broken || self.too_late_a_beginning().is_some()
+    }
+
+    fn beginning_kind(&self) -> Option<Kind> {
+        self.beginning.as_ref().map(|marker| marker.kind)
+    }
+
+    /// The finding that the marker of the beginning says that all pages are deleted. The last page always stays.
+    fn too_late_a_beginning(&self) -> Option<Finding> {
+        let Some(Kind::Beginning { first_page: Some(first), .. }) = self.beginning_kind() else {
+            return None;
+        };
+        let misplaced = self.misplaced.iter().filter_map(|seen| seen.page).map(PageNumber::get).max();
+        let last = self.previous.as_ref().map(|(_, page)| *page).max(misplaced)?;
+        // Without the number of the last page: appends may raise it between two readings.
+        let what = format!("firstPage is {first}, after the last page");
+        let marker = self.beginning.as_ref().filter(|_| last < first.get())?;
+        Some(marker.finding(Rule::Invariant(1), what, Mend::DELETED))
     }
 
     /// All findings, in the order of `_id`.
     pub(super) fn end(mut self) -> Vec<Finding> {
         if let Some(swept) = self.erased {
             let what = || "is left, though its owner is erased".to_owned();
-            let left = self.previous.filter(|_| swept);
-            let left = left.map(|(left, _)| left.finding(Rule::Model, what(), Mend::ERASED));
-            return left.into_iter().collect();
+            let left = self.previous.map(|(left, _)| left).or(self.misplaced.pop()).filter(|_| swept);
+            let left = left.map(|left| left.finding(Rule::Model, what(), Mend::ERASED));
+            return left.into_iter().chain(self.of_tombstone).collect();
+        }
+        match self.too_late_a_beginning() {
+            Some(finding) => self.findings.push(finding),
+            None => self.findings.append(&mut self.left_behind),
+        }
+        for page in std::mem::take(&mut self.misplaced).iter().filter_map(|seen| seen.page) {
+            self.fill(page.get());
         }
         for (from, to, after) in std::mem::take(&mut self.gaps) {
             let what = match from == to {
@@ -215,33 +271,5 @@ impl Checker {
         }
         self.findings.sort_by(|one, other| one.id.cmp(&other.id));
         self.findings
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each key is compared in one reading, so that two equal ones meet.
-    #[test]
-    fn the_readings_of_a_long_history_share_its_keys() {
-        for items in [0, 1, MOST_KEYS, MOST_KEYS + 1, 3_000_000, u64::MAX] {
-            let shares: Vec<_> =
-                std::iter::successors(Some(KeyShare::of_items(items)), |share| share.next()).collect();
-            assert_eq!(shares.len() as u64, items.div_ceil(MOST_KEYS).clamp(1, 256));
-            assert_eq!(shares.iter().filter(|share| share.is_first()).count(), 1);
-            // Those of one upload differ in their last bytes alone.
-            let line = |number: u32| {
-                let number = number.to_be_bytes();
-                ItemKey::read(&[&[7; 8][..], &number].concat()).unwrap()
-            };
-            for share in &shares {
-                assert!((0..256).any(|number| share.has(line(number))), "{items}: {share:?}");
-            }
-            for byte in 0..=255 {
-                let key = ItemKey::read(&[byte; ItemKey::LEN]).unwrap();
-                assert_eq!(shares.iter().filter(|share| share.has(key)).count(), 1, "{items}: {byte}");
-            }
-        }
     }
 }

@@ -1,4 +1,5 @@
-use mongodb::bson::Document;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, Document};
 
 use crate::domain::{OwnerId, PageNumber};
 
@@ -57,4 +58,22 @@ impl Mend {
     pub(super) const ERASED: Self = Self::No("lift the tombstone and erase the owner again");
     pub(super) const LOST: Self = Self::No("what is missing is not in this database");
     pub(super) const TWICE: Self = Self::No("readers may have kept both places for a year");
+    pub(super) const DATES: Self =
+        Self::No("its items may be those of another page, and its dates are the only trace of the loss");
+    pub(super) const COUNT: Self = Self::No("its count may be the only trace of items that are lost");
+    pub(super) const NUMBER: Self = Self::No("its page may be the only trace of where it belongs");
+    pub(super) const FIELDS: Self = Self::No("no field is removed");
+    pub(super) const DELETED: Self = Self::No("nothing else says what was deleted");
+    pub(super) const RETIRED: Self = Self::No("the next retirement of pages of its owner deletes it");
+}
+
+/// The value of a field.
+pub(super) fn value(document: &RawDocument, field: &str) -> Option<Bson> {
+    document.get(field).ok().flatten().and_then(|value| Bson::try_from(value).ok())
+}
+
+/// The value of a field as a sentence shows it.
+pub(super) fn shown(document: &RawDocument, field: &str) -> String {
+    value(document, field)
+        .map_or_else(|| "missing".to_owned(), |value| value.to_string().chars().take(64).collect())
 }

@@ -1,14 +1,16 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
+use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
-use super::finding::{Finding, Mend, Rule};
+use super::finding::{Finding, Mend, Rule, shown, value};
+use super::kind::Kind;
 use crate::definition::Definition;
 use crate::domain::{Instant, OwnerId, PageNumber, PageSize};
 use crate::item;
 use crate::store::history::bucket_id::{BucketId, NO_ID};
 use crate::store::history::dedup::ItemKey;
-use crate::store::history::marker::{Marker, tombstone_id};
 use crate::store::history::source::{owner_bson, owner_in, page_of};
+use crate::store::values::whole_number;
 
 /// Fields that a repair may set.
 const MENDED: [&str; 4] = ["page", "count", "first", "last"];
@@ -17,12 +19,17 @@ const MENDED: [&str; 4] = ["page", "count", "first", "last"];
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) id: String,
-    /// Whose bucket it is by its `_id`.
+    /// Whether its `_id` is a text. The others come before or after all texts.
+    pub(super) is_text: bool,
+    /// Whose bucket it is by its `_id`: the part before `_`.
     pub(super) owner: Option<OwnerId>,
-    /// What it says if it is a marker, and no bucket of items.
-    pub(super) marker: Option<Marker>,
+    pub(super) kind: Kind,
+    /// Whether its `_id` has a place in the order of the owner's pages.
+    pub(super) is_placed: bool,
     /// `None` if the field is missing or no page number.
     pub(super) page: Option<PageNumber>,
+    /// What its field `page` holds.
+    pub(super) stored_page: Option<Bson>,
     /// How many elements `history` has.
     pub(super) items: usize,
     /// The place of each item that has a key, from 0, with the key.
@@ -35,26 +42,39 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn read(document: &RawDocument, definition: &Definition) -> Self {
-        let id = document.get_str("_id").map_or_else(|_| format!("{:?}", document.get("_id")), str::to_owned);
-        let kind = definition.owner.kind;
-        let owner = id.rsplit_once('_').and_then(|(owner, _)| kind.parse(owner).ok());
-        let is_place = |owner: &OwnerId| BucketId::parse(&id, owner).is_some() || id == tombstone_id(owner);
-        let owner = owner.filter(is_place);
-        // A damaged marker is a bucket without items.
-        let marker = Marker::read(document).ok().flatten();
-        let (page, filter) = (page_of(document).ok(), filter(document, &id));
+        let text = document.get_str("_id").ok();
+        let (is_text, id) = (text.is_some(), text.map_or_else(|| shown(document, "_id"), str::to_owned));
+        let owner = text.and_then(|id| id.split_once('_'));
+        let owner = owner.and_then(|(owner, _)| definition.owner.kind.parse(owner).ok());
+        let is_placed = owner.as_ref().is_some_and(|owner| BucketId::parse(&id, owner).is_some());
+        let kind = Kind::of(document, owner.as_ref());
+        let (page, stored_page, filter) =
+            (page_of(document).ok(), value(document, "page"), filter(document, &id));
         let (items, keys, faults) = Default::default();
-        let mut seen = Self { id, owner, marker, page, items, keys, faults, filter };
+        let mut seen =
+            Self { id, is_text, owner, kind, is_placed, page, stored_page, items, keys, faults, filter };
+        let Some(owner) = seen.owner.clone() else { return seen };
         let field = &definition.owner.field;
-        if seen.owner.is_some() && owner_in(document, &definition.owner) != seen.owner {
+        // Names the shard of a cluster.
+        seen.filter.insert(field, owner_bson(&owner));
+        if owner_in(document, &definition.owner).as_ref() != Some(&owner) {
             seen.fault(Rule::Model, format!("{field} is not what _id begins with"), Mend::WHOSE);
         }
-        if let Some(owner) = &seen.owner {
-            // Names the shard of a cluster.
-            seen.filter.insert(field, owner_bson(owner));
+        for (name, _) in document.iter().flatten() {
+            let name = name.as_str();
+            if name != &**field && !kind.has(name) {
+                let name: String = name.escape_debug().take(64).collect();
+                seen.fault(Rule::Model, format!("has the field {name}, which no {kind} has"), Mend::FIELDS);
+            }
         }
-        if seen.marker.is_some() {
+        if kind != Kind::Page {
+            for what in kind.faults(document, &owner, definition.page_size) {
+                seen.fault(Rule::Model, what, Mend::DELETED);
+            }
             return seen;
+        }
+        if !is_placed {
+            seen.fault(Rule::Model, format!("_id {NO_ID}"), Mend::WHOSE);
         }
         match document.get("history") {
             Ok(Some(RawBsonRef::Array(history))) => seen.history(document, history, definition),
@@ -85,8 +105,20 @@ impl Seen {
                     self.fault(Rule::Model, what, Mend::ITEMS);
                 }
             }
-            let key = item.get_binary(definition.key_field()).ok();
-            self.keys.extend(key.and_then(|key| Some((place, ItemKey::read(key.bytes)?))));
+            match item.get(definition.key_field()) {
+                Ok(None) => {}
+                Ok(Some(RawBsonRef::Binary(key)))
+                    if key.subtype == BinarySubtype::Generic && key.bytes.len() == ItemKey::LEN =>
+                {
+                    self.keys.extend(ItemKey::read(key.bytes).map(|key| (place, key)));
+                }
+                _ => {
+                    // A repeat of its append would not find it.
+                    let key = definition.key_field();
+                    let what = format!("history.{place}.{key} is not a binary of {} bytes", ItemKey::LEN);
+                    self.fault(Rule::Model, what, Mend::ITEMS);
+                }
+            }
         }
         self.filter.insert("history", doc! { "$size": self.items as i32 });
         let (items, size) = (self.items, definition.page_size.get());
@@ -96,16 +128,39 @@ impl Seen {
         }
         if document.get_i32("count").ok() != Some(items as i32) {
             let what = format!("count is {}, not {items} as int32", shown(document, "count"));
-            self.fault(Rule::Invariant(2), what, Mend::Set(doc! { "count": items as i32 }));
+            let counted = value(document, "count").as_ref().and_then(whole_number);
+            let mend = match counted {
+                // Of a full page nothing can be missing.
+                Some(counted) if items < size && counted > items as i64 => Mend::COUNT,
+                _ => Mend::Set(doc! { "count": items as i32 }),
+            };
+            self.fault(Rule::Invariant(2), what, mend);
         }
-        if dates.len() < items {
+        if dates.len() == items {
+            self.dates(document, &dates);
+        }
+    }
+
+    /// Compares `first` and `last` with the dates of all items.
+    fn dates(&mut self, document: &RawDocument, dates: &[Instant]) {
+        let of_items = [dates.iter().min(), dates.iter().max()];
+        let of_items = of_items.map(|date| date.expect("a bucket without items has returned").millis());
+        let stored =
+            ["first", "last"].map(|field| document.get_datetime(field).ok().map(DateTime::timestamp_millis));
+        if stored == of_items.map(Some) {
             return;
         }
-        for (field, date) in [("first", dates.iter().min()), ("last", dates.iter().max())] {
-            let millis = date.expect("a bucket without items has returned").millis();
-            if document.get_datetime(field).ok().map(DateTime::timestamp_millis) != Some(millis) {
+        let is_of_an_item = |stored: &i64| dates.iter().any(|date| date.millis() == *stored);
+        if !stored.iter().flatten().any(is_of_an_item) {
+            let [first, last] = ["first", "last"].map(|field| shown(document, field));
+            let what = format!("first is {first}, last is {last}, and no item has one of these dates");
+            return self.fault(Rule::Model, what, Mend::DATES);
+        }
+        for (at, field) in ["first", "last"].into_iter().enumerate() {
+            if stored[at] != Some(of_items[at]) {
                 let what = format!("{field} is {}, and not a date of its items", shown(document, field));
-                self.fault(Rule::Model, what, Mend::Set(doc! { field: DateTime::from_millis(millis) }));
+                let date = DateTime::from_millis(of_items[at]);
+                self.fault(Rule::Model, what, Mend::Set(doc! { field: date }));
             }
         }
     }
@@ -123,7 +178,10 @@ impl Seen {
     /// A finding about this bucket.
     pub(super) fn finding(&self, rule: Rule, what: String, mend: Mend) -> Finding {
         let (id, owner, filter) = (self.id.clone(), self.owner.clone(), self.filter.clone());
-        Finding { id, owner, page: self.page, rule, what, filter, mend, is_repeat: false }
+        // No address has the number of a tombstone; it concerns all of them.
+        let is_tombstone = matches!(self.kind, Kind::Tombstone { .. });
+        let page = if is_tombstone { Some(PageNumber::FIRST) } else { self.page };
+        Finding { id, owner, page, rule, what, filter, mend, is_repeat: false }
     }
 
     /// The finding that this is no owner's bucket.
@@ -136,14 +194,8 @@ impl Seen {
 fn filter(document: &RawDocument, id: &str) -> Document {
     let mut filter = doc! { "_id": id };
     for field in MENDED {
-        let value = document.get(field).ok().flatten().and_then(|value| Bson::try_from(value).ok());
+        let value = value(document, field);
         filter.insert(field, value.unwrap_or_else(|| doc! { "$exists": false }.into()));
     }
     filter
-}
-
-/// A value as a sentence shows it.
-fn shown(document: &RawDocument, field: &str) -> String {
-    let value = document.get(field).ok().flatten().and_then(|value| Bson::try_from(value).ok());
-    value.map_or_else(|| "missing".to_owned(), |value| value.to_string().chars().take(64).collect())
 }

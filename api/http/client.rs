@@ -1,14 +1,15 @@
-//! Who is counted: a principal, or an address.
+//! Who is counted, for rate limits ([`super::rate`]) and places ([`super::places`]): a principal, or an address.
+
+mod forwarded;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::Request;
+use axum::http::{Extensions, HeaderMap, HeaderName};
 use ipnet::IpNet;
 
-use super::forwarded;
+use super::peer::Peer;
 use crate::domain::Principal;
-use crate::http::peer::Peer;
 
 /// A client, as it is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,35 +20,50 @@ pub enum Client {
     Name(Arc<str>),
 }
 
-/// The networks of the proxies whose headers are believed.
-#[derive(Debug, Clone, Default)]
-pub struct Proxies(pub Vec<IpNet>);
+/// The proxies before the server, whose header is believed.
+#[derive(Debug, Clone)]
+pub struct Proxies {
+    /// Their networks.
+    networks: Vec<IpNet>,
+    /// The header that they write: `Forwarded` or `X-Forwarded-For`. The other one may be the client's, and is not read.
+    header: HeaderName,
+}
 
 impl Client {
-    /// The client of a request: its principal if it has one, otherwise its address.
-    pub fn of(request: &Request, proxies: &Proxies) -> Self {
-        match request.extensions().get::<Arc<Principal>>() {
+    /// The client of a request with these extensions and headers: its principal if it has one, otherwise its address.
+    pub fn of(extensions: &Extensions, headers: &HeaderMap, proxies: &Proxies) -> Self {
+        match extensions.get::<Arc<Principal>>() {
             Some(principal) => Self::Name(Arc::clone(&principal.name)),
-            None => Self::at(request, proxies),
+            None => Self::at(extensions, headers, proxies),
         }
     }
 
-    /// The address of a request's client.
-    pub fn at(request: &Request, proxies: &Proxies) -> Self {
-        let Peer(peer) = request.extensions().get().expect("the server adds the peer to each request");
-        Self::Address(Peer(proxies.client(*peer, request)).network())
+    /// The address of the client of a request with these extensions and headers.
+    pub fn at(extensions: &Extensions, headers: &HeaderMap, proxies: &Proxies) -> Self {
+        let Peer(peer) = extensions.get().expect("the server adds the peer to each request");
+        Self::Address(Peer(proxies.client(*peer, headers)).network())
     }
 }
 
 impl Proxies {
+    /// The proxies in these networks, which write this header.
+    pub fn new(networks: Vec<IpNet>, header: HeaderName) -> Self {
+        Self { networks, header }
+    }
+
+    /// No proxies: every peer is a client.
+    pub fn none() -> Self {
+        Self::new(Vec::new(), forwarded::X_FORWARDED_FOR)
+    }
+
     /// The first address on the way back from the server that is no trusted proxy's; the last one that is known, if the way
     /// ends before.
-    fn client(&self, peer: IpAddr, request: &Request) -> IpAddr {
+    fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         if !self.trust(client) {
             return client;
         }
-        for address in forwarded::addresses(request.headers()) {
+        for address in forwarded::addresses(headers, &self.header) {
             let Some(address) = address else { break };
             client = address;
             if !self.trust(client) {
@@ -58,7 +74,7 @@ impl Proxies {
     }
 
     fn trust(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.contains(&address))
+        self.networks.iter().any(|network| network.contains(&address))
     }
 }
 
@@ -67,13 +83,20 @@ mod tests {
     use std::collections::BTreeMap;
 
     use axum::body::Body;
+    use axum::extract::Request;
+    use axum::http::header::FORWARDED;
 
     use super::*;
     use crate::domain::Scopes;
 
     /// 10.0.0.0/8 and 2001:db8:1::/48.
+    fn networks() -> Vec<IpNet> {
+        vec!["10.1.2.3/8".parse().unwrap(), "2001:db8:1::/48".parse().unwrap()]
+    }
+
+    /// They write `X-Forwarded-For`.
     fn proxies() -> Proxies {
-        Proxies(vec!["10.1.2.3/8".parse().unwrap(), "2001:db8:1::/48".parse().unwrap()])
+        Proxies::new(networks(), forwarded::X_FORWARDED_FOR)
     }
 
     fn request(peer: &str, headers: &[(&str, &str)]) -> Request {
@@ -83,11 +106,16 @@ mod tests {
         request.body(Body::empty()).unwrap()
     }
 
-    fn client(peer: &str, headers: &[(&str, &str)]) -> String {
-        match Client::of(&request(peer, headers), &proxies()) {
+    fn client_behind(proxies: &Proxies, peer: &str, headers: &[(&str, &str)]) -> String {
+        let request = request(peer, headers);
+        match Client::of(request.extensions(), request.headers(), proxies) {
             Client::Address(address) => address.to_string(),
             Client::Name(name) => panic!("{name}"),
         }
+    }
+
+    fn client(peer: &str, headers: &[(&str, &str)]) -> String {
+        client_behind(&proxies(), peer, headers)
     }
 
     #[test]
@@ -119,9 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_wins() {
+    fn the_header_that_the_proxies_do_not_write_is_not_read() {
         let headers = [("x-forwarded-for", "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
-        assert_eq!(client("10.0.0.1", &headers), "192.0.2.2");
+        assert_eq!(client("10.0.0.1", &headers), "192.0.2.1");
+        assert_eq!(client("10.0.0.1", &headers[1..]), "10.0.0.1");
+        let proxies = Proxies::new(networks(), FORWARDED);
+        assert_eq!(client_behind(&proxies, "10.0.0.1", &headers), "192.0.2.2");
+        assert_eq!(client_behind(&proxies, "10.0.0.1", &headers[..1]), "10.0.0.1");
     }
 
     #[test]
@@ -134,7 +166,8 @@ mod tests {
     #[test]
     fn networks_may_be_all_addresses_or_one() {
         let trusts = |network: &str, address: &str| {
-            Proxies(vec![network.parse().unwrap()]).trust(address.parse().unwrap())
+            let networks = vec![network.parse().unwrap()];
+            Proxies { networks, ..proxies() }.trust(address.parse().unwrap())
         };
         assert!(trusts("0.0.0.0/0", "192.0.2.1") && trusts("::/0", "2001:db8::1"));
         assert!(!trusts("0.0.0.0/0", "2001:db8::1") && !trusts("::/0", "192.0.2.1"));
@@ -149,7 +182,7 @@ mod tests {
             let name = "ann".into();
             let (scopes, owners) = (Scopes::default(), BTreeMap::new());
             request.extensions_mut().insert(Arc::new(Principal { name, scopes, owners, expires: None }));
-            Client::of(&request, &proxies())
+            Client::of(request.extensions(), request.headers(), &proxies())
         };
         assert_eq!(named("192.0.2.1"), Client::Name("ann".into()));
         assert_eq!(named("192.0.2.1"), named("192.0.2.2"));

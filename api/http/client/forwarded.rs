@@ -7,13 +7,17 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName, header};
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// The header that most proxies write. No standard describes it.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The addresses, the last one first; `None` for an element that is no address. `Forwarded` hides `X-Forwarded-For`.
-pub fn addresses(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
-    let (name, address): (_, fn(&str) -> _) = match headers.contains_key(header::FORWARDED) {
-        true => (header::FORWARDED, of_element),
-        false => (X_FORWARDED_FOR, |element| of_node(element.trim())),
+/// The addresses in one of the two headers, the last one first; `None` for an element that is no address.
+pub fn addresses<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = Option<IpAddr>> + use<'a> {
+    let address: fn(&str) -> _ = match *name == header::FORWARDED {
+        true => of_element,
+        false => |element| of_node(element.trim()),
     };
     // Many lines are one list.
     let lines: Vec<_> = headers.get_all(name).iter().collect();
@@ -68,7 +72,8 @@ mod tests {
             headers.append(*name, HeaderValue::from_static(value));
         }
         let shown = |address: Option<IpAddr>| address.map_or("?".to_owned(), |address| address.to_string());
-        addresses(&headers).map(shown).collect()
+        let name = HeaderName::from_static(lines.first().map_or("forwarded", |(name, _)| name));
+        addresses(&headers, &name).map(shown).collect()
     }
 
     #[test]

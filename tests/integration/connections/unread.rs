@@ -1,0 +1,161 @@
+//! Answers that their clients do not take: their places, and the memory that they hold.
+
+use std::net::SocketAddr;
+
+use axum::http::{Request, StatusCode};
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use super::PATIENCE;
+use super::wire::{Begun, Http2, plain};
+use crate::commands::program::{Place, Serving};
+use crate::harness::{Setup, TRACES, TRADES, eventually, shared, tests, tests_over, trade};
+
+tests!["connections::unread":
+    unread_answers_take_little_memory,
+    an_unread_answer_keeps_its_place,
+];
+
+tests_over![&[TRACES], "connections::unread": large_unread_answers_of_a_connection_are_bounded];
+
+/// Ten thousand points: the longest series, some 600 KB.
+const SERIES: &str =
+    "/v1/page-views?path=/x&resolution=minute&from=2014-01-01T00:00:00Z&to=2014-01-07T22:40:00Z";
+
+/// A client of HTTP/2 from this address whose streams have windows of `window` bytes.
+async fn narrow(from: [u8; 4], to: SocketAddr, window: u32) -> Http2 {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from((from, 0))).expect("an address of this machine");
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(window);
+    Http2::with(&builder, socket.connect(to).await.expect("a connection")).await.expect("to begin")
+}
+
+/// The answer, of which nothing but the head is read.
+async fn ask(client: &Http2, path: &str, encoding: &str) -> Begun {
+    let request = Request::get(format!("http://localhost{path}")).header("accept-encoding", encoding);
+    let mut send = client.send.clone().ready().await.expect("a connection");
+    let sent = send.send_request(request.body(()).expect("a request"), true).expect("to send");
+    let (head, body) = timeout(PATIENCE, sent.0).await.expect("a head in time").expect("a head").into_parts();
+    Begun { status: head.status, headers: head.headers, body }
+}
+
+/// The memory of a process that no file is behind, in MiB.
+fn anonymous_memory(serving: &Serving) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", serving.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a line of it");
+    line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
+}
+
+async fn unread_answers_take_little_memory() {
+    const STREAMS: usize = 128;
+    /// Of what they would hold, 290 MiB and 170 MiB.
+    const MOST: u64 = 96;
+    let place = Place::new().await;
+    let serving = place.serve(&["--log", "error"]).await;
+    serving.client.append(1, &trade(1)).await.expect(201);
+    serving.client.get(SERIES).await.expect(200);
+    let idle = anonymous_memory(&serving);
+    for (encoding, connections) in [("zstd", 1), ("identity", 4)] {
+        let mut clients = Vec::new();
+        for _ in 0..connections {
+            clients.push(narrow([127, 0, 0, 2], serving.address, 1).await);
+        }
+        let asked =
+            clients.iter().flat_map(|client| (0..STREAMS).map(move |_| ask(client, SERIES, encoding)));
+        let answers: Vec<_> = join_all(asked).await;
+        let begun = answers.iter().filter(|answer| answer.status == StatusCode::OK).count();
+        let held = anonymous_memory(&serving);
+        println!("{begun} answers of {}, {encoding}: {idle} MiB before, {held} MiB", answers.len());
+        assert!(begun >= STREAMS, "{begun} answers");
+        assert!(held <= idle + MOST, "{idle} MiB before, {held} MiB");
+        // Others are served meanwhile.
+        serving.client.get(SERIES).await.expect(200);
+        serving.client.append(1, &trade(2)).await.expect(201);
+    }
+    serving.stop().await;
+}
+
+/// The end of a series that was begun over HTTP/1.1.
+async fn end(mut wire: TcpStream) -> Vec<u8> {
+    let mut rest = Vec::new();
+    timeout(PATIENCE, wire.read_to_end(&mut rest)).await.expect("an end in time").expect("all of it");
+    rest
+}
+
+async fn an_unread_answer_keeps_its_place() {
+    let mut setup = Setup::on(shared().await);
+    setup.args.max_requests = 1;
+    let service = setup.start().await;
+    let (client, path) = (&service.client, TRADES.path(7));
+    client.append_all(7, 1..=10).await;
+    let freed = || async { client.get(&path).await.status == 200 };
+
+    // However short: over HTTP/2 the client says how much it takes.
+    for window in [0, 1] {
+        let unread = narrow([127, 0, 0, 1], service.address(), window).await;
+        let answer = ask(&unread, &path, "identity").await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(unread.get("/livez").await.status, 200);
+        client.get(&path).await.problem(503, "overloaded");
+        drop(answer);
+        eventually("a stream that was reset has no place", PATIENCE, freed).await;
+    }
+
+    let mut whole = ask(&Http2::over(plain(service.address()).await).await, &path, "identity").await;
+    assert_eq!(whole.json().await["totalItems"], 10);
+    client.get(&path).await.expect(200);
+
+    // Over HTTP/1.1 some of it is on its way.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let mut wire = socket.connect(service.address()).await.expect("a connection");
+    let request = format!("GET {SERIES} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    wire.write_all(request.as_bytes()).await.expect("to send");
+    let mut head = [0; 13];
+    wire.read_exact(&mut head).await.expect("a head");
+    assert_eq!(head, *b"HTTP/1.1 200 ");
+    client.get(&path).await.problem(503, "overloaded");
+    let rest = end(wire).await;
+    assert!(rest.len() > 400_000, "{} bytes", rest.len());
+    eventually("its place is free", PATIENCE, freed).await;
+}
+
+/// A client that takes nothing holds some of the memory for answers, and others have the rest.
+async fn large_unread_answers_of_a_connection_are_bounded(history: &'static crate::harness::History) {
+    const ASKED: usize = 16;
+    let mut setup = Setup::on(shared().await).of(history);
+    setup.args.max_body = 4 * 1024 * 1024;
+    let service = setup.start().await;
+    // Two items, with 1.1 MB of JSON each: a page.
+    for number in 1..=2 {
+        let trace = json!({ "number": number, "samples": vec![2_147_483_647; 100_000] });
+        service.client.append(7, &trace).await.expect(201);
+    }
+    let page = history.at(7, "?page=1");
+    let length = service.client.get(&page).await.body.len();
+    let client = narrow([127, 0, 0, 1], service.address(), 1).await;
+    let mut answers = join_all((0..ASKED).map(|_| ask(&client, &page, "identity"))).await;
+    let (held, refused): (Vec<_>, Vec<_>) =
+        answers.iter_mut().partition(|answer| answer.status == StatusCode::OK);
+    assert!(!held.is_empty() && held.len() * length <= 20 * 1024 * 1024, "{} of {length} bytes", held.len());
+    assert_eq!(held.len() + refused.len(), ASKED);
+    for answer in refused {
+        assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (503, Some("1")));
+    }
+    // Short answers of this connection need none of it, and others have room.
+    assert_eq!(client.get("/livez").await.status, 200);
+    let mut short = ask(&client, "/v1/page-views/top", "identity").await;
+    let (status, top) = (short.status, short.json().await);
+    assert_eq!(status, 200, "{top}");
+    assert_eq!(service.client.get(&page).await.body.len(), length);
+    // There is room again for a client that takes its answers, or lets them go.
+    drop(answers);
+    let again = || async { ask(&client, &page, "identity").await.status == 200 };
+    eventually("there is room again", PATIENCE, again).await;
+    let mut all = ask(&Http2::over(plain(service.address()).await).await, &page, "zstd").await;
+    assert!(all.rest().await.len() < length / 10, "it is compressed");
+}

@@ -1,0 +1,210 @@
+//! Damage keeps no owner from being erased.
+
+use futures_util::future::join_all;
+use mongodb::bson::{DateTime, Document, doc};
+use pagebucket::store::Store;
+use pagebucket::store::history::{Erasure, Reopening};
+
+use super::{PATIENCE, Place, append, engine_of, erase, page, pages_left, seqs, soon};
+use crate::commands::program::{self, run};
+use crate::harness::{
+    ALL, Harm, History, Proxy, Setup, TRADES, Way, eventually, fill, shared, tests, tests_over,
+};
+
+tests_over![ALL, "markers::damage":
+    damaged_buckets_are_erased,
+    a_damaged_tombstone_is_put_right,
+    a_bucket_of_another_owner_stays_and_is_named,
+];
+
+tests!["markers::damage":
+    a_late_erasure_of_a_damaged_bucket_deletes_nothing_later,
+    what_is_left_after_the_sweep_is_erased_by_another_request,
+];
+
+const TOMBSTONE: i64 = 9_007_199_254_740_991;
+
+/// Changes a bucket as no writer of ours would.
+async fn damage(place: &Place, filter: Document, change: Document) {
+    let buckets = place.database.collection::<Document>(place.history.name);
+    let damaged = buckets.update_one(filter, change).bypass_document_validation(true).await;
+    assert_eq!(damaged.expect("an answer").modified_count, 1);
+}
+
+/// Writes a bucket as no writer of ours would.
+async fn add(place: &Place, bucket: Document) {
+    let buckets = place.database.collection::<Document>(place.history.name);
+    buckets.insert_one(bucket).bypass_document_validation(true).await.expect("a bucket");
+}
+
+/// Nothing is left by the owner's field, nor by the `_id`, but the tombstone.
+async fn is_erased(place: &Place, owner: u64) {
+    place.is_erased(owner).await;
+    let buckets = place.database.collection::<Document>(place.history.name);
+    let ids = doc! { "_id": { "$regex": format!("^{}_", place.history.id(owner)) } };
+    assert_eq!(buckets.count_documents(ids).await.expect("a number"), 1, "owner {owner}");
+}
+
+/// Erases these owners at once, in less time than one after the other.
+async fn erase_all(place: &Place, store: &Store, owners: &[u64]) {
+    join_all(owners.iter().map(|owner| erase(place, store, *owner))).await;
+    for owner in owners {
+        is_erased(place, *owner).await;
+    }
+}
+
+async fn damaged_buckets_are_erased(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    let (field, now) = (history.owner_field, DateTime::now());
+    let empty = doc! { "count": 0, "history": [] };
+    let since = doc! { "count": 0, "history": [], "since": now };
+    let changes = [
+        // A damaged marker of the beginning, page 1 without items, an empty last bucket.
+        (1, doc! { "$set": since }),
+        (1, doc! { "$set": empty.clone() }),
+        (3, doc! { "$set": empty }),
+        (2, doc! { "$set": { "since": now } }),
+        (2, doc! { "$unset": { field: 1 } }),
+        (3, doc! { "$set": { field: true } }),
+        (2, doc! { "$set": { "page": 0_i64 } }),
+        (2, doc! { "$set": { "page": -7_i64, "since": "today" } }),
+        (3, doc! { "$set": { "page": TOMBSTONE } }),
+        (3, doc! { "$set": { "page": TOMBSTONE + 9 } }),
+        (1, doc! { "$set": { "page": "one" } }),
+    ];
+    let owners: Vec<u64> = (1..).take(changes.len()).collect();
+    for (owner, (number, change)) in owners.iter().zip(changes) {
+        fill(&place.database, history, *owner, 3, 1).await;
+        let filter = doc! { field: history.owner_bson(*owner), "page": number };
+        damage(&place, filter, change).await;
+    }
+    erase_all(&place, &store, &owners).await;
+    // One without an owner and with a short second has used its number.
+    let owner = place.owner(100);
+    let mut bucket = history.bucket(100, 0, 7, &[(1, now)]);
+    bucket.insert("_id", format!("{}_123456789", history.id(100)));
+    bucket.remove(field);
+    add(&place, bucket).await;
+    erase_all(&place, &store, &[100]).await;
+    let items = engine_of(&store, &place);
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(8));
+}
+
+async fn a_damaged_tombstone_is_put_right(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    let field = history.owner_field;
+    let owners: Vec<u64> = (1..=6).collect();
+    for owner in &owners {
+        fill(&place.database, history, *owner, 3, 1).await;
+    }
+    erase_all(&place, &store, &owners).await;
+    let changes = [
+        doc! { "$unset": { "second": 1 }, "$set": { "swept": false } },
+        doc! { "$set": { "count": 1, "swept": false } },
+        doc! { "$set": { "swept": "no", "more": 1 } },
+        doc! { "$set": { "page": 12_i64 } },
+        doc! { "$unset": { field: 1 } },
+    ];
+    let id = |owner: u64| format!("{}_:", history.id(owner));
+    for (owner, change) in owners.iter().zip(changes) {
+        damage(&place, doc! { "_id": id(*owner) }, change).await;
+    }
+    // The last has another `_id`.
+    let buckets = place.database.collection::<Document>(history.name);
+    let moved = buckets.find_one_and_delete(doc! { "_id": id(6) }).await.expect("an answer");
+    let mut moved = moved.expect("a tombstone");
+    moved.insert("_id", format!("{}_x", history.id(6)));
+    add(&place, moved).await;
+    erase_all(&place, &store, &owners).await;
+    // The numbers of before are not used again.
+    for owner in owners {
+        let (items, id) = (engine_of(&store, &place), place.owner(owner));
+        assert_eq!(items.reopen(&id, soon()).await.expect("an answer"), Reopening::Reopened);
+        let told = append(&place, &store, owner, 1, 1).await.expect("stored");
+        assert!(seqs(&told)[0] > 3 * history.page_size, "owner {owner}: {told:?}");
+    }
+}
+
+/// It may be a part of the other's history.
+async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    for owner in [1, 2] {
+        fill(&place.database, history, owner, 3, 1).await;
+    }
+    let (field, second) = (history.owner_field, history.owner_bson(2));
+    let taken = doc! { field: history.owner_bson(1), "page": 2_i64 };
+    damage(&place, taken, doc! { "$set": { field: second, "page": 4_i64 } }).await;
+    erase(&place, &store, 1).await;
+    place.is_erased(1).await;
+    assert_eq!(pages_left(&place, 2).await, [1, 2, 3, 4]);
+    let program = program::Place {
+        history,
+        uri: shared().await.uri().to_owned(),
+        name: place.database.name().to_owned(),
+    };
+    let id = history.id(1);
+    let erased =
+        run(&mut program.pagebucket("erase", &["--owner", &format!("{}={id}", history.owners)])).await;
+    assert_eq!(erased.status, Some(0), "{erased:?}");
+    let (from, to) = (format!("bucket {id}_"), format!("{field}: is another owner's id: the bucket stays"));
+    assert!(erased.err.contains(&from) && erased.err.contains(&to), "{erased:?}");
+    let found = run(&mut program.pagebucket("verify", &[])).await;
+    let (named, why) = (format!("{} {id}_", history.name), "is left, though its owner is erased");
+    assert!(found.out.starts_with(&named) && found.out.contains(why), "{found:?}");
+    erase(&place, &store, 2).await;
+    is_erased(&place, 2).await;
+    is_erased(&place, 1).await;
+}
+
+/// The marker of the reopened history has the `_id` that the delete names.
+async fn a_late_erasure_of_a_damaged_bucket_deletes_nothing_later() {
+    let (place, proxy) = (Place::new(TRADES).await, Proxy::before(shared().await).await);
+    let late = Setup::at(&proxy.uri()).of(TRADES).in_database(&place.database).aging(super::SHORT);
+    let (store, late) = (place.store().await, late.store().await);
+    fill(&place.database, TRADES, 1, 1, 1).await;
+    let first = doc! { "customerId": 1_i64, "page": 1_i64 };
+    damage(&place, first, doc! { "$set": { "since": DateTime::from_millis(0) } }).await;
+    let owner = place.owner(1);
+    let (late_items, items) = (engine_of(&late, &place), engine_of(&store, &place));
+    assert_eq!(late_items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
+    proxy.harm("delete trades", Way::There, Harm::Hold, 1);
+    let meanwhile = async {
+        proxy.struck(1).await;
+        erase(&place, &store, 1).await;
+        assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+        append(&place, &store, 1, 1, 15).await.expect("stored");
+        let before = place.left(1).await;
+        proxy.relent();
+        before
+    };
+    let (step, before) = tokio::join!(late_items.go_on_erasing(&owner, soon()), meanwhile);
+    step.ok();
+    assert_eq!(place.left(1).await, before);
+    assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(2));
+}
+
+async fn what_is_left_after_the_sweep_is_erased_by_another_request() {
+    let place = Place::new(TRADES).await;
+    let store = place.store().await;
+    fill(&place.database, TRADES, 1, 3, 1).await;
+    erase(&place, &store, 1).await;
+    // As an earlier version left it, and as a late append would.
+    let (owner, now) = (place.owner(1), DateTime::now());
+    let mut ownerless = TRADES.bucket(1, 1_700_000_000, 2, &[(1, now)]);
+    ownerless.remove("customerId");
+    add(&place, ownerless).await;
+    add(&place, TRADES.bucket(1, 1_700_000_001, 9, &[(2, now)])).await;
+    let items = engine_of(&store, &place);
+    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
+    erase(&place, &store, 1).await;
+    is_erased(&place, 1).await;
+    eventually("it is reopened after that page", PATIENCE, async || {
+        items.reopen(&owner, soon()).await.expect("an answer") == Reopening::Reopened
+    })
+    .await;
+    assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(10));
+}

@@ -1,0 +1,307 @@
+//! Commands that are late: the connection holds them back until the owner is erased and swept, or the pages are deleted. The
+//! database refuses them. The controls show what they would do without the fence.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use mongodb::Client;
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, DateTime, Document, Timestamp, deserialize_from_document, doc};
+use pagebucket::store::history::{Erasure, Reopening};
+use pagebucket::store::{Ages, Deadline, Error, Store};
+
+use super::{
+    PATIENCE, Place, SHORT, append, engine_of, erase, keep, pages_left, refused_as_erased, retire_to, seqs,
+    soon,
+};
+use crate::harness::{
+    ALL, Harm, History, Mongod, NOTES, Proxy, ReplicaSet, Setup, TRADES, Way, Wires, engine, eventually,
+    shared, stored, tests_over, try_stored,
+};
+
+tests_over![ALL, "markers::fence":
+    a_late_command_brings_back_nothing_of_an_erased_owner,
+    a_late_command_opens_no_retired_page_again,
+    a_late_first_page_does_not_replace_the_marker_in_its_place,
+];
+
+tests_over![&[TRADES, NOTES], "markers::fence":
+    without_a_fence_a_late_command_opens_a_page_of_nothing,
+    a_late_tombstone_does_not_erase_a_reopened_owner,
+    what_came_late_is_deleted,
+    a_locked_server_ends_commands_that_open_pages,
+    a_clock_that_leaps_ahead_opens_no_page_again,
+];
+
+tests_over![&[TRADES], "markers::fence":
+    a_leap_of_the_clock_outlives_a_failover,
+];
+
+/// Long enough for the fence, which goes by whole seconds.
+const LATE: Ages = Ages { tail: Duration::from_secs(1), marker: Duration::from_secs(5), ..SHORT };
+
+/// Its commands are never late.
+const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..LATE };
+
+/// An instance whose commands can be held back.
+async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
+    let proxy = Proxy::before(shared().await).await;
+    let setup = Setup::at(&proxy.uri()).of(place.history).in_database(&place.database).aging(ages);
+    let store = setup.store().await;
+    (proxy, store)
+}
+
+/// Holds back the next append or marker of this history.
+fn hold(place: &Place, proxy: &Proxy) {
+    proxy.harm(format!("update {}", place.history.name), Way::There, Harm::Hold, 1);
+}
+
+/// An owner with one full page, who is erased while the command that opens the second is held back. Returns what became of that.
+async fn erased_meanwhile(
+    place: &Place,
+    ages: Ages,
+) -> Result<pagebucket::store::history::Progress, pagebucket::store::history::AppendError> {
+    let (proxy, late) = delayed(place, ages).await;
+    append(place, &late, 1, 1, place.history.page_size).await.expect("stored");
+    hold(place, &proxy);
+    let meanwhile = async {
+        proxy.struck(1).await;
+        let other = place.store_with(LATE).await;
+        erase(place, &other, 1).await;
+        place.is_erased(1).await;
+        proxy.relent();
+    };
+    tokio::join!(append(place, &late, 1, 1_000, 1), meanwhile).0
+}
+
+async fn a_late_command_brings_back_nothing_of_an_erased_owner(history: &'static History) {
+    let place = Place::new(history).await;
+    refused_as_erased(erased_meanwhile(&place, LATE).await);
+    place.is_erased(1).await;
+}
+
+async fn without_a_fence_a_late_command_opens_a_page_of_nothing(history: &'static History) {
+    let place = Place::new(history).await;
+    let told = erased_meanwhile(&place, CONTROL).await.expect("this is the trap");
+    assert_eq!(seqs(&told), [history.page_size + 1]);
+    assert_eq!(pages_left(&place, 1).await[0], 2, "a page of an erased owner");
+}
+
+async fn a_late_command_opens_no_retired_page_again(history: &'static History) {
+    let place = Place::new(history).await;
+    let (proxy, late) = delayed(&place, LATE).await;
+    append(&place, &late, 1, 1, history.page_size).await.expect("stored");
+    hold(&place, &proxy);
+    let meanwhile = async {
+        proxy.struck(1).await;
+        let other = place.store_with(LATE).await;
+        append(&place, &other, 1, 1_000, 5 * history.page_size).await.expect("stored");
+        retire_to(&place, &other, 1, keep(2), 4).await;
+        proxy.relent();
+    };
+    let told = tokio::join!(append(&place, &late, 1, 2_000, 1), meanwhile).0.expect("stored");
+    assert_eq!(seqs(&told), [6 * history.page_size + 1], "at the end");
+    assert_eq!(stored(&place.database, history, 1).await.first_page, 4);
+}
+
+async fn a_late_first_page_does_not_replace_the_marker_in_its_place(history: &'static History) {
+    let place = Place::new(history).await;
+    let (proxy, late) = delayed(&place, CONTROL).await;
+    hold(&place, &proxy);
+    let meanwhile = async {
+        proxy.struck(1).await;
+        let other = place.store_with(LATE).await;
+        // Of the same date: page 1 has the same `_id`.
+        append(&place, &other, 1, 1_000, 4 * history.page_size).await.expect("stored");
+        retire_to(&place, &other, 1, keep(1), 3).await;
+        proxy.relent();
+    };
+    let told = tokio::join!(append(&place, &late, 1, 1, 1), meanwhile).0.expect("stored");
+    assert_eq!(seqs(&told), [4 * history.page_size + 1], "at the end");
+    assert_eq!(stored(&place.database, history, 1).await.first_page, 3);
+}
+
+async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static History) {
+    let place = Place::new(history).await;
+    let (proxy, late) = delayed(&place, LATE).await;
+    let other = place.store_with(LATE).await;
+    append(&place, &other, 1, 1, history.page_size).await.expect("stored");
+    hold(&place, &proxy);
+    let (owner, size) = (place.owner(1), history.page_size);
+    let meanwhile = async {
+        proxy.struck(1).await;
+        erase(&place, &other, 1).await;
+        let reopened = engine_of(&other, &place).reopen(&owner, soon()).await;
+        assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
+        append(&place, &other, 1, 1_000, 2 * size).await.expect("stored");
+        proxy.relent();
+    };
+    let late = tokio::join!(engine_of(&late, &place).erase(&owner, soon()), meanwhile).0;
+    assert!(matches!(late, Err(Error::Unavailable(_))), "{late:?}");
+    assert!(engine_of(&other, &place).is_swept(&owner, soon()).await.expect("an answer").is_none());
+    other.keep_house(&Default::default()).await.expect("an answer");
+    let stored = stored(&place.database, history, 1).await;
+    assert_eq!((stored.first_page, stored.numbers.len() as u64), (2, 2 * size));
+}
+
+/// A page that came behind a swept tombstone, past the fence.
+async fn come_late(place: &Place, page: i64) {
+    let history = place.history;
+    let item = Document::try_from(engine::dated(history, 7, super::DATE).document()).expect("BSON");
+    let bucket = doc! {
+        "_id": format!("{}_{:010}", history.id(1), 1_700_000_000 + page), history.owner_field: history.owner_bson(1),
+        "page": page, "count": 1, "first": DateTime::from_millis(super::DATE),
+        "last": DateTime::from_millis(super::DATE), "history": [item],
+    };
+    place.database.collection::<Document>(history.name).insert_one(bucket).await.expect("a page");
+}
+
+async fn what_came_late_is_deleted(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    append(&place, &store, 1, 1, 2 * history.page_size).await.expect("stored");
+    erase(&place, &store, 1).await;
+    // One that had been deleted, and the next that was never opened.
+    for page in [2, 3] {
+        come_late(&place, page).await;
+    }
+    let (items, owner) = (engine_of(&store, &place), place.owner(1));
+    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing, "again");
+    erase(&place, &store, 1).await;
+    place.is_erased(1).await;
+    // A reopening under way has written its marker, and not yet lifted the tombstone.
+    let id = format!("{}_{:010}", history.id(1), 1_800_000_000);
+    let marker = doc! {
+        "_id": id, history.owner_field: history.owner_bson(1), "page": 1_i64, "count": 0,
+        "first": DateTime::from_millis(0), "last": DateTime::from_millis(0), "history": [],
+        "firstPage": 4_i64, "second": 1_800_000_000_i64, "since": DateTime::now(), "swept": true,
+    };
+    place.database.collection::<Document>(history.name).insert_one(marker).await.expect("a marker");
+    come_late(&place, 2).await;
+    let record = |key: u8, owner: u64| {
+        let id = Binary { subtype: BinarySubtype::Generic, bytes: vec![key; 32] };
+        doc! { "_id": id, history.owner_field: history.owner_bson(owner), "from": 0_i64, "touched": DateTime::now() }
+    };
+    let records = place.database.collection::<Document>("idempotency_keys");
+    let both = records.insert_many([record(1, 1), record(2, 2)]);
+    both.bypass_document_validation(true).await.expect("records");
+    eventually("housekeeping looks behind the tombstone", PATIENCE, async || {
+        store.keep_house(&Default::default()).await.expect("an answer");
+        let left = records.count_documents(doc! {}).await.expect("an answer");
+        !pages_left(&place, 1).await.contains(&2) && left == 1
+    })
+    .await;
+    let other = doc! { history.owner_field: history.owner_bson(2) };
+    assert!(records.find_one(other).await.expect("an answer").is_some(), "a record of another owner");
+    assert_eq!(pages_left(&place, 1).await.len(), 2, "the tombstone, and the marker of the reopening");
+    let lifted = doc! { "_id": format!("{}_:", history.id(1)) };
+    place.database.collection::<Document>(history.name).delete_one(lifted).await.expect("an answer");
+    let told = append(&place, &place.store().await, 1, 1, 1).await.expect("stored");
+    assert_eq!(seqs(&told), [3 * history.page_size + 1], "after all pages that were ever opened");
+}
+
+/// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of its own begin.
+async fn a_locked_server_ends_commands_that_open_pages(history: &'static History) {
+    let mongod = Mongod::own().await;
+    let (limits, unlimited) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (counted, others, name) = (Arc::clone(&limits), Arc::clone(&unlimited), history.name);
+    let setup = Setup::on(&mongod).of(history).aging(LATE).observed(move |command, body| {
+        if command == "update" && body.get_str("update").is_ok_and(|of| of == name) {
+            let limit = body.get("maxTimeMS").and_then(mongodb::bson::Bson::as_i64);
+            let is_limited = limit.is_some_and(|limit| (1..=1_000).contains(&limit));
+            if is_limited { &counted } else { &others }.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let database = mongod.client().await.database(&setup.connection.database);
+    let store = setup.store().await;
+    let place = Place { history, database };
+    append(&place, &store, 1, 1, history.page_size).await.expect("stored");
+    let (admin, before) = (mongod.client().await.database("admin"), limits.load(Ordering::Relaxed));
+    admin.run_command(doc! { "fsync": 1, "lock": true }).await.expect("a lock");
+    let unlock = async {
+        eventually("two replays", PATIENCE, async || limits.load(Ordering::Relaxed) >= before + 3).await;
+        admin.run_command(doc! { "fsyncUnlock": 1 }).await.expect("no lock");
+    };
+    let told = tokio::join!(append(&place, &store, 1, 1_000, 1), unlock).0.expect("stored");
+    assert_eq!(seqs(&told), [history.page_size + 1]);
+    assert_eq!(try_stored(&place.database, history, 1).await.expect("the invariants").ids.len(), 2);
+    append(&place, &store, 1, 2_000, 1).await.expect("stored");
+    assert_eq!(unlimited.load(Ordering::Relaxed), 1, "an append to an open page");
+    mongod.remove().await;
+}
+
+/// Has the clock of the set leap ahead by an hour: it follows the greatest time that a member or a client has.
+async fn leap(client: &Client) {
+    let admin = client.database("admin");
+    let ping = admin.run_command(doc! { "ping": 1 }).await.expect("an answer");
+    let mut time = ping.get_document("$clusterTime").expect("the time of a set").clone();
+    let now = time.get_timestamp("clusterTime").expect("a time");
+    time.insert("clusterTime", Timestamp { time: now.time + 3600, increment: 1 });
+    let mut session = client.start_session().await.expect("a session");
+    session.advance_cluster_time(&deserialize_from_document(time).expect("a cluster time"));
+    admin.run_command(doc! { "ping": 1 }).session(&mut session).await.expect("an answer");
+}
+
+/// Instances on a set of their own: one whose commands can be held back by `proxy`, and another.
+async fn beside(history: &'static History, late: &str, uri: &str) -> (Place, Store, Store) {
+    let setup = Setup::at(uri).of(history).aging(LATE);
+    let database = Client::with_uri_str(uri).await.expect("a client").database(&setup.connection.database);
+    let other = setup.store().await;
+    let late = Setup::at(late).of(history).in_database(&database).aging(LATE).store().await;
+    (Place { history, database }, late, other)
+}
+
+async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History) {
+    let mongod = Mongod::own().await;
+    let proxy = Proxy::before(&mongod).await;
+    let (place, late, other) = beside(history, &proxy.uri(), mongod.uri()).await;
+    let size = history.page_size;
+    for owner in [1, 2] {
+        append(&place, &late, owner, 1, size).await.expect("stored");
+    }
+    proxy.harm(format!("update {}", history.name), Way::There, Harm::Hold, 2);
+    let meanwhile = async {
+        proxy.struck(2).await;
+        append(&place, &other, 2, 1_000, 5 * size).await.expect("stored");
+        engine_of(&other, &place).erase(&place.owner(1), soon()).await.expect("an answer");
+        engine_of(&other, &place).retire(keep(2), soon()).await.expect("an answer");
+        leap(&mongod.client().await).await;
+        erase(&place, &other, 1).await;
+        retire_to(&place, &other, 2, keep(2), 4).await;
+        proxy.relent();
+    };
+    let appends =
+        async { tokio::join!(append(&place, &late, 1, 2_000, 1), append(&place, &late, 2, 2_000, 1)) };
+    let (erased, retired) = tokio::join!(appends, meanwhile).0;
+    refused_as_erased(erased);
+    place.is_erased(1).await;
+    assert_eq!(seqs(&retired.expect("stored")), [6 * size + 1], "at the end");
+    assert_eq!(stored(&place.database, history, 2).await.first_page, 4);
+    mongod.remove().await;
+}
+
+async fn a_leap_of_the_clock_outlives_a_failover(history: &'static History) {
+    let set = ReplicaSet::start(Wires::Harmable).await;
+    let (place, late, other) = beside(history, set.uri(), set.uri()).await;
+    append(&place, &late, 1, 1, history.page_size).await.expect("stored");
+    let wire = set.proxy(set.primary().await);
+    wire.harm(format!("update {}", history.name), Way::There, Harm::Hold, 1);
+    let meanwhile = async {
+        wire.struck(1).await;
+        engine_of(&other, &place).erase(&place.owner(1), soon()).await.expect("an answer");
+        leap(&set.client().await).await;
+        // The clocks of the other members are an hour behind the time of the set.
+        set.step_down().await;
+        erase(&place, &other, 1).await;
+        place.is_erased(1).await;
+        wire.relent();
+    };
+    let items = vec![engine::dated(history, 1_000, super::DATE)];
+    // The failover and the erasure take their time.
+    let patient = Deadline::within(PATIENCE);
+    let held = engine_of(&late, &place).append(place.owner(1), items, patient);
+    refused_as_erased(tokio::join!(held, meanwhile).0);
+    place.is_erased(1).await;
+    set.remove().await;
+}

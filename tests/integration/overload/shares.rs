@@ -1,0 +1,139 @@
+//! One client takes at most a quarter of the places of each kind, and others are served.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use pagebucket::http::Open;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use super::PATIENCE;
+use crate::harness::tokens::{Issuer, claims};
+use crate::harness::{Service, Setup, TRADES, eventually, fill, shared, tests};
+
+tests!["overload::shares":
+    of_an_address,
+    of_a_principal,
+    of_the_client_of_a_proxy,
+];
+
+/// Places of each kind, and how many of them one client may take.
+const PLACES: u32 = 8;
+const SHARE: usize = 2;
+
+/// Requests that keep their place for as long as their clients want, and what they are called.
+fn kinds() -> [(&'static str, String); 3] {
+    [
+        ("uploads", format!("POST {}", TRADES.outcomes(1))),
+        ("exports", format!("GET {}", TRADES.at(7, "/export.ndjson"))),
+        ("requests", format!("POST {}", TRADES.path(1))),
+    ]
+}
+
+/// A client: where it connects from, and a line of its head.
+#[derive(Clone)]
+struct Who(Ipv4Addr, String);
+
+fn setup(setup: Setup) -> Setup {
+    let mut setup = setup;
+    // More requests, because an export is one of them until its answer begins.
+    setup.args.max_requests = 2 * PLACES;
+    (setup.args.max_uploads, setup.args.max_exports) = (PLACES, PLACES);
+    // What has begun is slow for longer than the test lasts.
+    setup.args.body_timeout = 20;
+    setup
+}
+
+/// Begins a request whose body does not come, and whose answer is not taken: the connection, if the request has a place, else the
+/// problem.
+async fn begin(server: SocketAddr, Who(from, line): &Who, request: &str) -> Result<TcpStream, Value> {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::new(IpAddr::V4(*from), 0)).expect("an address of this machine");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let mut stream = socket.connect(server).await.expect("a connection");
+    let body = match request.starts_with("GET") {
+        true => "",
+        false if request.contains("/upload") => {
+            "Transfer-Encoding: chunked\r\nContent-Type: application/x-ndjson\r\n"
+        }
+        false => "Content-Length: 100\r\nContent-Type: application/json\r\n",
+    };
+    // "Continue" says that the body is read.
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n{body}{line}\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("to send");
+    let mut answer = vec![0; "HTTP/1.1 200".len()];
+    timeout(PATIENCE, stream.read_exact(&mut answer)).await.expect("in time").expect("an answer");
+    if answer != b"HTTP/1.1 503" {
+        assert!([&b"HTTP/1.1 200"[..], b"HTTP/1.1 100"].contains(&&*answer), "{answer:?}");
+        return Ok(stream);
+    }
+    timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("in time").expect("all of it");
+    let answer = String::from_utf8(answer).expect("UTF-8");
+    let (_, problem) = answer.split_once("\r\n\r\n").expect("a body");
+    Err(serde_json::from_str(problem).expect("JSON"))
+}
+
+/// The first client takes what it can; the others are served.
+async fn others_are_served(service: &Service, greedy: &Who, others: &[Who]) {
+    fill(&service.database, TRADES, 7, 8_000, 10).await;
+    for (what, request) in kinds() {
+        let most = if what == "requests" { 2 * SHARE } else { SHARE };
+        let mut held = Vec::new();
+        let problem = loop {
+            match begin(service.address(), greedy, &request).await {
+                Ok(stream) => held.push(stream),
+                Err(problem) => break problem,
+            }
+        };
+        assert_eq!(held.len(), most, "{what}: {problem}");
+        assert_eq!(problem["type"], "/problems#overloaded");
+        let expected = format!("Too many {what} of this client are under way: it may have {most} at once.");
+        assert_eq!(problem["detail"], expected);
+        for other in others {
+            begin(service.address(), other, &request).await.expect("a place of another client");
+        }
+        drop(held);
+        let again = async || begin(service.address(), greedy, &request).await.is_ok();
+        eventually("its places are free again", PATIENCE, again).await;
+    }
+}
+
+async fn of_an_address() {
+    let service = setup(Setup::on(shared().await)).start().await;
+    let at = |last| Who(Ipv4Addr::new(127, 0, 0, last), String::new());
+    others_are_served(&service, &at(1), &[at(2), at(3)]).await;
+}
+
+async fn of_a_principal() {
+    let issuer = Issuer::start().await;
+    let mut setup = setup(Setup::on(shared().await));
+    setup.gate = issuer.gate(Open::default()).await;
+    let service = setup.start().await;
+    let who = |name: &str| {
+        let token = issuer.signer.sign(&claims(name, "append read", json!("*")));
+        Who(Ipv4Addr::LOCALHOST, format!("Authorization: Bearer {token}\r\n"))
+    };
+    others_are_served(&service, &who("ann"), &[who("bob")]).await;
+}
+
+async fn of_the_client_of_a_proxy() {
+    let mut setup = setup(Setup::on(shared().await));
+    setup.args.rate.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
+    let service = setup.start().await;
+    let who = |address: &str| Who(Ipv4Addr::LOCALHOST, format!("X-Forwarded-For: {address}\r\n"));
+    // A network of IPv6 is one client.
+    others_are_served(&service, &who("2001:db8::1"), &[who("2001:db8:0:1::1"), who("192.0.2.1")]).await;
+    let upload = &kinds()[0].1;
+    let (mut held, mut hosts) = (Vec::new(), 1..);
+    let problem = loop {
+        let who = who(&format!("2001:db8:0:2::{}", hosts.next().expect("a number")));
+        match begin(service.address(), &who, upload).await {
+            Ok(stream) => held.push(stream),
+            Err(problem) => break problem,
+        }
+    };
+    assert_eq!(held.len(), SHARE, "{problem}");
+}
