@@ -118,8 +118,20 @@ async fn append(
     first: u64,
     count: u64,
 ) -> Result<Progress, AppendError> {
+    append_within(place, store, owner, first, count, soon()).await
+}
+
+/// As [`append`], with as much time as what happens meanwhile takes.
+async fn append_within(
+    place: &Place,
+    store: &Store,
+    owner: u64,
+    first: u64,
+    count: u64,
+    deadline: Deadline,
+) -> Result<Progress, AppendError> {
     let items = (first..first + count).map(|number| engine::dated(place.history, number, DATE)).collect();
-    engine_of(store, place).append(place.owner(owner), items, soon()).await
+    engine_of(store, place).append(place.owner(owner), items, deadline).await
 }
 
 /// The sequence numbers that an append was told.

@@ -12,8 +12,8 @@ use pagebucket::store::history::{Erasure, Reopening};
 use pagebucket::store::{Ages, Deadline, Error, Store};
 
 use super::{
-    PATIENCE, Place, SHORT, append, engine_of, erase, keep, pages_left, refused_as_erased, retire_to, seqs,
-    soon,
+    PATIENCE, Place, SHORT, append, append_within, engine_of, erase, keep, pages_left, refused_as_erased,
+    retire_to, seqs, soon,
 };
 use crate::harness::{
     ALL, Harm, History, Mongod, NOTES, Proxy, ReplicaSet, Setup, TRADES, Way, Wires, engine, eventually,
@@ -52,6 +52,16 @@ async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
     (proxy, store)
 }
 
+/// An append that is held back until what happens meanwhile has ended: it must not give up before.
+async fn held(
+    place: &Place,
+    late: &Store,
+    owner: u64,
+    number: u64,
+) -> Result<pagebucket::store::history::Progress, pagebucket::store::history::AppendError> {
+    append_within(place, late, owner, number, 1, Deadline::within(3 * PATIENCE)).await
+}
+
 /// Holds back the next append or marker of this history.
 fn hold(place: &Place, proxy: &Proxy) {
     proxy.harm(format!("update {}", place.history.name), Way::There, Harm::Hold, 1);
@@ -72,7 +82,7 @@ async fn erased_meanwhile(
         place.is_erased(1).await;
         proxy.relent();
     };
-    tokio::join!(append(place, &late, 1, 1_000, 1), meanwhile).0
+    tokio::join!(held(place, &late, 1, 1_000), meanwhile).0
 }
 
 async fn a_late_command_brings_back_nothing_of_an_erased_owner(history: &'static History) {
@@ -100,7 +110,7 @@ async fn a_late_command_opens_no_retired_page_again(history: &'static History) {
         retire_to(&place, &other, 1, keep(2), 4).await;
         proxy.relent();
     };
-    let told = tokio::join!(append(&place, &late, 1, 2_000, 1), meanwhile).0.expect("stored");
+    let told = tokio::join!(held(&place, &late, 1, 2_000), meanwhile).0.expect("stored");
     assert_eq!(seqs(&told), [6 * history.page_size + 1], "at the end");
     assert_eq!(stored(&place.database, history, 1).await.first_page, 4);
 }
@@ -117,7 +127,7 @@ async fn a_late_first_page_does_not_replace_the_marker_in_its_place(history: &'s
         retire_to(&place, &other, 1, keep(1), 3).await;
         proxy.relent();
     };
-    let told = tokio::join!(append(&place, &late, 1, 1, 1), meanwhile).0.expect("stored");
+    let told = tokio::join!(held(&place, &late, 1, 1), meanwhile).0.expect("stored");
     assert_eq!(seqs(&told), [4 * history.page_size + 1], "at the end");
     assert_eq!(stored(&place.database, history, 1).await.first_page, 3);
 }
@@ -137,7 +147,7 @@ async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static Hist
         append(&place, &other, 1, 1_000, 2 * size).await.expect("stored");
         proxy.relent();
     };
-    let late = tokio::join!(engine_of(&late, &place).erase(&owner, soon()), meanwhile).0;
+    let late = tokio::join!(engine_of(&late, &place).erase(&owner, Deadline::within(3 * PATIENCE)), meanwhile).0;
     assert!(matches!(late, Err(Error::Unavailable(_))), "{late:?}");
     assert!(engine_of(&other, &place).is_swept(&owner, soon()).await.expect("an answer").is_none());
     other.keep_house(&Default::default()).await.expect("an answer");
@@ -271,8 +281,12 @@ async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History)
         retire_to(&place, &other, 2, keep(2), 4).await;
         proxy.relent();
     };
-    let appends =
-        async { tokio::join!(append(&place, &late, 1, 2_000, 1), append(&place, &late, 2, 2_000, 1)) };
+    // One after the other: together they might go in one command.
+    let second = async {
+        proxy.struck(1).await;
+        held(&place, &late, 2, 2_000).await
+    };
+    let appends = async { tokio::join!(held(&place, &late, 1, 2_000), second) };
     let (erased, retired) = tokio::join!(appends, meanwhile).0;
     refused_as_erased(erased);
     place.is_erased(1).await;
@@ -297,11 +311,7 @@ async fn a_leap_of_the_clock_outlives_a_failover(history: &'static History) {
         place.is_erased(1).await;
         wire.relent();
     };
-    let items = vec![engine::dated(history, 1_000, super::DATE)];
-    // The failover and the erasure take their time.
-    let patient = Deadline::within(PATIENCE);
-    let held = engine_of(&late, &place).append(place.owner(1), items, patient);
-    refused_as_erased(tokio::join!(held, meanwhile).0);
+    refused_as_erased(tokio::join!(held(&place, &late, 1, 1_000), meanwhile).0);
     place.is_erased(1).await;
     set.remove().await;
 }
