@@ -6,21 +6,24 @@ ARG RUNTIME_IMAGE=debian:bookworm-slim
 FROM ${RUST_IMAGE} AS build
 WORKDIR /src
 
-# Builds the dependencies with empty sources. Only a change of Cargo.toml or Cargo.lock makes this layer out of date.
+# Builds the dependencies with empty sources. Only a change of a Cargo.toml or of Cargo.lock makes this layer out of date.
 COPY Cargo.toml Cargo.lock ./
-RUN mkdir api \
- && touch api/lib.rs \
- && echo 'fn main() {}' > api/main.rs \
+COPY api/model/Cargo.toml api/model/
+COPY api/engine/Cargo.toml api/engine/
+COPY api/streams/Cargo.toml api/streams/
+COPY api/http/Cargo.toml api/http/
+RUN mkdir api/cli \
+ && touch api/model/lib.rs api/engine/lib.rs api/streams/lib.rs api/http/lib.rs api/cli/lib.rs \
+ && echo 'fn main() {}' > api/cli/main.rs \
  && cargo build --release --locked --bin pagebucket \
  && rm -r api
 
 # cargo compares times, and the real sources may be older than the build from the empty ones.
 COPY api api
-COPY histories histories
 COPY migrations migrations
 COPY openapi openapi
 COPY web web
-RUN touch api/lib.rs api/main.rs \
+RUN touch api/*/*.rs \
  && cargo build --release --locked --bin pagebucket
 
 # The binary needs only the C library: TLS is rustls, with its own root certificates.

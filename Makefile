@@ -10,7 +10,7 @@ PROFILE ?= dev
 # All commands that check or test use one set of features, so that no dependency is compiled twice. For this, cargo must
 # include the tests' own dependencies: by --all-targets, by --tests, and for cargo doc by --examples (there are no examples).
 # For the same reason the tests' build of the program writes the OpenAPI document, not that of `cargo run`.
-openapi = cargo build --quiet --locked --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
+openapi = cargo build --quiet --locked --workspace --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
 
 BENCH ?= appends reads streams views
 # Two peers of the benchmark of reads are libraries from npm. Without Node.js the benchmark leaves them out, and says so.
@@ -33,10 +33,10 @@ bench: ## compare appends, reads, streams and page views with other ways; writes
 
 check: ## check format, lints, documentation, licences and the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
-	cargo fmt --check
+	cargo fmt --all --check
 	scripts/licences
-	cargo clippy --all-targets --features bench --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --lib --examples --no-deps --locked --document-private-items
+	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items
 	diff -u openapi/openapi.json <($(openapi)) && diff -u openapi/openapi-3.0.json <($(openapi) --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
 
 openapi: ## write openapi/openapi.json and openapi/openapi-3.0.json again

@@ -1,6 +1,6 @@
 //! Who may use a route. The rows are in [`super::routes`].
 
-use crate::domain::Scope;
+use pagebucket_model::domain::Scope;
 
 /// Who may use a route, if clients are authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

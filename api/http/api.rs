@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use pagebucket_engine::{Deadline, Store};
+use pagebucket_model::domain::Clock;
 use tokio_util::sync::CancellationToken;
 
 use super::cache::control::KeptBy;
@@ -18,8 +20,6 @@ use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::places::Places;
 use super::problem::Problem;
-use crate::domain::Clock;
-use crate::store::{Deadline, Store};
 
 /// The state of the routes.
 pub struct Api {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, HeaderName};
 use ipnet::IpNet;
+use pagebucket_model::domain::Principal;
 
 use super::peer::Peer;
-use crate::domain::Principal;
 
 /// A client, as it is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -87,7 +87,7 @@ mod tests {
     use axum::http::header::FORWARDED;
 
     use super::*;
-    use crate::domain::Scopes;
+    use pagebucket_model::domain::Scopes;
 
     /// 10.0.0.0/8 and 2001:db8:1::/48.
     fn networks() -> Vec<IpNet> {

@@ -12,6 +12,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use futures_util::future::try_join_all;
+use pagebucket_engine::history::{Engine, Erasure};
+use pagebucket_engine::{Deadline, Error};
+use pagebucket_model::domain::{Instant, OwnerId, Principal};
+use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,10 +26,6 @@ use super::peer::Peer;
 use super::problem::{ErasureProblems, Problem};
 use super::rate::ClientQuota;
 use super::schemas::instant;
-use crate::domain::{Instant, OwnerId, Principal};
-use crate::metric::ERASURES;
-use crate::store::history::{Engine, Erasure};
-use crate::store::{Deadline, Error};
 
 /// The units of a step for each history: it deletes up to 1,000 pages, as a preallocation writes 60 documents.
 const UNITS: usize = 60;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
 use axum::http::request::Parts;
+use pagebucket_model::domain::{IdempotencyKey, Invalid, Principal};
 use serde_json::json;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
-use crate::domain::{IdempotencyKey, Invalid, Principal};
-use crate::http::params::in_header;
-use crate::http::problem::{ParameterFault, Problem};
-use crate::http::schemas::schema;
+use crate::params::in_header;
+use crate::problem::{ParameterFault, Problem};
+use crate::schemas::schema;
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pagebucket_model::domain::{Clock, Principal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::deadline;
 use crate::auth::{Authenticator, Refusal};
-use crate::domain::{Clock, Principal};
 
 /// How often a token or key is verified again: it may have been withdrawn or revoked.
 const AGAIN: Duration = Duration::from_secs(30);

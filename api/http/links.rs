@@ -1,11 +1,10 @@
 //! Links of a listing: in the body, and in an RFC 8288 `Link` header.
 
 use axum::http::{HeaderName, HeaderValue, Uri, header};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Cursor, Limit, Order, OwnerId, PageNumber, Position, Seq, Span, Totals};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::definition::Definition;
-use crate::domain::{Cursor, Limit, Order, OwnerId, PageNumber, Position, Seq, Span, Totals};
 
 /// The most bytes of all filters of a request: each of its links repeats them, percent-encoded, in the body and in the head of
 /// the answer.
@@ -165,7 +164,7 @@ fn requested(address: &Uri) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{PageSize, Window};
+    use pagebucket_model::domain::{PageSize, Window};
 
     fn with<T>(order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
         with_beginning(0, order, work)

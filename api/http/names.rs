@@ -2,11 +2,10 @@
 
 use std::sync::LazyLock;
 
+use pagebucket_model::definition::{Definition, camel_case, capitalised};
+use pagebucket_model::domain::{Limit, OwnerType};
+use pagebucket_model::item::Noun;
 use regex::{Captures, Regex};
-
-use crate::definition::{Definition, camel_case, capitalised};
-use crate::domain::{Limit, OwnerType};
-use crate::item::Noun;
 
 /// The texts for the placeholders of templates, such as `{items}`.
 #[derive(Debug)]

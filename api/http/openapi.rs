@@ -14,13 +14,13 @@ mod visit;
 
 use std::collections::HashMap;
 
+use pagebucket_model::definition::Definitions;
+use pagebucket_model::item::list;
 use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::problem;
 use super::routes::{Row, of_history, of_owners, of_page_views, probes};
-use crate::definition::Definitions;
-use crate::item::list;
 use complete::{complete, without_null};
 pub use filler::Filler;
 use filler::merge;

@@ -8,6 +8,10 @@ use axum::http::Uri;
 use axum::response::Response;
 use axum::{Extension, Json};
 use futures_util::future::try_join_all;
+use pagebucket_engine::history::Engine;
+use pagebucket_engine::{Error, Gone};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Limit, OwnerId, PageNumber, Seq, SeqRange, Totals};
 use serde::Serialize;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
@@ -23,10 +27,6 @@ use super::links::Links;
 use super::params::{Address, Params, Reader, in_query};
 use super::problem::{Problem, ReadProblems, SummaryProblems};
 use super::schemas::{owner_id, whole};
-use crate::definition::Definition;
-use crate::domain::{Limit, OwnerId, PageNumber, Seq, SeqRange, Totals};
-use crate::store::history::Engine;
-use crate::store::{Error, Gone};
 
 /// The engines of the histories that belong to the owners of a route.
 pub type Histories = Extension<Arc<[Engine]>>;

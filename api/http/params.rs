@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
+use pagebucket_engine::history::Engine;
+use pagebucket_model::domain::{DateRange, Instant, Invalid, OwnerId, PageNumber, Seq};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use utoipa::IntoParams;
@@ -13,8 +15,6 @@ use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::problem::{ParameterFault, Problem};
 use super::schemas::{ordinal, owner_id};
-use crate::domain::{DateRange, Instant, Invalid, OwnerId, PageNumber, Seq};
-use crate::store::history::Engine;
 
 /// What the address of a request names: a history, or for owners the first of theirs; and what `P` reads.
 pub struct Address<P> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
+use pagebucket_model::metric::UPLOAD_BYTES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::api::Api;
 use super::problem::{ProbeProblems, Problem, ReadyProblems};
-use crate::metric::UPLOAD_BYTES;
 
 /// The media type of Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 
 use axum::{Extension, Router};
+use pagebucket_engine::Store;
+use pagebucket_engine::history::Engine;
+use pagebucket_model::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use utoipa::openapi::Paths;
 use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
@@ -17,9 +20,6 @@ use super::middleware::gate::{Gate, Guard};
 use super::names::Names;
 use super::page_views::{reads, writes};
 use super::{erasure, owners, probes};
-use crate::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
-use crate::store::Store;
-use crate::store::history::Engine;
 
 /// Routes of one address, with their documentation.
 pub type Routes = UtoipaMethodRouter<Arc<Api>>;

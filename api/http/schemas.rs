@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
+use pagebucket_model::definition::openapi;
+use pagebucket_model::domain::{PagePath, Resolution};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
-
-use crate::definition::openapi;
-use crate::domain::{PagePath, Resolution};
 
 /// A schema that is written in JSON Schema itself. Its properties keep their order.
 pub fn schema(schema: Value) -> RefOr<Schema> {

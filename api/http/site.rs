@@ -11,6 +11,8 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use pagebucket_model::definition::{Definition, Definitions};
+use pagebucket_model::domain::Scope;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
@@ -22,8 +24,6 @@ use super::middleware::compression::Whole;
 use super::middleware::gate::{Gate, METADATA};
 use super::openapi::{self, Filler, Version};
 use super::problem::{Kind, Problem, Spec};
-use crate::definition::{Definition, Definitions};
-use crate::domain::Scope;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";

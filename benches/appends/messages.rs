@@ -11,8 +11,8 @@ use axum::{Json, Router};
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc, oid::ObjectId};
 use mongodb::{Collection, Database};
-use pagebucket::definition::{Definition, Definitions};
-use pagebucket::domain::Clock;
+use pagebucket_model::definition::{Definition, Definitions};
+use pagebucket_model::domain::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -156,7 +156,7 @@ async fn append(State(flat): State<Flat>, body: Bytes) -> Response {
         return StatusCode::UNPROCESSABLE_ENTITY.into_response();
     };
     let now = Clock::system().now();
-    let document = |draft: &pagebucket::item::Draft| {
+    let document = |draft: &pagebucket_model::item::Draft| {
         let mut document = doc! { "roomId": "hall" };
         document.extend(Document::try_from(draft.dated(now).document())?);
         Ok(document)

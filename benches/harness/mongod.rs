@@ -9,10 +9,10 @@ use std::process::Stdio;
 
 use mongodb::bson::doc;
 use mongodb::{Client, Database};
-use pagebucket::definition::Definitions;
-use pagebucket::domain::Clock;
-use pagebucket::store::Capacity;
-use pagebucket::store::{Connection, Store};
+use pagebucket_engine::Capacity;
+use pagebucket_engine::{Connection, Store};
+use pagebucket_model::definition::Definitions;
+use pagebucket_model::domain::Clock;
 use tokio::process::{Child, Command};
 
 use super::Result;

@@ -13,9 +13,9 @@ use axum::{Json, Router};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, Regex, doc};
 use mongodb::{Collection, Database};
-use pagebucket::definition::Definition;
-use pagebucket::domain::{Instant, OwnerId};
-use pagebucket::item::Item;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Instant, OwnerId};
+use pagebucket_model::item::Item;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! A suite's report: expectations and their ratios, what it ran on, and a table for each workload.
 
-use pagebucket::domain::Clock;
+use pagebucket_model::domain::Clock;
 
 use super::{Outcome, P99, Series, Settings, Summary, grouped, machine, output};
 

@@ -11,9 +11,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use mongodb::Database;
 use pagebucket::config::ServerArgs;
-use pagebucket::domain::Clock;
-use pagebucket::http::{self, Gate, Limits};
-use pagebucket::store::Store;
+use pagebucket_engine::Store;
+use pagebucket_http::{Gate, Limits};
+use pagebucket_model::domain::Clock;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -90,7 +90,7 @@ impl Server {
     /// task where ours hands trades on, which favours the peers.
     pub async fn peer(routes: Router, layers: bool) -> Result<Self> {
         let limits = Limits { requests: 1024, body: BODY, tls: false, body_timeout: Duration::from_secs(10) };
-        let routes = if layers { http::as_ours(routes, limits, Vec::new()) } else { routes };
+        let routes = if layers { pagebucket_http::as_ours(routes, limits, Vec::new()) } else { routes };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let serving = tokio::spawn(async move {

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use pagebucket::auth::Authenticator;
-use pagebucket::auth::jwt::{Jwt, Pace, Settings, Source};
-use pagebucket::domain::Clock;
-use pagebucket::http::{Gate, Open};
+use pagebucket_http::auth::Authenticator;
+use pagebucket_http::auth::jwt::{Jwt, Pace, Settings, Source};
+use pagebucket_http::{Gate, Open};
+use pagebucket_model::domain::Clock;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pagebucket::definition::Definition;
-use pagebucket::domain::{Instant, OwnerId};
-use pagebucket::import::{Format, Rows};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Instant, OwnerId};
+use pagebucket_streams::import::{Format, Rows};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 

@@ -11,8 +11,8 @@ use axum::routing::get;
 use futures_util::{StreamExt, TryStreamExt};
 use mongodb::bson::{Document, doc};
 use mongodb::{Collection, Database};
-use pagebucket::domain::{Clock, OwnerId};
-use pagebucket::import;
+use pagebucket_model::domain::{Clock, OwnerId};
+use pagebucket_streams::import;
 use tokio::task::JoinSet;
 
 use super::files::Trades;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use mongodb::Client as Driver;
 use mongodb::bson::doc;
-use pagebucket::store::page_views::COLLECTION;
+use pagebucket_engine::page_views::COLLECTION;
 use tokio::task::JoinSet;
 
 use super::ledger::Ledger;
@@ -119,7 +119,7 @@ impl Counting {
 /// Asks ours for the hour of all pages that begins with this minute.
 async fn ask_for_hour(address: SocketAddr, hour: MinuteNumber) -> Result<()> {
     const AT_ONCE: u32 = 16;
-    let hour = pagebucket::domain::Instant::from_millis(start(hour))?;
+    let hour = pagebucket_model::domain::Instant::from_millis(start(hour))?;
     let mut asking = JoinSet::new();
     for first in 1..=AT_ONCE {
         asking.spawn(async move {

@@ -2,9 +2,9 @@
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use pagebucket::domain::{PagePath, PageView};
-use pagebucket::store::page_views::COLLECTION;
-use pagebucket::store::{COMMAND, Deadline};
+use pagebucket_engine::page_views::COLLECTION;
+use pagebucket_engine::{COMMAND, Deadline};
+use pagebucket_model::domain::{PagePath, PageView};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -1,6 +1,6 @@
 //! What is counted: a view of one of some pages, in a minute and a second of it.
 
-use pagebucket::domain::Instant;
+use pagebucket_model::domain::Instant;
 use rand::Rng;
 use rand::rngs::StdRng;
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
-use pagebucket::auth::Refusal;
-use pagebucket::auth::keys::{ApiKey, Keys};
-use pagebucket::domain::{Clock, Instant, Owners, Scope, Scopes};
-use pagebucket::store::api_keys::{CreateError, KeyRecord, Revocation};
-use pagebucket::store::{ConnectError, Deadline, Store};
+use pagebucket_engine::api_keys::{CreateError, KeyRecord, Revocation};
+use pagebucket_engine::{ConnectError, Deadline, Store};
+use pagebucket_http::auth::Refusal;
+use pagebucket_http::auth::keys::{ApiKey, Keys};
+use pagebucket_model::domain::{Clock, Instant, Owners, Scope, Scopes};
 
 use crate::harness::{Harm, Proxy, Setup, Way, eventually, shared, tests};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use mongodb::bson::Document;
-use pagebucket::domain::ReadPreference;
+use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
 use crate::harness::{Client, History, SMALL, Service, Setup, shared, tests_over};

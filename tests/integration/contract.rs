@@ -5,8 +5,8 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket::definition::Definitions;
-use pagebucket::http::{Open, Version, document};
+use pagebucket_http::{Open, Version, document};
+use pagebucket_model::definition::Definitions;
 use serde_json::{Value, json};
 use tokio::process::Command;
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use pagebucket::store::history::MOST_SKIPPED;
+use pagebucket_engine::history::MOST_SKIPPED;
 
 use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, fill, shared, tests_over};
 

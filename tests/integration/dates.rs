@@ -23,7 +23,7 @@ const DAY: i64 = 86_400_000;
 const START: i64 = 1_072_915_200_000;
 
 fn text(millis: i64) -> String {
-    pagebucket::domain::Instant::from_millis(millis).expect("a date").to_string()
+    pagebucket_model::domain::Instant::from_millis(millis).expect("a date").to_string()
 }
 
 async fn append(client: &Client, owner: u64, from: u64, dates: &[i64]) {

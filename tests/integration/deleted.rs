@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use pagebucket::config::OfHistory;
-use pagebucket::store::Ages;
+use pagebucket_engine::Ages;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -219,7 +219,7 @@ async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'stat
     let most = NonZeroU32::new(365).expect("days");
     setup.args.retain.retain_days = vec![OfHistory { history: history.name.into(), most }];
     let service = setup.start().await;
-    let now = pagebucket::domain::Clock::system().now().to_string();
+    let now = pagebucket_model::domain::Clock::system().now().to_string();
     let append = async |owner: u64, pages: f64, date: &str| {
         let numbers = 1..=history.pages(pages);
         let items: Vec<Value> = numbers.map(|number| history.item_at(number, date)).collect();
@@ -410,9 +410,9 @@ async fn a_reopened_history_goes_on(history: &'static History) {
     })
     .await;
     let owner = engine::owner(history, 1);
-    let deadline = || pagebucket::store::Deadline::within(PATIENCE);
+    let deadline = || pagebucket_engine::Deadline::within(PATIENCE);
     let reopened = engine::histories(&store, history).reopen(&owner, deadline()).await.expect("an answer");
-    assert_eq!(reopened, pagebucket::store::history::Reopening::Reopened);
+    assert_eq!(reopened, pagebucket_engine::history::Reopening::Reopened);
     let (before, first) = (history.pages(3.0), history.pages(3.0) + 1);
     eventually("it is there again", PATIENCE, async || client.get(&history.path(1)).await.status == 200)
         .await;

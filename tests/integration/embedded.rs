@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use bson::{Document, doc};
 use mongodb::Client;
 use pagebucket::embedded::{self, Embedded, Options, Role};
-use pagebucket::store::Connection;
+use pagebucket_engine::Connection;
 use tokio::time::{sleep, timeout};
 
 use crate::harness::{skip, tests};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket::domain::{Cursor, DateRange, Instant as Moment, Position};
-use pagebucket::store::Deadline;
+use pagebucket_engine::Deadline;
+use pagebucket_model::domain::{Cursor, DateRange, Instant as Moment, Position};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -152,7 +152,7 @@ async fn totals_never_shrink_on_a_new_primary_that_lags() {
     set.remove().await;
 }
 
-fn dated(qty: u64) -> pagebucket::item::Item {
+fn dated(qty: u64) -> pagebucket_model::item::Item {
     engine::dated(TRADES, qty, 1_073_606_400_000 + qty as i64)
 }
 

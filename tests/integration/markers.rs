@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket::domain::{Clock, Instant, OwnerId, PageNumber};
-use pagebucket::store::history::{AppendError, Bucket, Cause, Engine, Erasure, Progress, Retention};
-use pagebucket::store::{Ages, Deadline, Error, Gone, Store};
+use pagebucket_engine::history::{AppendError, Bucket, Cause, Engine, Erasure, Progress, Retention};
+use pagebucket_engine::{Ages, Deadline, Error, Gone, Store};
+use pagebucket_model::domain::{Clock, Instant, OwnerId, PageNumber};
 
 use crate::harness::{History, Setup, engine, eventually, shared};
 

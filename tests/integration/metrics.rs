@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pagebucket::metric::{ALARMS, ALL, Metric};
+use pagebucket_model::metric::{ALARMS, ALL, Metric};
 
 use crate::commands::program::{PATIENCE, Place};
 use crate::harness::{Service, eventually, tests, trade};

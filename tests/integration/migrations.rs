@@ -6,10 +6,10 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
-use pagebucket::definition::Definitions;
-use pagebucket::domain::Clock;
-use pagebucket::store::Capacity;
-use pagebucket::store::{ConnectError, Connection, Migration, MigrationError, Store};
+use pagebucket_engine::Capacity;
+use pagebucket_engine::{ConnectError, Connection, Migration, MigrationError, Store};
+use pagebucket_model::definition::Definitions;
+use pagebucket_model::domain::Clock;
 
 use crate::harness::{Setup, eventually, migrations, shared, tests};
 

@@ -55,7 +55,9 @@ fn points(series: &Value) -> Vec<u64> {
         _ => 86_400_000,
     };
     let millis = |value: &Value| {
-        pagebucket::domain::Instant::parse_rfc3339(value.as_str().expect("a date")).expect("a date").millis()
+        pagebucket_model::domain::Instant::parse_rfc3339(value.as_str().expect("a date"))
+            .expect("a date")
+            .millis()
     };
     let points = series["points"].as_array().expect("points");
     let begins: Vec<_> = points.iter().map(|point| millis(&point["at"])).collect();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use futures_util::future::join_all;
 use mongodb::Database;
-use pagebucket::store::{COMMAND, Deadline, Store};
+use pagebucket_engine::{COMMAND, Deadline, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket::domain::ReadPreference;
+use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
 use crate::harness::{

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket::definition::Definitions;
-use pagebucket::store::{ShardKey, shard_keys};
+use pagebucket_engine::{ShardKey, shard_keys};
+use pagebucket_model::definition::Definitions;
 
 use crate::auth::routes::{ROWS, Row, status};
 use crate::commands::program::{Place, run};

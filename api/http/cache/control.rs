@@ -6,13 +6,12 @@
 //! with other items, has other tags.
 
 use axum::http::{HeaderName, HeaderValue, header};
+use pagebucket_engine::Epoch;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, PageNumber, Seq, Totals};
 
 use super::etag::EntityTag;
 use std::fmt;
-
-use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, Seq, Totals};
-use crate::store::Epoch;
 
 /// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
 const FORMAT: u32 = 4;

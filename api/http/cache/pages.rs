@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use moka::future::Cache;
+use pagebucket_engine::Error;
+use pagebucket_engine::history::{Bucket, Engine, FullPages, History, Known};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, PageNumber, SeqRange};
+use pagebucket_model::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
 
 use super::reading::Reading;
-use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, SeqRange};
-use crate::http::history::item_view::{ItemView, Page};
-use crate::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
-use crate::store::Error;
-use crate::store::history::{Bucket, Engine, FullPages, History, Known};
+use crate::history::item_view::{ItemView, Page};
 
 /// Bytes that a page takes besides its JSON and tag: keys and links of the table, reference counts, and
 /// overhead of allocators.

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use pagebucket_engine::history::Engine;
+use pagebucket_engine::{Deadline, Epoch};
 
 use super::control::{Caching, KeptBy};
 use super::etag::IfNoneMatch;
-use crate::http::rate::ClientQuota;
-use crate::store::history::Engine;
-use crate::store::{Deadline, Epoch};
+use crate::rate::ClientQuota;
 
 /// Server Timing, W3C.
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");

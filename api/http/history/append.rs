@@ -6,22 +6,22 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use pagebucket_engine::Deadline;
+use pagebucket_model::domain::{Instant, OwnerId};
+use pagebucket_model::item::canonical;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::item_schemas::{MOST_ITEMS, NewItems};
 use super::item_view::{OwnerMember, owner_member};
 use super::upload::RangeView;
-use crate::domain::{Instant, OwnerId};
-use crate::http::api::Api;
-use crate::http::body::{JSON, expect, read, upload_below};
-use crate::http::idempotency::{self, Key};
-use crate::http::params::Address;
-use crate::http::problem::{AppendProblems, Kind, Problem};
-use crate::http::rate::ClientQuota;
-use crate::http::schemas::instant;
-use crate::item::canonical;
-use crate::store::Deadline;
+use crate::api::Api;
+use crate::body::{JSON, expect, read, upload_below};
+use crate::idempotency::{self, Key};
+use crate::params::Address;
+use crate::problem::{AppendProblems, Kind, Problem};
+use crate::rate::ClientQuota;
+use crate::schemas::instant;
 
 /// Where the {manyItems} of a request are stored.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,11 +2,11 @@
 //!
 //! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
 //! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch
-//! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected ([`crate::server`]), so
+//! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected ([`pagebucket::server`]), so
 //! that its place becomes free. The request's deadline applies to the head of the answer, not
 //! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
 //! such a body is incomplete, because clients of HTTP/1.0 are refused
-//! ([`crate::http::middleware::accept`]).
+//! ([`crate::middleware::accept`]).
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use pagebucket_engine::history::{Engine, Export};
+use pagebucket_engine::{Deadline, Error};
+use pagebucket_model::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
+use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
+use pagebucket_streams::export::{Format, Writer};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::path::Parameter;
 
 use super::item_schemas::ExportedItem;
-use crate::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
-use crate::export::{Format, Writer};
-use crate::http::api::Api;
-use crate::http::body::NDJSON;
-use crate::http::client::Client;
-use crate::http::lifetime::Lifetime;
-use crate::http::params::{Address, Params, Reader, dates, in_query};
-use crate::http::places::Place;
-use crate::http::problem::{ExportProblems, Kind, Problem};
-use crate::http::rate::{Class, ClientQuota};
-use crate::http::schemas::{date_time, whole};
-use crate::metric::{EXPORTED_ITEMS, EXPORTS};
-use crate::store::history::{Engine, Export};
-use crate::store::{Deadline, Error};
+use crate::api::Api;
+use crate::body::NDJSON;
+use crate::client::Client;
+use crate::lifetime::Lifetime;
+use crate::params::{Address, Params, Reader, dates, in_query};
+use crate::places::Place;
+use crate::problem::{ExportProblems, Kind, Problem};
+use crate::rate::{Class, ClientQuota};
+use crate::schemas::{date_time, whole};
 
 /// What an export has.
 pub struct ExportParams {

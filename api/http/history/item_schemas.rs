@@ -3,7 +3,7 @@
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::http::schemas::one_or_many;
+use crate::schemas::one_or_many;
 
 /// Most items in one request, uploads aside.
 pub const MOST_ITEMS: usize = 1000;

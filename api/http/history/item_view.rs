@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use axum::body::Bytes;
+use pagebucket_engine::Epoch;
+use pagebucket_engine::history::{Bucket, Stored};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -11,12 +15,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 use super::item_schemas::Item;
-use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, Seq, SeqRange};
-use crate::http::cache::control::Caching;
-use crate::http::schemas::owner_id;
-use crate::store::Epoch;
-use crate::store::history::{Bucket, Stored};
+use crate::cache::control::Caching;
+use crate::schemas::owner_id;
 
 /// The member of an answer that says whose history it is. The definition names it.
 #[derive(Debug, Serialize)]

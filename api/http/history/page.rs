@@ -6,15 +6,15 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 
 use super::item_schemas::PlacedItem;
 use super::item_view::PageView;
-use crate::domain::{OwnerId, PageNumber, Seq};
-use crate::http::api::Api;
-use crate::http::cache::control::Caching;
-use crate::http::cache::reading::Reading;
-use crate::http::params::Address;
-use crate::http::problem::{ItemProblems, Kind, PageProblems, Problem};
+use crate::api::Api;
+use crate::cache::control::Caching;
+use crate::cache::reading::Reading;
+use crate::params::Address;
+use crate::problem::{ItemProblems, Kind, PageProblems, Problem};
 
 /// Read a page as it is stored
 ///

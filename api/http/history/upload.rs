@@ -1,6 +1,6 @@
 //! Uploads: one item a line, any number of lines, stored as they arrive.
 //!
-//! A task of its own reads the body ([`read`]), and hands parsed lines to the engine ([`crate::ingest`]) no faster than
+//! A task of its own reads the body ([`read`]), and hands parsed lines to the engine ([`pagebucket_streams::ingest`]) no faster than
 //! the engine takes them. Memory is therefore bounded, and a slow database slows the client. If the client disconnects,
 //! the engine continues with what was read: every complete line is stored, or its outcome is logged.
 //!
@@ -9,7 +9,7 @@
 //! the service stops, no more is read, and a second later no more is sent, so that the upload ends before the drain does.
 //!
 //! Uploads have places of their own (`--max-uploads`), so that they never keep other requests out
-//! ([`crate::http::middleware::admission`]). They share one memory budget ([`quota`]).
+//! ([`crate::middleware::admission`]). They share one memory budget ([`quota`]).
 //!
 //! The answer accounts for every line: stored, refused, unknown or not stored ([`ending`]). It is one summary, or one
 //! outcome a line ([`outcomes`]).
@@ -23,12 +23,12 @@ mod run;
 mod views;
 
 use axum::response::Response;
+use pagebucket_model::domain::OwnerId;
 
 use super::item_schemas::{NewItem, NewItemLine};
-use crate::domain::OwnerId;
-use crate::http::idempotency::Key;
-use crate::http::params::Address;
-use crate::http::problem::{ManyUploadsProblems, OutcomesProblems, UploadProblems};
+use crate::idempotency::Key;
+use crate::params::Address;
+use crate::problem::{ManyUploadsProblems, OutcomesProblems, UploadProblems};
 use run::Upload;
 pub use views::RangeView;
 use views::{ManyUploadedView, OutcomeView, UploadedView};

@@ -9,20 +9,20 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, TryFutureExt};
+use pagebucket_engine::history::Engine;
 use tokio_util::sync::CancellationToken;
 
 use super::accept;
 use super::around::{Answer, Around, AroundLayer, Inner};
 use super::gate::Gate;
-use crate::http::access::Access;
-use crate::http::body::JSON;
-use crate::http::client::Client;
-use crate::http::deadline::{self, REQUEST};
-use crate::http::places::{LongPlace, Place, Places};
-use crate::http::problem::{Kind, Problem};
-use crate::http::rate::{Class, ClientQuota};
-use crate::http::unsent::WithPlace;
-use crate::store::history::Engine;
+use crate::access::Access;
+use crate::body::JSON;
+use crate::client::Client;
+use crate::deadline::{self, REQUEST};
+use crate::places::{LongPlace, Place, Places};
+use crate::problem::{Kind, Problem};
+use crate::rate::{Class, ClientQuota};
+use crate::unsent::WithPlace;
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
 #[derive(Debug, Clone, Copy)]

@@ -11,8 +11,8 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::hosts::LOOPBACK;
 use super::request_id;
-use crate::http::idempotency;
-use crate::http::rate;
+use crate::idempotency;
+use crate::rate;
 
 /// How many items a history has, as grids read it.
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");

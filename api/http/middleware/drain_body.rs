@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 
-use crate::http::api::Limits;
+use crate::api::Limits;
 
 /// Marks an answer that continues to read the body.
 #[derive(Debug, Clone, Copy)]

@@ -11,22 +11,22 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use pagebucket_engine::history::Engine;
+use pagebucket_model::domain::{Clock, Principal, Scope};
+use pagebucket_model::metric::REFUSALS;
 use percent_encoding::percent_decode_str;
 
 use super::around::{Answer, Around, AroundLayer, Inner};
+use crate::access::Access;
 use crate::auth::jwt::Jwt;
 use crate::auth::{Authenticator, Check, Refusal};
-use crate::domain::{Clock, Principal, Scope};
-use crate::http::access::Access;
-use crate::http::client::{Client, Proxies};
-use crate::http::deadline;
-use crate::http::lifetime::Lifetime;
-use crate::http::peer::Peer;
-use crate::http::places::{Place, Places};
-use crate::http::problem::{Kind, Problem};
-use crate::http::rate::RateLimits;
-use crate::metric::REFUSALS;
-use crate::store::history::Engine;
+use crate::client::{Client, Proxies};
+use crate::deadline;
+use crate::lifetime::Lifetime;
+use crate::peer::Peer;
+use crate::places::{Place, Places};
+use crate::problem::{Kind, Problem};
+use crate::rate::RateLimits;
 
 /// The address of the metadata of this server as a resource of OAuth (RFC 9728).
 pub const METADATA: &str = "/.well-known/oauth-protected-resource";

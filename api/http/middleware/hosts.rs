@@ -19,7 +19,7 @@ use axum::http::{Version, header};
 use axum::response::{IntoResponse, Response};
 use tower_http::validate_request::ValidateRequest;
 
-use crate::http::problem::{Kind, Problem};
+use crate::problem::{Kind, Problem};
 
 /// What this machine calls itself.
 pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];

@@ -7,9 +7,8 @@ use std::time::Duration;
 use ::metrics::{Counter, Histogram};
 use axum::extract::{MatchedPath, Request};
 use axum::http::StatusCode;
+use pagebucket_model::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
 use parking_lot::RwLock;
-
-use crate::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
 
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever clients
 /// send.

@@ -9,6 +9,7 @@ use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, Version, header};
+use pagebucket_model::domain::Principal;
 use tower_service::Service;
 use tracing::Instrument;
 
@@ -17,9 +18,8 @@ use super::compression;
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
 use super::request_id::{self, RequestId};
-use crate::domain::Principal;
-use crate::http::api::Limits;
-use crate::http::cache::etag;
+use crate::api::Limits;
+use crate::cache::etag;
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");

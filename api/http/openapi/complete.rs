@@ -1,10 +1,10 @@
 //! What holds for every schema, parameter and header of the document, wherever it is written.
 
+use pagebucket_model::domain::MAX_SAFE_INTEGER;
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_response, each_schema, elements};
-use crate::domain::MAX_SAFE_INTEGER;
-use crate::http::schemas::embedded;
+use crate::schemas::embedded;
 
 const REFERENCE: &str = "#/components/schemas/";
 

@@ -1,14 +1,14 @@
 //! Fills the templates of the OpenAPI document with what a definition says.
 
+use pagebucket_engine::history::MOST_EXAMINED;
+use pagebucket_model::definition::{Definition, openapi};
+use pagebucket_model::domain::Limit;
+use pagebucket_streams::export::columns;
 use serde_json::{Map, Value, json};
 
-use crate::definition::{Definition, openapi};
-use crate::domain::Limit;
-use crate::export::columns;
-use crate::http::links::MOST_FILTER_BYTES;
-use crate::http::names::Names;
-use crate::http::schemas::OWNER_ID;
-use crate::store::history::MOST_EXAMINED;
+use crate::links::MOST_FILTER_BYTES;
+use crate::names::Names;
+use crate::schemas::OWNER_ID;
 
 const REFERENCE: &str = "#/components/schemas/";
 

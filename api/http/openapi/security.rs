@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use utoipa::openapi::{Paths, security::SecurityRequirement};
 
-use crate::http::access::Access;
-use crate::http::problem::refusals;
+use crate::access::Access;
+use crate::problem::refusals;
 
 /// The name of the only security scheme.
 const BEARER: &str = "bearer";

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use axum::http::StatusCode;
+use pagebucket_model::definition::capitalised;
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_response};
-use crate::definition::capitalised;
-use crate::http::problem::{Kind, MEDIA_TYPE};
+use crate::problem::{Kind, MEDIA_TYPE};
 
 const REFERENCE: &str = "#/components/responses/";
 

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use pagebucket_model::definition::{Definitions, OF_LISTINGS};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::{Version, document};
-use crate::definition::{Definitions, OF_LISTINGS};
-use crate::http::access::Access;
-use crate::http::names::Names;
-use crate::http::problem::MEDIA_TYPE;
-use crate::http::routes::{Row, address, of_history, of_owners, of_page_views, probes};
+use crate::access::Access;
+use crate::names::Names;
+use crate::problem::MEDIA_TYPE;
+use crate::routes::{Row, address, of_history, of_owners, of_page_views, probes};
 
 /// A history whose names have hyphens, whose items need no member, and another one of the same owners.
 const AUDITS: [&str; 2] = [
@@ -34,7 +34,7 @@ fn documents() -> Vec<(Definitions, Value)> {
     for (index, text) in AUDITS.iter().enumerate() {
         std::fs::write(directory.join(format!("{index}.json")), text).unwrap();
     }
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let load = |path: PathBuf| Definitions::of_directory(&path).unwrap();
     let all = vec![
         Definitions::built_in(),
@@ -168,7 +168,8 @@ fn the_documented_scopes_are_those_of_the_rows() {
         format!("| {scope} | {whose} | {} |\n", requests.join("<br>"))
     };
     let table: String = groups.iter().map(line).collect();
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md")).unwrap();
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md")).unwrap();
     assert!(page.contains(&table), "docs/api.md needs this table:\n{table}");
 }
 
@@ -331,7 +332,7 @@ fn names_of_schemas_are_those_that_definitions_are_checked_for() {
     for (definitions, document) in documents() {
         for name in document["components"]["schemas"].as_object().unwrap().keys() {
             let (known, of_defs) = (definitions.has_schema(name), name.contains('_'));
-            assert!(known || of_defs, "{name} is not in api/definition/names.rs");
+            assert!(known || of_defs, "{name} is not in api/model/definition/names.rs");
         }
     }
 }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use pagebucket_model::domain::{
+    Instant, Invalid, Limit, Minute, PagePath, Resolution, SeriesSpan, SpanError,
+};
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
-use crate::domain::{Instant, Invalid, Limit, Minute, PagePath, Resolution, SeriesSpan, SpanError};
-use crate::http::api::Api;
-use crate::http::params::{Reader, given, in_query, instant};
-use crate::http::problem::Problem;
-use crate::http::schemas::{date_time, page_path, resolution, whole};
+use crate::api::Api;
+use crate::params::{Reader, given, in_query, instant};
+use crate::problem::Problem;
+use crate::schemas::{date_time, page_path, resolution, whole};
 
 /// `/page-views?…`
 pub struct SeriesParams {

@@ -10,24 +10,24 @@ use axum::http::header;
 use axum::response::Response;
 use axum::{Extension, Json};
 use futures_util::stream;
+use pagebucket_engine as engine;
+use pagebucket_engine::page_views::MinuteBucket;
+use pagebucket_model::domain::{Instant, PagePath, Resolution, SeriesSpan};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::params::{BucketParams, SeriesParams, TopParams};
-use crate::domain::{Instant, PagePath, Resolution, SeriesSpan};
-use crate::http::api::Api;
-use crate::http::body::JSON;
-use crate::http::cache::reading::Reading;
-use crate::http::client::Client;
-use crate::http::middleware::compression::AtOnce;
-use crate::http::places::Place;
-use crate::http::problem::{BucketProblems, Kind, Problem, ReadProblems};
-use crate::http::rate::of_search;
-use crate::http::schemas::{instant, page_path, resolution, schema};
-use crate::store;
-use crate::store::page_views::MinuteBucket;
+use crate::api::Api;
+use crate::body::JSON;
+use crate::cache::reading::Reading;
+use crate::client::Client;
+use crate::middleware::compression::AtOnce;
+use crate::places::Place;
+use crate::problem::{BucketProblems, Kind, Problem, ReadProblems};
+use crate::rate::of_search;
+use crate::schemas::{instant, page_path, resolution, schema};
 
 /// Show the views of a page over time
 ///
@@ -272,7 +272,7 @@ fn units(from: Instant, to: Instant) -> usize {
 /// disconnects, because the database works on.
 async fn scan<T: Send + 'static>(
     place: Option<Place>,
-    work: impl Future<Output = Result<T, store::Error>> + Send + 'static,
+    work: impl Future<Output = Result<T, engine::Error>> + Send + 'static,
 ) -> Result<T, Problem> {
     let work = tokio::spawn(async move {
         let _place = place;

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::{Extension, Json};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::page_views::Preallocated;
+use pagebucket_model::domain::{
+    Instant, Minute, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line,
+};
 use serde::Serialize;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::domain::{
-    Instant, Minute, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line,
-};
-use crate::http::api::Api;
-use crate::http::body::{JSON, NDJSON, expect, read, upload_below};
-use crate::http::idempotency::KEY;
-use crate::http::params::Reader;
-use crate::http::problem::{CountProblems, Kind, PreallocationProblems, Problem};
-use crate::http::rate::ClientQuota;
-use crate::http::schemas::{date_time, instant, new_date, one_or_many, page_path, whole};
-use crate::store::Deadline;
-use crate::store::page_views::Preallocated;
+use crate::api::Api;
+use crate::body::{JSON, NDJSON, expect, read, upload_below};
+use crate::idempotency::KEY;
+use crate::params::Reader;
+use crate::problem::{CountProblems, Kind, PreallocationProblems, Problem};
+use crate::rate::ClientQuota;
+use crate::schemas::{date_time, instant, new_date, one_or_many, page_path, whole};
 
 /// The most page views in an array.
 const MOST_VIEWS: usize = 1_000;

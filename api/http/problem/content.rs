@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
+use pagebucket_model::domain::{DraftError, Fault, Faults};
 use serde_json::{Map, Value, json};
 
 use super::kind::{Kind, Spec, summary};
-use crate::domain::{DraftError, Fault, Faults};
 
 /// An error for a client. What the client reads contains no driver's message and no secret.
 #[derive(derive_more::Debug, Clone)]

@@ -4,15 +4,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use pagebucket_engine::history::{AppendError, Cause};
+use pagebucket_engine::page_views::{CountCause, CountError};
+use pagebucket_engine::{Error, Gone};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde_json::{Value, json};
 
 use super::content::Problem;
 use super::kind::Kind;
-use crate::definition::Definition;
-use crate::domain::{OwnerId, PageNumber, Seq, SeqRange};
-use crate::store::history::{AppendError, Cause};
-use crate::store::page_views::{CountCause, CountError};
-use crate::store::{Error, Gone};
 
 impl From<Error> for Problem {
     /// For a request that stores nothing.
@@ -211,8 +211,8 @@ mod tests {
         use std::sync::Mutex;
 
         use super::super::*;
-        use crate::domain::Seq;
-        use crate::store::history::Progress;
+        use pagebucket_engine::history::Progress;
+        use pagebucket_model::domain::Seq;
 
         fn told(cause: Cause, stored: u64, unknown: usize) -> (Problem, Value) {
             let seq = |number| Seq::new(number).unwrap();
@@ -232,7 +232,10 @@ mod tests {
                 (Cause::Contended, Kind::Overloaded),
                 (Cause::KeyReused, Kind::IdempotencyKeyReused),
                 (Cause::Database(Gone::Erased.into()), Kind::Erased),
-                (Cause::SecondsExhausted(crate::store::history::SecondsExhausted), Kind::HistoryExhausted),
+                (
+                    Cause::SecondsExhausted(pagebucket_engine::history::SecondsExhausted),
+                    Kind::HistoryExhausted,
+                ),
                 (Cause::Database(Error::Unavailable(driver())), Kind::DatabaseUnavailable),
                 (Cause::Database(Error::Internal(driver())), Kind::Internal),
             ]

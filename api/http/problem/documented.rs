@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pagebucket_model::domain::Faults;
 use serde_json::{Map, Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::schema::Schema;
@@ -10,9 +11,8 @@ use utoipa::openapi::{RefOr, Response};
 use super::content::Problem;
 use super::kind::Kind::{self, *};
 use super::render::MEDIA_TYPE;
-use crate::domain::Faults;
-use crate::http::access::Access;
-use crate::http::schemas::embedded;
+use crate::access::Access;
+use crate::schemas::embedded;
 
 /// Problems of every operation under `/v1`.
 const COMMON: &[Kind] =

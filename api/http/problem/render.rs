@@ -11,9 +11,9 @@ use futures_util::FutureExt;
 use super::content::Problem;
 use super::kind::Kind;
 
-use crate::http::middleware::around::{Answer, Around, Inner};
-use crate::http::middleware::request_id::RequestId;
-use crate::http::unsent::{Account, OWN, OWN_WITHOUT_PLACE, WithPlace};
+use crate::middleware::around::{Answer, Around, Inner};
+use crate::middleware::request_id::RequestId;
+use crate::unsent::{Account, OWN, OWN_WITHOUT_PLACE, WithPlace};
 
 /// The media type of RFC 9457.
 pub const MEDIA_TYPE: &str = "application/problem+json";

@@ -8,7 +8,7 @@ use governor::middleware::StateInformationMiddleware;
 use governor::{NotUntil, Quota, RateLimiter};
 
 use super::table::Table;
-use crate::http::client::Client;
+use crate::client::Client;
 
 /// Most bursts that a client may owe.
 const MOST_OWED: u32 = 10;

@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 use governor::clock::MonotonicClock;
+use pagebucket_model::metric::{RATE_CLIENTS, RATE_LIMITED};
 
 use super::class::Class;
 use super::limiter::{Limiter, Short};
-use crate::http::client::Client;
-use crate::http::problem::{Kind, Problem};
-use crate::metric::{RATE_CLIENTS, RATE_LIMITED};
+use crate::client::Client;
+use crate::problem::{Kind, Problem};
 
 /// What a bucket holds unless the operator chooses: what is refilled in this time.
 const BURST: Duration = Duration::from_secs(10);

@@ -9,8 +9,8 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
 use super::class::Class;
 use super::limits::{RateLimits, refusal, seconds};
-use crate::http::client::Client;
-use crate::http::problem::Problem;
+use crate::client::Client;
+use crate::problem::Problem;
 
 /// The limit (draft-ietf-httpapi-ratelimit-headers-11): the units of a full bucket, and the seconds in which an empty one is
 /// refilled.

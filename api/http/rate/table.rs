@@ -13,7 +13,7 @@ use governor::state::StateStore;
 use hashlink::LruCache;
 use parking_lot::Mutex;
 
-use crate::http::client::Client;
+use crate::client::Client;
 
 /// Parts of a table, each with a lock of its own.
 const PARTS: usize = 16;

@@ -6,8 +6,8 @@ use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use mongodb::bson::{Document, doc};
-use pagebucket::domain::Clock;
-use pagebucket::item::Item;
+use pagebucket_model::domain::Clock;
+use pagebucket_model::item::Item;
 use serde_json::json;
 
 use super::{Peer, TRADES, Way, customer_of, flat_document, ids_of, refused, trade_document};

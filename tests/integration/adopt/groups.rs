@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pagebucket::store::history::{Engine, ItemKey, Mark, MarkedSoFar, Waiting};
+use pagebucket_engine::history::{Engine, ItemKey, Mark, MarkedSoFar, Waiting};
+
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{History, Setup, TRADES, engine, shared, stored, tests};

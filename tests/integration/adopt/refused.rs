@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, doc};
-use pagebucket::store::history::Retention;
-use pagebucket::store::{Ages, Deadline};
+use pagebucket_engine::history::Retention;
+use pagebucket_engine::{Ages, Deadline};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Moving, trade};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pagebucket::auth::jwt::{Pace, Settings, Source};
-use pagebucket::http::Open;
+use pagebucket_http::Open;
+use pagebucket_http::auth::jwt::{Pace, Settings, Source};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};

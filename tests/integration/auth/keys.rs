@@ -1,11 +1,12 @@
 //! Keys of servers at the gate.
 
-use pagebucket::auth::Authenticator;
-use pagebucket::auth::keys::{ApiKey, Keys};
-use pagebucket::domain::{Clock, Scope};
-use pagebucket::http::{Gate, Open};
-use pagebucket::store::api_keys::KeyRecord;
-use pagebucket::store::{COMMAND, Deadline, Store};
+use pagebucket_engine::api_keys::KeyRecord;
+use pagebucket_engine::{COMMAND, Deadline, Store};
+use pagebucket_http::auth::Authenticator;
+use pagebucket_http::auth::keys::{ApiKey, Keys};
+use pagebucket_http::{Gate, Open};
+use pagebucket_model::domain::{Clock, Scope};
+
 use tokio::task::JoinSet;
 
 use crate::harness::tokens::{Issuer, claims};

@@ -1,6 +1,6 @@
 //! What a client learns of the histories of others: nothing, not even whether they exist.
 
-use pagebucket::http::Open;
+use pagebucket_http::Open;
 use reqwest::Method;
 use serde_json::json;
 

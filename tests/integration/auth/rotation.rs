@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use pagebucket::auth::Authenticator;
-use pagebucket::auth::jwt::Pace;
-use pagebucket::auth::keys::Keys;
-use pagebucket::domain::{Clock, Scope};
-use pagebucket::http::{Gate, Open};
+use pagebucket_http::auth::Authenticator;
+use pagebucket_http::auth::jwt::Pace;
+use pagebucket_http::auth::keys::Keys;
+use pagebucket_http::{Gate, Open};
+use pagebucket_model::domain::{Clock, Scope};
 use serde_json::json;
 use tokio::task::JoinSet;
 

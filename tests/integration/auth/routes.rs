@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use pagebucket::http::Open;
+use pagebucket_http::Open;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -124,9 +124,9 @@ async fn each_route_is_for_those_of_its_row() {
     let mut setup = Setup::on(shared().await);
     setup.gate = issuer.gate(Open::default()).await;
     let service = setup.start().await;
-    let document = pagebucket::http::document(
-        &pagebucket::definition::Definitions::built_in(),
-        pagebucket::http::Version::V3_1,
+    let document = pagebucket_http::document(
+        &pagebucket_model::definition::Definitions::built_in(),
+        pagebucket_http::Version::V3_1,
     );
     let document: Value = serde_json::from_str(&document).expect("a document");
     assert_eq!(difference(ROWS, &operations(&document)), [""; 0], "the table and the document differ");
@@ -170,9 +170,9 @@ async fn each_route_is_for_those_of_its_row() {
 
 /// The control: the comparison of the table with the document finds each row that is taken out.
 async fn a_row_that_is_missing_is_found() {
-    let document = pagebucket::http::document(
-        &pagebucket::definition::Definitions::built_in(),
-        pagebucket::http::Version::V3_1,
+    let document = pagebucket_http::document(
+        &pagebucket_model::definition::Definitions::built_in(),
+        pagebucket_http::Version::V3_1,
     );
     let all = operations(&serde_json::from_str(&document).expect("a document"));
     for row in ROWS {

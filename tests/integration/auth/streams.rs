@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pagebucket::http::Open;
+use pagebucket_http::Open;
+
 use serde_json::json;
 
 use crate::harness::tokens::{Issuer, claims, gate, now};

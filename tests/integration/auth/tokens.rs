@@ -1,6 +1,7 @@
 //! Tokens that are accepted, and many that are not.
 
-use pagebucket::http::Open;
+use pagebucket_http::Open;
+
 use serde_json::{Value, json};
 
 use crate::harness::tokens::{AUDIENCE, EVERYTHING, ISSUER, Issuer, Signer, base64url, claims, now};

@@ -1,6 +1,7 @@
 //! A page whose name is made to lead to this machine (DNS rebinding): the request names another host.
 
 use pagebucket::config::allowed_host;
+
 use reqwest::Method;
 
 use super::{refused, total};

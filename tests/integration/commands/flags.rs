@@ -335,8 +335,8 @@ async fn openapi_prints_the_documents_in_the_repository() {
 async fn histories_are_checked_and_shown() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shown = run(&mut pagebucket(&["histories", "show", "trades"])).await;
-    let trades =
-        std::fs::read_to_string(root.join("histories/trades.json")).expect("the definition of trades");
+    let trades = std::fs::read_to_string(root.join("api/model/definition/trades.json"))
+        .expect("the definition of trades");
     assert_eq!((shown.status, shown.out), (Some(0), trades));
     let unknown = run(&mut pagebucket(&["histories", "show", "orders"])).await;
     assert_eq!(unknown.sentence(2), "no history of this name is built in, only trades");

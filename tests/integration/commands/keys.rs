@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{RawDocumentBuf, doc};
-use pagebucket::auth::Refusal;
-use pagebucket::auth::keys::Keys;
-use pagebucket::definition::Definitions;
-use pagebucket::domain::Clock;
-use pagebucket::store::{Capacity, Connection, Deadline, Store};
+use pagebucket_engine::{Capacity, Connection, Deadline, Store};
+use pagebucket_http::auth::Refusal;
+use pagebucket_http::auth::keys::Keys;
+use pagebucket_model::definition::Definitions;
+use pagebucket_model::domain::Clock;
 use tokio::process::Command;
 
 use super::program::{Ended, Place, pagebucket, run};

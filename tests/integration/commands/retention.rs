@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket::definition::Definitions;
-use pagebucket::domain::Clock;
-use pagebucket::store::Capacity;
-use pagebucket::store::{Connection, Store};
+use pagebucket_engine::Capacity;
+use pagebucket_engine::{Connection, Store};
+use pagebucket_model::definition::Definitions;
+use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
 
 use super::program::{Place, run};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all, join3};
 use mongodb::bson::doc;
-use pagebucket::domain::{Clock, IdempotencyKey};
-use pagebucket::store::history::Cause;
-use pagebucket::store::{Deadline, Error};
+use pagebucket_engine::history::Cause;
+use pagebucket_engine::{Deadline, Error};
+use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
 
 use super::rig::{LONG, Rig, Told, Update};

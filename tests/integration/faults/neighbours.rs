@@ -1,8 +1,8 @@
 //! A fault in one owner's history does not affect other owners.
 
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
-use pagebucket::store::Error;
-use pagebucket::store::history::Cause;
+use pagebucket_engine::Error;
+use pagebucket_engine::history::Cause;
 
 use super::rig::{LONG, Rig, Told};
 use crate::harness::{ALL, Harm, History, Proxy, Way, shared, tests_over};

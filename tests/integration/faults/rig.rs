@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
-use pagebucket::domain::{Seq, SeqRange};
-use pagebucket::store::history::{AppendError, Cause, Progress};
-use pagebucket::store::{CommandObserver, Deadline, Store};
+use pagebucket_engine::history::{AppendError, Cause, Progress};
+use pagebucket_engine::{CommandObserver, Deadline, Store};
+use pagebucket_model::domain::{Seq, SeqRange};
 
 use crate::harness::{History, Mongod, Proxy, Setup, Stored, engine, stored};
 
@@ -199,7 +199,7 @@ impl Told {
     #[track_caller]
     pub fn unavailable_after(&self, stored: u64) {
         let Err(error) = &self.outcome else { panic!("{self:?}") };
-        let unavailable = matches!(error.cause, Cause::Database(pagebucket::store::Error::Unavailable(_)));
+        let unavailable = matches!(error.cause, Cause::Database(pagebucket_engine::Error::Unavailable(_)));
         assert!(unavailable, "{self:?}");
         assert_eq!((self.seqs().len() as u64, error.unknown), (stored, 0), "{self:?}");
     }

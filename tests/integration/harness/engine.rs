@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use pagebucket::definition::{Definition, Definitions};
-use pagebucket::domain::{Instant, OwnerId};
-use pagebucket::item::{Draft, Item};
-use pagebucket::store::Store;
-use pagebucket::store::history::Engine;
+use pagebucket_engine::Store;
+use pagebucket_engine::history::Engine;
+use pagebucket_model::definition::{Definition, Definitions};
+use pagebucket_model::domain::{Instant, OwnerId};
+use pagebucket_model::item::{Draft, Item};
 
 use super::History;
 

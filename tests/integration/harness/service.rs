@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pagebucket::config::{RateArgs, RetainArgs, ServerArgs, TlsArgs};
-use pagebucket::definition::Definitions;
-use pagebucket::domain::{Clock, ReadPreference};
-use pagebucket::http::Gate;
 use pagebucket::server::Server;
-use pagebucket::store::{Ages, Capacity};
-use pagebucket::store::{CommandObserver, Connection, Store};
+use pagebucket_engine::{Ages, Capacity};
+use pagebucket_engine::{CommandObserver, Connection, Store};
+use pagebucket_http::Gate;
+use pagebucket_model::definition::Definitions;
+use pagebucket_model::domain::{Clock, ReadPreference};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket::store::history::{Erasure, Reopening};
-use pagebucket::store::{Ages, Deadline, Store};
+use pagebucket_engine::history::{Erasure, Reopening};
+use pagebucket_engine::{Ages, Deadline, Store};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -33,7 +33,8 @@ impl Directory {
         let directory =
             std::env::temp_dir().join(format!("pagebucket-undefined-{:x}", rand::random::<u64>()));
         std::fs::create_dir_all(&directory).expect("a directory");
-        std::fs::copy(sources.join("histories/trades.json"), directory.join("trades.json")).expect("a copy");
+        std::fs::copy(sources.join("api/model/definition/trades.json"), directory.join("trades.json"))
+            .expect("a copy");
         let notes = std::fs::read_to_string(sources.join("tests/data/histories/notes.json"));
         let mut notes: Value = serde_json::from_str(&notes.expect("a definition")).expect("JSON");
         notes["owner"] = json!({ "collection": "customers", "field": "customerId", "type": "integer" });
@@ -179,7 +180,7 @@ async fn keys_stay_as_long_as_a_history_keeps_its_items() {
     }
 }
 
-fn engine_owner(store: &Store) -> pagebucket::domain::OwnerId {
+fn engine_owner(store: &Store) -> pagebucket_model::domain::OwnerId {
     let trades = store.definitions().get("trades").expect("its definition");
     trades.owner.kind.parse("5").expect("an owner")
 }

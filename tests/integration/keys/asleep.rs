@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket::domain::{Clock, IdempotencyKey};
-use pagebucket::store::Deadline;
-use pagebucket::store::history::{UploadedSoFar, Waiting};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::history::{UploadedSoFar, Waiting};
+use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio_util::sync::CancellationToken;
 
 use super::REPLAYED;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mongodb::bson::{Document, Timestamp, doc};
-use pagebucket::domain::ReadPreference;
-use pagebucket::store::Ages;
+use pagebucket_engine::Ages;
+use pagebucket_model::domain::ReadPreference;
 use serde_json::Value;
 
 use super::{PATIENCE, Place, SHORT, clock, engine_of, erase, keep, page, retire_to, soon};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
-use pagebucket::domain::Clock;
-use pagebucket::store::Store;
-use pagebucket::store::history::Retention;
+use pagebucket_engine::Store;
+use pagebucket_engine::history::Retention;
+use pagebucket_model::domain::Clock;
 
 use super::{PATIENCE, Place, SHORT, clock, engine_of, pages_left, soon};
 use crate::harness::{Proxy, Setup, TRADES, engine, eventually, fill, shared, tests};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::{Document, doc};
-use pagebucket::domain::{Instant, Limit, Seq};
-use pagebucket::item::Draft;
-use pagebucket::store::history::{Erasure, Reopening};
-use pagebucket::store::{Deadline, Store};
+use pagebucket_engine::history::{Erasure, Reopening};
+use pagebucket_engine::{Deadline, Store};
+use pagebucket_model::domain::{Instant, Limit, Seq};
+use pagebucket_model::item::Draft;
 
 use super::{
     PATIENCE, Place, SHORT, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased, seqs,
@@ -70,7 +70,9 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
         for gone in [1, 2, 17, 1_000, 2_100, 9_000, (1 << 53) - 1] {
             is_erased(items.page(&owner, page(gone), soon()).await);
         }
-        is_erased(items.export(owner.clone(), pagebucket::domain::Position::BEGINNING, None, soon()).await);
+        is_erased(
+            items.export(owner.clone(), pagebucket_model::domain::Position::BEGINNING, None, soon()).await,
+        );
     }
     place.is_erased(1).await;
     assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Swept, "again");
@@ -157,7 +159,7 @@ async fn numbers_go_on_after_a_reopening(history: &'static History) {
 
 async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Result<Vec<u64>, String> {
     let drafts: Vec<Draft> = vec![engine::draft(place.history, 1)];
-    let key = pagebucket::domain::IdempotencyKey::parse(key.as_bytes()).expect("a key");
+    let key = pagebucket_model::domain::IdempotencyKey::parse(key.as_bytes()).expect("a key");
     let now = Instant::from_millis(super::DATE).unwrap();
     let owner = place.owner(owner);
     let stored = engine_of(store, place).append_once(owner, key, drafts, &[vec![1]], now, soon()).await;

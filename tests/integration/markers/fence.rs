@@ -8,8 +8,8 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, Timestamp, deserialize_from_document, doc};
-use pagebucket::store::history::{Erasure, Reopening};
-use pagebucket::store::{Ages, Deadline, Error, Store};
+use pagebucket_engine::history::{Erasure, Reopening};
+use pagebucket_engine::{Ages, Deadline, Error, Store};
 
 use super::{
     PATIENCE, Place, SHORT, append, append_within, engine_of, erase, keep, pages_left, refused_as_erased,
@@ -58,7 +58,7 @@ async fn held(
     late: &Store,
     owner: u64,
     number: u64,
-) -> Result<pagebucket::store::history::Progress, pagebucket::store::history::AppendError> {
+) -> Result<pagebucket_engine::history::Progress, pagebucket_engine::history::AppendError> {
     append_within(place, late, owner, number, 1, Deadline::within(3 * PATIENCE)).await
 }
 
@@ -71,7 +71,7 @@ fn hold(place: &Place, proxy: &Proxy) {
 async fn erased_meanwhile(
     place: &Place,
     ages: Ages,
-) -> Result<pagebucket::store::history::Progress, pagebucket::store::history::AppendError> {
+) -> Result<pagebucket_engine::history::Progress, pagebucket_engine::history::AppendError> {
     let (proxy, late) = delayed(place, ages).await;
     append(place, &late, 1, 1, place.history.page_size).await.expect("stored");
     hold(place, &proxy);
@@ -147,7 +147,8 @@ async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static Hist
         append(&place, &other, 1, 1_000, 2 * size).await.expect("stored");
         proxy.relent();
     };
-    let late = tokio::join!(engine_of(&late, &place).erase(&owner, Deadline::within(3 * PATIENCE)), meanwhile).0;
+    let late =
+        tokio::join!(engine_of(&late, &place).erase(&owner, Deadline::within(3 * PATIENCE)), meanwhile).0;
     assert!(matches!(late, Err(Error::Unavailable(_))), "{late:?}");
     assert!(engine_of(&other, &place).is_swept(&owner, soon()).await.expect("an answer").is_none());
     other.keep_house(&Default::default()).await.expect("an answer");

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pagebucket::store::history::{Erasure, Reopening};
+use pagebucket_engine::history::{Erasure, Reopening};
+
 use tokio::sync::Notify;
 
 use super::{
@@ -22,7 +23,7 @@ tests_over![&[TRADES, NOTES], "markers::killed":
 async fn ends_at<F: Future<Output = ()> + Send + 'static>(
     place: &Place,
     fatal: u64,
-    work: impl FnOnce(pagebucket::store::Store) -> F,
+    work: impl FnOnce(pagebucket_engine::Store) -> F,
 ) -> bool {
     let (sent, begun, killed) =
         (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
@@ -33,7 +34,7 @@ async fn ends_at<F: Future<Output = ()> + Send + 'static>(
         }
     });
     // It asks for markers only at its beginning: the count is of what `work` sends.
-    let store = setup.aging(pagebucket::store::Ages { poll: PATIENCE * 60, ..SHORT }).store().await;
+    let store = setup.aging(pagebucket_engine::Ages { poll: PATIENCE * 60, ..SHORT }).store().await;
     begun.store(1, Ordering::Relaxed);
     let mut working = tokio::spawn(work(store));
     tokio::select! {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit, Position, Seq, Window};
-use pagebucket::item::Draft;
-use pagebucket::store::history::{AppendError, Cause, Retention};
-use pagebucket::store::{Ages, Error, Gone};
+use pagebucket_engine::history::{AppendError, Cause, Retention};
+use pagebucket_engine::{Ages, Error, Gone};
+use pagebucket_model::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit, Position, Seq, Window};
+use pagebucket_model::item::Draft;
 
 use super::{
     PATIENCE, Place, SHORT, append, clock, engine_of, int, is_retired, keep, numbers, page, pages_left,
@@ -178,7 +178,7 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
 
 async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History) {
     let place = Place::new(history).await;
-    let long = pagebucket::store::Ages { marker: std::time::Duration::from_secs(3600), ..SHORT };
+    let long = pagebucket_engine::Ages { marker: std::time::Duration::from_secs(3600), ..SHORT };
     let store = place.store_with(long).await;
     fill(&place.database, history, 1, 10, 1).await;
     let items = engine_of(&store, &place);
@@ -200,7 +200,7 @@ async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
     let owner = place.owner(1);
-    let once = async |store: &pagebucket::store::Store| {
+    let once = async |store: &pagebucket_engine::Store| {
         let drafts: Vec<Draft> = (1..=2).map(|number| engine::draft(history, number)).collect();
         let canonical = vec![vec![1], vec![2]];
         let key = IdempotencyKey::parse(b"k").expect("a key");

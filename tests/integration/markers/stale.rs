@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pagebucket::store::{Ages, Store};
+use pagebucket_engine::{Ages, Store};
 
 use super::{Place, SHORT, append, clock, erase, keep, refused_as_erased, retire_to, seqs};
 use crate::harness::{ALL, History, stored, tests_over, try_stored};

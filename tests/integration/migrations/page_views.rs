@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use pagebucket::domain::Clock;
-use pagebucket::store::ConnectError;
+use pagebucket_engine::ConnectError;
+use pagebucket_model::domain::Clock;
 
 use super::{AFTER_YEAR_9999, BEFORE_YEAR_0000, Place, REFUSED_BY_VALIDATOR, first_batch, mend, write_error};
 use crate::harness::tests;

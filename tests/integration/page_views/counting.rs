@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use pagebucket::domain::{Clock, Instant};
+use pagebucket_model::domain::{Clock, Instant};
 use serde_json::json;
 
 use super::{PATH, bucket, count, counted, documents, points, series, view};

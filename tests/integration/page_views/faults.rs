@@ -1,12 +1,12 @@
 //! Counting while things break: what is counted is what was acknowledged, and of what is unknown at most all.
 
-use pagebucket::store::Capacity;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_engine::Capacity;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -1,10 +1,10 @@
 //! How much is counted and read at once, and what is refused beyond that.
 
-use pagebucket::store::Capacity;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use mongodb::bson::Document;
+use pagebucket_engine::Capacity;
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

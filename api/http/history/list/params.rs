@@ -1,18 +1,18 @@
 //! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time.
 
+use pagebucket_engine::history::Engine;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{
+    Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
+    Window,
+};
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
 use super::rows::{Rows, requested};
-use crate::definition::Definition;
-use crate::domain::{
-    Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
-    Window,
-};
-use crate::http::links::MOST_FILTER_BYTES;
-use crate::http::params::{Params, Reader, dates, in_header, in_query};
-use crate::http::schemas::{date_time, ordinal, schema, whole};
-use crate::store::history::Engine;
+use crate::links::MOST_FILTER_BYTES;
+use crate::params::{Params, Reader, dates, in_header, in_query};
+use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// What a listing shows.
 pub struct ListParams {

@@ -5,10 +5,10 @@ use axum::http::header::{IF_RANGE, RANGE, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
+use pagebucket_model::domain::{Invalid, Limit, Order, Position, SeqRange, Totals};
 
-use crate::domain::{Invalid, Limit, Order, Position, SeqRange, Totals};
-use crate::http::middleware::compression::ContentRange;
-use crate::http::middleware::cors::TOTAL_COUNT;
+use crate::middleware::compression::ContentRange;
+use crate::middleware::cors::TOTAL_COUNT;
 
 /// At most `limit` items after the first `offset` in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

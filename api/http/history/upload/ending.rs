@@ -3,17 +3,17 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use pagebucket_engine::Error;
+use pagebucket_engine::history::Cause;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Faults, OwnerId};
+use pagebucket_streams::ingest::{End, Event, Lines, Report, Watch};
 use serde_json::{Map, Value, json};
 
 use super::read::BadLine;
 use super::views::{CountsView, LineProblemView, ManyUploadedView, RangeView, UploadedView};
-use crate::definition::Definition;
-use crate::domain::{Faults, OwnerId};
-use crate::http::history::item_view::OwnerMember;
-use crate::http::problem::{self, Kind, Problem};
-use crate::ingest::{End, Event, Lines, Report, Watch};
-use crate::store::Error;
-use crate::store::history::Cause;
+use crate::history::item_view::OwnerMember;
+use crate::problem::{self, Kind, Problem};
 
 /// Most lines whose faults are listed; the others are only counted.
 const MOST: usize = 100;

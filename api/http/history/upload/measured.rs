@@ -2,11 +2,12 @@
 
 use std::io;
 
+use pagebucket_model::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
+use pagebucket_streams::ingest::{End, Event, Report, Watch};
+
 use ::metrics::Counter;
 
 use super::read::BadLine;
-use crate::ingest::{End, Event, Report, Watch};
-use crate::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
 
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
 pub(super) struct Measured<'a, W> {

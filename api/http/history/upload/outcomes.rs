@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use pagebucket_engine::Gone;
+use pagebucket_engine::history::LineRefusal;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, Seq};
+use pagebucket_streams::ingest::{Event, Refusal, Sent, Watch};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::read::BadLine;
 use super::views::OutcomeView;
-use crate::definition::Definition;
-use crate::domain::{OwnerId, Seq};
-use crate::http::history::item_view::OwnerMember;
-use crate::http::problem::{Kind, Problem};
-use crate::ingest::{Event, Refusal, Sent, Watch};
-use crate::store::Gone;
-use crate::store::history::LineRefusal;
+use crate::history::item_view::OwnerMember;
+use crate::problem::{Kind, Problem};
 
 /// Sent after the last outcome. Without it the answer is cut off, so that no client takes it for complete.
 pub(super) const END: Bytes = Bytes::new();

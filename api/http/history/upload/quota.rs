@@ -1,7 +1,7 @@
 //! Limits on uploads: how many may be under way, and how much memory they hold together.
 
-use crate::http::places::Places;
-use crate::ingest::Budget;
+use crate::places::Places;
+use pagebucket_streams::ingest::Budget;
 
 /// Lines that may wait in an upload to many histories: enough for batches with more than one line of an owner.
 pub const WAITING_OF_MANY: usize = 50_000;

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Clock, DraftError, Fault, Faults, OwnerId};
+use pagebucket_streams::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::definition::Definition;
-use crate::domain::{Clock, DraftError, Fault, Faults, OwnerId};
-use crate::http::lifetime::Lifetime;
-use crate::http::rate::{Class, ClientQuota};
-use crate::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
+use crate::lifetime::Lifetime;
+use crate::rate::{Class, ClientQuota};
 
 /// Most faults that are listed for one line. A line of 64 KiB may have ten thousand.
 const MOST_FAULTS: usize = 10;

@@ -10,6 +10,10 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use futures_util::stream;
 use http_body_util::BodyExt;
+use pagebucket_engine as engine;
+use pagebucket_engine::history::Engine;
+use pagebucket_model::domain::{IdempotencyKey, OwnerId};
+use pagebucket_streams::ingest::{self, Destination, Options, Report, Watch};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,21 +23,17 @@ use super::measured::Measured;
 use super::outcomes::{self, Outcomes};
 use super::quota::WAITING_OF_MANY;
 use super::read::{BadLine, Reader};
-use crate::domain::{IdempotencyKey, OwnerId};
-use crate::http::api::Api;
-use crate::http::body::{NDJSON, expect};
-use crate::http::deadline::REQUEST;
-use crate::http::idempotency::Key;
-use crate::http::lifetime::Lifetime;
-use crate::http::middleware::compression::Whole;
-use crate::http::middleware::drain_body::StillRead;
-use crate::http::params::Address;
-use crate::http::places::LongPlace;
-use crate::http::problem::{Kind, Problem};
-use crate::http::rate::ClientQuota;
-use crate::ingest::{self, Destination, Options, Report, Watch};
-use crate::store;
-use crate::store::history::Engine;
+use crate::api::Api;
+use crate::body::{NDJSON, expect};
+use crate::deadline::REQUEST;
+use crate::idempotency::Key;
+use crate::lifetime::Lifetime;
+use crate::middleware::compression::Whole;
+use crate::middleware::drain_body::StillRead;
+use crate::params::Address;
+use crate::places::LongPlace;
+use crate::problem::{Kind, Problem};
+use crate::rate::ClientQuota;
 
 /// How long the database may be away, without any progress on a batch: longer than an election takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,7 +48,7 @@ const STOPPING: Duration = Duration::from_secs(1);
 // A stopped upload ends before the drain does, which lasts some seconds longer than a request: even after a last
 // command, and with a client that neither reads the answer nor ends its body.
 const _: () =
-    assert!(STOPPING.as_secs() + store::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2);
+    assert!(STOPPING.as_secs() + engine::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2);
 
 /// Lines that may wait in an upload to one history: two batches, because only one can be under way.
 const WAITING_OF_ONE: usize = 2 * ingest::BATCH;

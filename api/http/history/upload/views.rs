@@ -1,15 +1,15 @@
 //! The JSON of an upload's answers, and its documentation.
 
+use pagebucket_model::domain::{Fault, Faults, Seq, SeqRange};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
-use crate::domain::{Fault, Faults, Seq, SeqRange};
-use crate::http::history::item_view::{OwnerMember, owner_member};
-use crate::http::problem::{self, Kind, Problem};
-use crate::http::schemas::owner_id;
+use crate::history::item_view::{OwnerMember, owner_member};
+use crate::problem::{self, Kind, Problem};
+use crate::schemas::owner_id;
 
 /// Consecutive sequence numbers, both ends included.
 #[derive(Debug, Serialize, ToSchema)]

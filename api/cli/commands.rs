@@ -1,0 +1,117 @@
+//! The commands of the program, and their exit statuses:
+//!
+//! | Status | Meaning |
+//! |---|---|
+//! | 0 | success |
+//! | 1 | `import` or `adopt` refused rows (or `adopt --dry-run` would), `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `erase --reopen` found nothing to reopen, `erase --replay` refused lines |
+//! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
+//! | 3 | the database failed, or the server of `import --url` |
+//! | 130 | a signal ended any other command but `serve` and `migrate` |
+
+mod adopt;
+mod database;
+mod erase;
+mod exit;
+mod export;
+mod gate;
+mod healthcheck;
+mod histories;
+mod import;
+mod keys;
+mod migrate;
+mod preallocate;
+mod serve;
+mod terminal;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+
+use self::exit::Failure;
+use self::terminal::write;
+use crate::config::{HistoriesArgs, LogArgs};
+use crate::telemetry;
+
+/// Append-only histories in MongoDB, in buckets, served as pages: a page is a bucket.
+#[derive(Parser, Debug)]
+#[command(name = "pagebucket", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Apply pending migrations, then serve the API and its Swagger UI.
+    Serve(Box<serve::ServeArgs>),
+    /// Bring the database up to date.
+    Migrate(migrate::MigrateArgs),
+    /// Store the items of a CSV or NDJSON file.
+    Import(import::ImportArgs),
+    /// Store the items of another MongoDB collection, and follow it until its writers have moved.
+    Adopt(Box<adopt::AdoptArgs>),
+    /// Write the items of one owner, or of all owners, to a file.
+    Export(export::ExportArgs),
+    /// Compare all pages with the invariants, and repair what can be repaired without loss.
+    Verify(verify::VerifyArgs),
+    /// Erase all histories of one owner, or reopen them.
+    Erase(erase::EraseArgs),
+    /// Create the counters of some hours of a page before its views are counted.
+    Preallocate(preallocate::PreallocateArgs),
+    /// Print the OpenAPI document.
+    Openapi(OpenapiArgs),
+    /// List the histories of the database, check a definition, or show one.
+    Histories(histories::HistoriesCommandArgs),
+    /// Create, list and revoke the API keys of servers.
+    Keys(keys::KeysArgs),
+    /// Ask a running server whether it is ready. For container images without curl.
+    Healthcheck(healthcheck::HealthcheckArgs),
+}
+
+/// The OpenAPI document.
+#[derive(Args, Debug)]
+struct OpenapiArgs {
+    #[command(flatten)]
+    histories: HistoriesArgs,
+    /// Version of the OpenAPI Specification. 3.0 is for generators that do not read 3.1.
+    #[arg(long, value_name = "VERSION", default_value = "3.1")]
+    #[arg(value_parser = PossibleValuesParser::new(SPECS.map(|(name, _)| name)).map(|name| spec(&name)))]
+    spec: pagebucket_http::Version,
+}
+
+const SPECS: [(&str, pagebucket_http::Version); 2] =
+    [("3.0", pagebucket_http::Version::V3_0), ("3.1", pagebucket_http::Version::V3_1)];
+
+fn spec(name: &str) -> pagebucket_http::Version {
+    SPECS.into_iter().find(|spec| spec.0 == name).expect("clap knows the names").1
+}
+
+impl Cli {
+    /// Runs the command, and returns its exit status.
+    pub async fn run(self) -> ExitCode {
+        if let Err(error) = telemetry::start(&self.log) {
+            return Failure::Usage(error).report();
+        }
+        let result = match self.command {
+            Command::Serve(args) => serve::run(*args).await,
+            Command::Migrate(args) => migrate::run(args).await,
+            Command::Import(args) => import::run(args).await,
+            Command::Adopt(args) => adopt::run(*args).await,
+            Command::Export(args) => export::run(args).await,
+            Command::Verify(args) => verify::run(args).await,
+            Command::Erase(args) => erase::run(args).await,
+            Command::Preallocate(args) => preallocate::run(args).await,
+            Command::Openapi(OpenapiArgs { histories, spec }) => database::definitions(&histories)
+                .and_then(|definitions| write(&pagebucket_http::document(&definitions, spec)))
+                .map(|()| ExitCode::SUCCESS),
+            Command::Histories(args) => histories::run(args).await,
+            Command::Keys(args) => keys::run(args).await,
+            Command::Healthcheck(args) => healthcheck::run(args).await,
+        };
+        result.unwrap_or_else(|failure| failure.report())
+    }
+}

@@ -1,0 +1,194 @@
+//! The database of a command: the one that `--mongodb-uri` names, or the embedded one; and which of its histories is
+//! meant.
+
+use std::sync::Arc;
+
+use clap::Args;
+use futures_util::future::OptionFuture;
+use pagebucket_engine::history::Engine;
+use pagebucket_engine::{Capacity, ConnectError, Connection, MigrationError, Store, Topology};
+use pagebucket_model::definition::{Definition, Definitions};
+use pagebucket_model::domain::{Clock, Invalid, OwnerId};
+
+use super::exit::{Failure, Signals};
+use crate::config::{DatabaseArgs, HistoriesArgs};
+use crate::embedded::{self, Embedded, Role};
+
+/// A database to use, and the private mongod that it may be in.
+pub(super) struct Opened {
+    pub(super) store: Store,
+    embedded: Option<Embedded>,
+}
+
+/// Finds the database; starts the private mongod where none is named.
+///
+/// `initiate` first makes a fresh replica-set member a set.
+pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Result<Opened, Failure> {
+    // First, so that a mistake is told before a server is waited for.
+    let definitions = definitions(&args.histories)?;
+    let (uri, embedded) = match args.mongodb_uri.as_ref().filter(|uri| !uri.expose().is_empty()) {
+        Some(uri) => (uri.expose().to_owned(), None),
+        None => {
+            let options = embedded::Options { data_dir: args.data_dir.clone(), mongod: args.mongod.clone() };
+            let embedded = embedded::start(&options, role)
+                .await
+                .map_err(|error| Failure::Database(error.to_string()))?;
+            (embedded.uri().to_owned(), Some(embedded))
+        }
+    };
+    let connection =
+        Connection { uri, database: args.database.clone(), pool_size: args.pool_size, observer: None };
+    if embedded.is_none() {
+        tracing::info!(server = connection.shown(), database = args.database, "using a MongoDB server");
+    }
+    let capacity = Capacity {
+        queued_bytes: (args.max_queue_mib as usize) << 20,
+        catalog_owners: args.catalog_size as usize,
+        ..Capacity::default()
+    };
+    let connecting = async {
+        if initiate && embedded.is_none() {
+            connection.initiate().await?;
+        }
+        let store = Store::connect(connection, definitions, capacity, Clock::system()).await?;
+        if store.topology() == Topology::Standalone {
+            tracing::warn!(
+                "the server is not a member of a replica set: nothing is replicated, and a lost answer leaves the \
+                 outcome of an append unknown; one node is enough for a replica set"
+            );
+        }
+        Ok(store)
+    };
+    match connecting.await {
+        Ok(store) => Ok(Opened { store, embedded }),
+        Err(failure) => {
+            OptionFuture::from(embedded.map(Embedded::stop)).await;
+            Err(failure)
+        }
+    }
+}
+
+/// The definitions of the histories.
+///
+/// # Errors
+/// One of the files has a mistake, or two of them do not agree.
+pub(super) fn definitions(args: &HistoriesArgs) -> Result<Definitions, Failure> {
+    let Some(directory) = &args.histories else { return Ok(Definitions::built_in()) };
+    Definitions::of_directory(directory).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The flag that names a history.
+#[derive(Args, Debug)]
+pub(super) struct HistoryArgs {
+    /// Name of the history. Not needed where there is only one.
+    #[arg(long, value_name = "NAME")]
+    history: Option<String>,
+}
+
+impl HistoryArgs {
+    /// As the flag with this value, or without it.
+    pub(super) fn named(history: Option<String>) -> Self {
+        Self { history }
+    }
+
+    /// The definition that is meant.
+    ///
+    /// # Errors
+    /// No history has the name, or no name is given and there are several histories.
+    pub(super) fn of<'a>(&self, definitions: &'a Definitions) -> Result<&'a Arc<Definition>, Failure> {
+        let mut all = definitions.iter();
+        let problem = match (&self.history, all.next(), all.next()) {
+            (Some(name), ..) => match definitions.get(name) {
+                Some(definition) => return Ok(definition),
+                None => format!("--history {name}: there is no such history"),
+            },
+            (None, Some(only), None) => return Ok(only),
+            (None, ..) => "there are several histories; name one with --history NAME".to_owned(),
+        };
+        let names: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
+        Err(Failure::Usage(format!("{problem} (there are {})", names.join(", "))))
+    }
+
+    /// The engine of that history.
+    ///
+    /// # Errors
+    /// As [`HistoryArgs::of`].
+    pub(super) fn engine<'a>(&self, store: &'a Store) -> Result<&'a Engine, Failure> {
+        let engine = store.history(&self.of(store.definitions())?.name);
+        Ok(engine.expect("a store has an engine for each of its definitions"))
+    }
+}
+
+/// The id of an owner, as the value of a flag.
+///
+/// # Errors
+/// A sentence for the user.
+pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Result<OwnerId, String> {
+    definition.owner.kind.parse(text).map_err(|Invalid(rule)| format!("{flag} {rule}"))
+}
+
+/// Finds the database as a tool, and does `work` with it. A signal ends that, if it comes first.
+pub(super) async fn with<T>(
+    args: &DatabaseArgs,
+    initiate: bool,
+    work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    // Signals come first, so that an early one also stops the private mongod.
+    let mut signals = Signals::new()?;
+    let opened = signals.unless(open(args, Role::Tool, initiate)).await?;
+    opened.with(async |opened| work(opened, signals).await).await
+}
+
+/// The same for work that a signal may end at any time.
+pub(super) async fn interruptible<T>(
+    args: &DatabaseArgs,
+    work: impl AsyncFnOnce(&Opened) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    with(args, false, async |opened, mut signals| signals.unless(work(opened)).await).await
+}
+
+impl Opened {
+    /// Applies what is pending, or with `only_check` refuses it; either way the collections are then
+    /// those that this version knows.
+    pub(super) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {
+        self.store.refuse_foreign_collections().await?;
+        if only_check {
+            self.refuse_pending().await?;
+        } else {
+            self.store.migrate().await?;
+        }
+        self.store.check_collections().await?;
+        Ok(())
+    }
+
+    /// Refuses a database on which migrations are pending.
+    pub(super) async fn refuse_pending(&self) -> Result<(), Failure> {
+        let pending = self.store.pending_migrations().await?;
+        if pending.is_empty() { Ok(()) } else { Err(MigrationError::Pending(pending.join(", ")).into()) }
+    }
+
+    /// Runs `work`, and stops the private mongod afterwards, whatever came of it.
+    pub(super) async fn with<T>(
+        self,
+        work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let result = work(&self).await;
+        OptionFuture::from(self.embedded.map(Embedded::stop)).await;
+        result
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::InvalidUri(_) => Self::Usage(error.to_string()),
+            _ => Self::Database(error.to_string()),
+        }
+    }
+}
+
+impl From<MigrationError> for Failure {
+    fn from(error: MigrationError) -> Self {
+        Self::Database(error.to_string())
+    }
+}

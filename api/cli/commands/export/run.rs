@@ -1,0 +1,242 @@
+//! From the database to a file, with a report at the end.
+
+use std::io;
+use std::time::Duration;
+
+use pagebucket_engine::history::Engine;
+use pagebucket_engine::{COMMAND, Deadline, Error, Gone};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{DateRange, Limit, OwnerId, Position};
+use pagebucket_streams::export::Writer;
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
+
+use crate::commands::exit::Signals;
+use crate::commands::terminal::{Progress, count, speed};
+
+/// What to export, and as what.
+pub(super) struct Wanted {
+    pub(super) owners: Owners,
+    pub(super) dates: Option<DateRange>,
+    pub(super) writer: Writer,
+}
+
+pub(super) enum Owners {
+    One(OwnerId, Position),
+    After(Option<OwnerId>),
+}
+
+/// How long an export waits for a database that does not answer, as an import does.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+
+/// What was exported.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) items: u64,
+    /// Number of owners whose items were written to the end.
+    owners: u64,
+    /// Number of owners that were erased meanwhile, in an export of all. Some of their items may be written.
+    erased: u64,
+    /// The owner whose items were not, and how far they are written.
+    at: Option<(OwnerId, Position)>,
+    /// The last owner whose items are complete, in an export of all.
+    complete: Option<OwnerId>,
+    all: bool,
+    /// Why the export is incomplete.
+    pub(super) end: Option<End>,
+}
+
+/// Why an export ended before its end.
+#[derive(Debug)]
+pub(super) enum End {
+    Database(Error),
+    Unwritable(io::Error),
+    Interrupted,
+}
+
+/// An export under way.
+pub(super) struct Running<'a> {
+    pub(super) wanted: &'a Wanted,
+    pub(super) engine: &'a Engine,
+    pub(super) file: File,
+    pub(super) progress: &'a mut Progress,
+    pub(super) report: Report,
+}
+
+impl Running<'_> {
+    /// Exports until all is written, or something ends it.
+    pub(super) async fn run(mut self, signals: &mut Signals) -> Report {
+        self.report.all = matches!(self.wanted.owners, Owners::After(_));
+        self.report.end = tokio::select! {
+            ended = self.all() => ended.err(),
+            () = signals.next() => Some(End::Interrupted),
+        };
+        self.report
+    }
+
+    async fn all(&mut self) -> Result<(), End> {
+        let engine = self.engine;
+        self.file.write_all(self.wanted.writer.header().as_bytes()).await.map_err(End::Unwritable)?;
+        match &self.wanted.owners {
+            Owners::One(owner, after) => self.one(owner, *after).await?,
+            Owners::After(after) => {
+                let mut after = after.clone();
+                loop {
+                    let some = patiently(self.progress, async || {
+                        engine.owners(after.clone(), Limit::MOST, Deadline::within(COMMAND)).await
+                    });
+                    let some = some.await?;
+                    for (owner, _) in some.found {
+                        self.what_is_there(&owner).await?;
+                        after = Some(owner);
+                        self.report.complete.clone_from(&after);
+                    }
+                    match some.more {
+                        None => break,
+                        more => after = more,
+                    }
+                }
+            }
+        }
+        self.file.flush().await.map_err(End::Unwritable)
+    }
+
+    /// Exports a history of many, from which pages may be deleted meanwhile.
+    async fn what_is_there(&mut self, owner: &OwnerId) -> Result<(), End> {
+        let mut after = Position::BEGINNING;
+        loop {
+            match self.one(owner, after).await {
+                Err(End::Database(Error::Gone(Gone::Erased))) => {
+                    self.report.erased += 1;
+                    self.report.at = None;
+                    return Ok(());
+                }
+                Err(End::Database(Error::Gone(Gone::Retired { first_seq, .. }))) => {
+                    after = Position::before(first_seq);
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn one(&mut self, owner: &OwnerId, after: Position) -> Result<(), End> {
+        self.report.at = Some((owner.clone(), after));
+        let (engine, dates) = (self.engine, self.wanted.dates);
+        let export = patiently(self.progress, async || {
+            engine.export(owner.clone(), after, dates, Deadline::within(COMMAND)).await
+        });
+        let mut export = export.await?;
+        if !self.report.all && self.wanted.dates.is_none() {
+            self.progress.set_length(export.totals().items().saturating_sub(after.get()));
+        }
+        let mut rows = Vec::new();
+        while let Some(batch) = patiently(self.progress, async || export.next().await).await? {
+            rows.clear();
+            let (mut items, mut last) = (0, None);
+            for item in batch.items() {
+                self.wanted.writer.write(owner, &item, &mut rows).map_err(End::Database)?;
+                (items, last) = (items + 1, Some(item.seq));
+            }
+            self.file.write_all(&rows).await.map_err(End::Unwritable)?;
+            // Until then the rows are only in a buffer of ours.
+            self.file.flush().await.map_err(End::Unwritable)?;
+            self.report.items += items;
+            if let Some(seq) = last {
+                self.report.at = Some((owner.clone(), Position::behind(seq)));
+            }
+            self.progress.show(self.report.items, "exported", self.report.items);
+        }
+        self.report.at = None;
+        self.report.owners += 1;
+        Ok(())
+    }
+}
+
+/// Asks the database until it answers, for [`PATIENCE`] after the first failure.
+async fn patiently<T>(
+    progress: &mut Progress,
+    mut ask: impl AsyncFnMut() -> Result<T, Error>,
+) -> Result<T, End> {
+    let mut since = None;
+    loop {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(Error::Unavailable(_)) if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {
+                progress.waiting("it does not answer");
+            }
+            Err(error) => return Err(End::Database(error)),
+        }
+        tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+    }
+}
+
+impl Report {
+    /// Some lines, the last without its line break.
+    pub(super) fn text(&self, definition: &Definition, took: Duration) -> String {
+        let mut lines = vec![format!(
+            "exported {} of {} in {}",
+            count(self.items, definition.item.noun().one()),
+            count(self.owners + u64::from(self.at.is_some()), &definition.owner.noun()),
+            speed(self.items, took),
+        )];
+        if self.erased > 0 {
+            let owners = count(self.erased, &definition.owner.noun());
+            lines.push(format!("{owners} erased meanwhile: some of their items may be in the file"));
+        }
+        let Some(end) = &self.end else { return lines.join("\n") };
+        lines.push(match end {
+            End::Database(error) => format!("stopped: {error}"),
+            End::Unwritable(error) => format!("stopped: the rest of the file cannot be written: {error}"),
+            End::Interrupted => "interrupted".to_owned(),
+        });
+        let rest = |after: &OwnerId| format!("--after-owner {after}");
+        let go_on = match (&self.at, &self.complete) {
+            (Some((owner, at)), _) => {
+                let at = match end {
+                    End::Database(Error::Gone(Gone::Erased)) => return lines.join("\n"),
+                    // The items between are gone.
+                    End::Database(Error::Gone(Gone::Retired { first_seq, .. })) => {
+                        Position::before(*first_seq)
+                    }
+                    _ => *at,
+                };
+                let this = format!("--owner {owner} --after {}", at.get());
+                if self.all { format!("{this}, then {}", rest(owner)) } else { this }
+            }
+            (None, Some(complete)) => rest(complete),
+            (None, None) => "begin again".to_owned(),
+        };
+        lines.push(format!("to go on: {go_on}"));
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_how_to_go_on() {
+        let trades = Definition::trades();
+        let text = |report: &Report| report.text(&trades, Duration::from_millis(500));
+        let whole = Report { items: 9_367, owners: 1, ..Report::default() };
+        assert_eq!(text(&whole), "exported 9,367 trades of 1 customer in 0.500 s (18,734/s)");
+        let text_of_all = text(&Report { erased: 2, ..whole });
+        assert!(
+            text_of_all.ends_with("\n2 customers erased meanwhile: some of their items may be in the file")
+        );
+        let [seven, nine] = [7, 9].map(OwnerId::Integer);
+        let at = Position::parse("4000").unwrap();
+        let end = Some(End::Interrupted);
+        let cut =
+            Report { items: 4_000, at: Some((nine, at)), complete: Some(seven), end, ..Report::default() };
+        assert!(text(&cut).ends_with(": --owner 9 --after 4000"), "{}", text(&cut));
+        let cut = Report { all: true, ..cut };
+        let said = text(&cut);
+        assert!(said.ends_with(": --owner 9 --after 4000, then --after-owner 9"), "{said}");
+        let between = Report { at: None, ..cut };
+        assert!(text(&between).ends_with(": --after-owner 7"));
+    }
+}

@@ -1,0 +1,93 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use pagebucket_engine::{COMMAND, Deadline};
+use pagebucket_model::domain::Clock;
+use tokio_util::sync::CancellationToken;
+
+use super::database::{self, Opened};
+use super::exit::{Failure, Signals};
+use super::gate;
+use super::terminal::print;
+use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs};
+use crate::embedded::Role;
+use crate::server::{self, Server};
+
+/// Flags of `serve`.
+#[derive(Args, Debug)]
+pub(super) struct ServeArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    auth: AuthArgs,
+    #[command(flatten)]
+    reads: ReadArgs,
+    #[command(flatten)]
+    retention: RetentionArgs,
+    /// Do not apply migrations. The server refuses to start while any is pending.
+    #[arg(long, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
+    no_migrate: bool,
+}
+
+pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    gate::check(&args.auth, &args.server)?;
+    // Signals come first, so that an early one also stops the private mongod in order.
+    let mut signals = Signals::new()?;
+    let definitions = database::definitions(&args.database.histories)?;
+    let histories: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
+    server::check(&args.server, &histories).await.map_err(Failure::Usage)?;
+    let opened = tokio::select! {
+        opened = database::open(&args.database, Role::Server, false) => opened?,
+        () = signals.next() => return Ok(ExitCode::SUCCESS),
+    };
+    opened.with(async |opened| serve(opened, &args, &mut signals).await).await
+}
+
+async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
+    let prepare = async {
+        opened.prepare(args.no_migrate).await?;
+        if !args.no_migrate {
+            opened.store.keep_keys_for(args.retention.key_retention).await?;
+            opened.store.keep_views_for(args.retention.view_retention).await?;
+        }
+        // Now, so that no request has to wait for it while the database is away.
+        let epoch = opened.store.epoch(Deadline::within(COMMAND)).await;
+        epoch.map_err(|error| Failure::Database(error.to_string()))?;
+        Ok::<(), Failure>(())
+    };
+    tokio::select! {
+        prepared = prepare => prepared?,
+        // It may wait long for another instance. An interrupted migration runs again at the next start, when
+        // the lease of its lock has ended.
+        () = signals.next() => return Ok(ExitCode::SUCCESS),
+    }
+    let store = opened.store.clone().preferring(args.reads.read_preference);
+    let gate = gate::open(&args.auth, &store).await?;
+    let server = Server::bind(&args.server, store, Clock::system(), gate).await.map_err(Failure::Usage)?;
+    let (scheme, address) = (server.scheme(), server.address());
+    print(format_args!("pagebucket listens on {scheme}://{address}"));
+    tracing::info!(%address, "serving; Swagger UI is at /docs/");
+
+    let stop = CancellationToken::new();
+    let mut serving = std::pin::pin!(server.serve(stop.cancelled()));
+    let drained = tokio::select! {
+        drained = &mut serving => drained,
+        () = signals.next() => {
+            tracing::info!("stopping: no new requests are taken; running requests may finish");
+            stop.cancel();
+            tokio::select! {
+                drained = &mut serving => drained,
+                () = signals.next() => {
+                    tracing::warn!("stopping at once after a second signal");
+                    false
+                }
+            }
+        }
+    };
+    if !drained {
+        tracing::warn!("requests were still running at the exit");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,351 @@
+//! The settings of a server as typed fields. Their doc comments are `--help`, and each flag has an environment
+//! variable.
+
+mod auth;
+mod choice;
+mod rate;
+mod retain;
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueEnum};
+use pagebucket_model::domain::ReadPreference;
+
+pub use auth::{AuthArgs, AuthMethod, OpenPart};
+pub use choice::{format, read_preference};
+pub use rate::{ForwardedHeader, Rate, RateArgs};
+pub use retain::{OfHistory, RetainArgs};
+
+/// Which histories there are.
+#[derive(Args, Debug, Clone)]
+pub struct HistoriesArgs {
+    /// Directory with a definition (`*.json`) of each history. Without it there is one history: trades.
+    #[arg(long, env = "PAGEBUCKET_HISTORIES", value_name = "DIR")]
+    pub histories: Option<PathBuf>,
+}
+
+/// Where the database is, and which histories it has.
+#[derive(Args, Debug, Clone)]
+pub struct DatabaseArgs {
+    /// Which histories it has.
+    #[command(flatten)]
+    pub histories: HistoriesArgs,
+
+    /// Connection string of a MongoDB server, version 6.0 or later. Without it, or if it is empty, pagebucket starts a
+    /// private mongod with its data under --data-dir.
+    #[arg(long, env = "MONGODB_URI", value_name = "URI", hide_env_values = true)]
+    pub mongodb_uri: Option<MongodbUri>,
+
+    /// Name of the database.
+    #[arg(long, env = "PAGEBUCKET_DATABASE", value_name = "NAME", default_value = "pagebucket", value_parser = database_name)]
+    pub database: String,
+
+    /// Maximum number of connections to each MongoDB server.
+    #[arg(long, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pool_size: u32,
+
+    /// Maximum memory of items that wait to be committed, in MiB, and, counted separately, of page-view counters.
+    /// Requests beyond it get 503 at once. One owner may use a quarter of it, unless a single request needs more.
+    /// Uploads wait instead of failing, and use at most half of it. A request whose page views need more counters
+    /// than fit into all of it gets 413.
+    #[arg(long, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub max_queue_mib: u32,
+
+    /// Number of owners whose last page is remembered, for each history, at less than 256 bytes each. Only a cache.
+    #[arg(long, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "OWNERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub catalog_size: u32,
+
+    /// Directory of the private mongod's data and password. pagebucket refuses a directory that another user owns or can
+    /// write to.
+    #[arg(long, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
+    pub data_dir: PathBuf,
+
+    /// Program to start as the private mongod. Without it: the mongod on the PATH, else the one that
+    /// scripts/fetch-mongod has fetched.
+    #[arg(long, env = "MONGOD", value_name = "FILE")]
+    pub mongod: Option<PathBuf>,
+}
+
+/// How long idempotency keys and page views are kept.
+#[derive(Args, Debug, Clone)]
+pub struct RetentionArgs {
+    /// Hours for which an Idempotency-Key is remembered after its last use. The database stores this setting: the
+    /// instance that starts last decides for all.
+    #[arg(long, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=87_600).map(|hours| Duration::from_secs(u64::from(hours) * 3600)))]
+    pub key_retention: Duration,
+
+    /// Days for which page views are kept after their minute; 0 keeps them without limit. The database stores this
+    /// setting: the instance that starts last decides for all.
+    // clap takes a plain `Option` for a flag without a default. A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
+    #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))))]
+    pub view_retention: std::option::Option<Duration>,
+}
+
+/// Which members of a replica set serve reads.
+#[derive(Args, Debug, Clone)]
+pub struct ReadArgs {
+    /// Which member of a replica set serves full pages, exports and page views. Full pages never change, so the choice
+    /// only moves load; page views may be slightly older. All other reads go to the primary.
+    #[arg(long, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary", value_parser = read_preference())]
+    pub read_preference: ReadPreference,
+}
+
+/// A connection string. It may hold a password, so it is never shown; the store knows which parts may be.
+///
+/// Any text is one: an error of clap would repeat it, with its password. The store reports what is wrong with it.
+#[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::From)]
+#[debug("MongodbUri(..)")]
+pub struct MongodbUri(String);
+
+impl MongodbUri {
+    /// The whole string, for the driver alone.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// How the API is served.
+#[derive(Args, Debug, Clone)]
+pub struct ServerArgs {
+    /// Address to listen on. Port 0 takes a free port. The server prints its address.
+    #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// TLS, or plain text.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+
+    /// Origins whose pages may call the API, comma-separated, such as `http://app.example`; `*` allows any,
+    /// `localhost` any port of this machine.
+    #[arg(long, env = "PAGEBUCKET_CORS_ORIGINS", value_name = "ORIGINS", default_value = "localhost")]
+    #[arg(value_delimiter = ',', value_parser = cors_origin)]
+    pub cors_origins: Vec<String>,
+
+    /// Hosts that requests may name besides `localhost`, `127.0.0.1` and `[::1]`, comma-separated, without ports, such as
+    /// `api.example`. Requests for other hosts get 421. Without it every host is allowed, unless --listen is a loopback
+    /// address.
+    #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS")]
+    #[arg(value_delimiter = ',', value_parser = allowed_host)]
+    pub allowed_hosts: Vec<String>,
+
+    /// Maximum number of concurrent requests, not counting uploads. One client may have a quarter of them. Further requests get
+    /// 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_requests: u32,
+
+    /// Maximum number of open connections. Further ones wait to be accepted.
+    #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_connections: u32,
+
+    /// Maximum number of open connections of one IPv4 address, or of one IPv6 network (/64); 0 is no limit. Further ones are
+    /// closed at once. Connections from this machine do not count. Behind a proxy all connections are the proxy's.
+    #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub max_connections_per_address: u32,
+
+    /// Maximum size of a request body, in bytes.
+    #[arg(long, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_body: u32,
+
+    /// Memory for the cache of full pages, in bytes; 0 turns the cache off.
+    #[arg(long, env = "PAGEBUCKET_PAGE_CACHE", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
+    pub page_cache: u64,
+
+    /// Allow shared caches to keep full pages (`Cache-Control: public`). Without it only the client may (`private`).
+    #[arg(long, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
+    pub cache_public: bool,
+
+    /// Seconds within which the head of a request must arrive, and a TLS handshake, which has at most 10; also how long an
+    /// idle connection is kept.
+    #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub header_timeout: u64,
+
+    /// Seconds within which the body of a request must arrive (at most 15), or the next item or KiB of an upload, and within
+    /// which an uploading client must take the next piece of its outcomes.
+    #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub body_timeout: u64,
+
+    /// Seconds within which a client must take 64 KiB of an answer, or all that is ready. The server disconnects slower
+    /// clients. An export has no other time limit.
+    #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub write_timeout: u64,
+
+    /// Maximum number of concurrent uploads, at about half a megabyte each and 24 MiB for all together. One client may have a
+    /// quarter of them. Further uploads get 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_uploads: u32,
+
+    /// Maximum number of concurrent exports, at about a megabyte each, or up to 12 MB of pages and their rows where items are
+    /// large. One client may have a quarter of them. Further exports get 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_exports: u32,
+
+    /// Maximum number of concurrent long reads of page views: lists of the most viewed, and series of more than 10,000
+    /// minutes. Each uses one of --pool-size connections for up to 30 s. One client may have a quarter of them. Further ones get
+    /// 503 at once.
+    #[arg(long, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub max_scans: u32,
+
+    /// How much each client may ask for.
+    #[command(flatten)]
+    pub rate: RateArgs,
+
+    /// What is kept of each history.
+    #[command(flatten)]
+    pub retain: RetainArgs,
+
+    /// Seconds between the signal to stop and the exit, during which /readyz and new requests get 503, so that load
+    /// balancers notice. The exit is later if requests are still running.
+    #[arg(long, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=30))]
+    pub drain_delay: u64,
+}
+
+/// The certificate of the server. With it every connection has to speak TLS.
+#[derive(Args, Debug, Clone, Default)]
+pub struct TlsArgs {
+    /// Certificate of the server in PEM, followed by the certificates between it and its root. The server then speaks TLS 1.2
+    /// and 1.3 alone. It reads this file and --tls-key again when they change.
+    #[arg(long, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key of --tls-cert in PEM, unencrypted: PKCS #8, PKCS #1 or SEC 1.
+    #[arg(long, env = "PAGEBUCKET_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+}
+
+/// `*`, `localhost`, or an origin as a browser sends it: scheme, host, and the port unless it is the scheme's own.
+fn cors_origin(text: &str) -> Result<String, String> {
+    let origin = text.trim();
+    let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let is_host = |host: &str| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
+    if ["*", "localhost"].contains(&origin) || host.is_some_and(is_host) {
+        return Ok(origin.to_owned());
+    }
+    Err("must be *, localhost, or an origin such as https://app.example, without a path".to_owned())
+}
+
+/// Parses a host that requests may name, as they write it: a name, an IPv4 address, or an IPv6 address in brackets.
+///
+/// # Errors
+/// The text is no such host.
+pub fn allowed_host(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let address = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = address.parse::<Ipv6Addr>() {
+        return Ok(format!("[{address}]"));
+    }
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_in_label = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if name.len() <= 253 && name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_in_label)) {
+        return Ok(name.to_owned());
+    }
+    Err("must be a host such as api.example, 192.0.2.1 or [2001:db8::1], without a scheme, a port, a path or a wildcard".to_owned())
+}
+
+/// How the log is written, to standard error.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One readable line per event.
+    Pretty,
+    /// One JSON object per event.
+    Json,
+}
+
+/// The log.
+#[derive(Args, Debug, Clone)]
+pub struct LogArgs {
+    /// Format of the log.
+    #[arg(long, env = "PAGEBUCKET_LOG_FORMAT", value_name = "FORMAT")]
+    #[arg(default_value = "pretty", global = true)]
+    pub log_format: LogFormat,
+
+    /// What is logged: a level, or a filter such as `info,pagebucket::store=debug`.
+    #[arg(long, env = "PAGEBUCKET_LOG", value_name = "FILTER", default_value = "info", global = true)]
+    pub log: String,
+}
+
+/// Characters that MongoDB forbids in a database's name (manual, "Naming Restrictions"), and its
+/// own databases.
+fn database_name(name: &str) -> Result<String, String> {
+    let forbidden = |c: char| c.is_control() || "/\\. \"$*<>:|?".contains(c);
+    if name.is_empty() || name.len() > 63 || name.contains(forbidden) {
+        return Err("must be 1 to 63 bytes without any of / \\ . \" $ * < > : | ? or a space".to_owned());
+    }
+    if ["admin", "local", "config"].contains(&name) {
+        return Err("must not be one of MongoDB's own databases: admin, local, config".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_is_not_shown() {
+        let uri = MongodbUri::from("mongodb://user:sesame@h".to_owned());
+        assert_eq!(
+            (format!("{uri:?}").as_str(), uri.expose()),
+            ("MongodbUri(..)", "mongodb://user:sesame@h")
+        );
+    }
+
+    #[test]
+    fn no_days_are_without_limit() {
+        #[derive(clap::Parser)]
+        struct Flags {
+            #[command(flatten)]
+            retention: RetentionArgs,
+        }
+        let retention = |days: &str| {
+            let flags = <Flags as clap::Parser>::try_parse_from(["test", "--view-retention", days]);
+            flags.map(|flags| flags.retention.view_retention).map_err(|error| error.to_string())
+        };
+        assert_eq!(retention("0"), Ok(None));
+        assert_eq!(retention("2"), Ok(Some(Duration::from_secs(2 * 86_400))));
+        assert!(retention("24856").is_err());
+    }
+
+    #[test]
+    fn origins_are_origins() {
+        for origin in ["*", "localhost", "https://app.example"] {
+            assert_eq!(cors_origin(origin), Ok(origin.to_owned()));
+        }
+        assert!(cors_origin("https://app.example/").is_err());
+        assert!(cors_origin("app.example").is_err());
+    }
+
+    #[test]
+    fn hosts_are_hosts() {
+        for (text, host) in [
+            ("api.example", "api.example"),
+            (" API.example. ", "API.example"),
+            ("my_service-1", "my_service-1"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("::1", "[::1]"),
+            ("[2001:DB8:0::1]", "[2001:db8::1]"),
+        ] {
+            assert_eq!(allowed_host(text), Ok(host.to_owned()), "{text}");
+        }
+        let long = "a".repeat(254);
+        for text in [
+            "",
+            ".",
+            "*",
+            "*.example",
+            "http://a",
+            "a:80",
+            "a/b",
+            "a..b",
+            "[a]",
+            "[::1]:80",
+            "a b",
+            "ä",
+            &long,
+        ] {
+            assert!(allowed_host(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! One running service: bind, serve, drain.
+//!
+//! It uses hyper, because `axum::serve` has no timeout for the head of a request and no deadline for draining.
+
+mod addresses;
+mod connection;
+mod deadlines;
+mod housekeeping;
+mod http2;
+mod must_read;
+mod pieces;
+mod tls;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::HeaderName;
+use futures_util::future::OptionFuture;
+use pagebucket_engine::Store;
+use pagebucket_http::{
+    Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, Proxies, RateLimits, Unsent, Uploads,
+};
+use pagebucket_model::domain::Clock;
+use pagebucket_model::metric::REFUSED_CONNECTIONS;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::addresses::Addresses;
+use self::connection::Connections;
+use self::deadlines::Deadlines;
+use self::housekeeping::Retentions;
+use self::tls::Certificate;
+use crate::config::{ForwardedHeader, Rate, RateArgs, ServerArgs};
+use crate::telemetry;
+
+/// Maximum time from the signal to stop until the last request has ended.
+pub const DRAIN: Duration = Duration::from_secs(40);
+
+// A request that begins right before the signal may end.
+const _: () = assert!(pagebucket_http::REQUEST.as_secs() < DRAIN.as_secs());
+
+/// Time that late clients get to read their 503.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Pause after an error of accept, such as too many open files.
+const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// A service that is bound, and not yet serving.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    store: Store,
+    stop: CancellationToken,
+    args: ServerArgs,
+    certificate: Option<Arc<Certificate>>,
+    places: Arc<Semaphore>,
+    unsent: Unsent,
+    addresses: Arc<Addresses>,
+    retentions: Retentions,
+    house_every: Duration,
+}
+
+/// Connections that end together.
+#[derive(Default)]
+struct Generation {
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Generation {
+    /// Closes idle connections, and waits until the requests of all others have ended.
+    async fn end(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Reads the certificate and its key once, and the flags of retention, of which each names one of these histories, to find
+/// mistakes before the database is opened.
+///
+/// # Errors
+/// They cannot be used: a sentence for the user.
+pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), String> {
+    housekeeping::retentions(&args.retain, histories)?;
+    Certificate::read(&args.tls).await.map(drop)
+}
+
+impl Server {
+    /// Binds. Port 0 takes a free one. The gate decides who may use which route.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or the certificate cannot be used: a sentence for the user.
+    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", args.listen);
+        let certificate = Certificate::read(&args.tls).await?;
+        let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
+        let retentions = housekeeping::retentions(&args.retain, &histories)?;
+        let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let stop = CancellationToken::new();
+        let api = Api {
+            store: store.clone(),
+            pages: Pages::new(args.page_cache, store.histories()),
+            exports: Places::new(args.max_exports as usize, "exports"),
+            scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
+            uploads: Uploads::new(args.max_uploads as usize),
+            gate: gate.counting(proxies(&args.rate), rates(&args.rate)),
+            kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
+            clock,
+            limits: Limits {
+                requests: args.max_requests as usize,
+                body: args.max_body as usize,
+                tls: certificate.is_some(),
+                body_timeout: Duration::from_secs(args.body_timeout),
+            },
+            origins: args.cors_origins.clone(),
+            hosts: hosts(&args.allowed_hosts, address),
+            stop: stop.clone(),
+            metrics: telemetry::exposition,
+        };
+        let (router, args) = (pagebucket_http::router(api), args.clone());
+        let places = Arc::new(Semaphore::new(args.max_connections as usize));
+        let addresses = Addresses::new(args.max_connections_per_address);
+        let house_every = housekeeping::EVERY;
+        Ok(Self {
+            listener,
+            address,
+            router,
+            store,
+            stop,
+            args,
+            certificate,
+            places,
+            unsent: Unsent::default(),
+            addresses,
+            retentions,
+            house_every,
+        })
+    }
+
+    /// The same, keeping house at this pace. For tests.
+    #[must_use]
+    pub fn keeping_house_every(self, house_every: Duration) -> Self {
+        Self { house_every, ..self }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `https`, or `http`.
+    pub fn scheme(&self) -> &'static str {
+        if self.certificate.is_some() { "https" } else { "http" }
+    }
+
+    /// Serves until `stop` completes. Then it is not ready, closes idle connections, and waits for running requests, for
+    /// at most [`DRAIN`]. New requests get 503. Returns whether all requests have ended.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
+        let (certificate, store) = (self.certificate.clone(), self.store.clone());
+        let (retentions, house_every) = (self.retentions.clone(), self.house_every);
+        tokio::select! {
+            Some(never) = OptionFuture::from(certificate.as_ref().map(|it| it.keep_current())) => match never {},
+            never = housekeeping::keep(&store, &retentions, house_every) => match never {},
+            drained = self.serve_and_drain(stop) => drained,
+        }
+    }
+
+    async fn serve_and_drain(self, stop: impl Future<Output = ()>) -> bool {
+        let (early, late) = (Generation::default(), Generation::default());
+        tokio::select! {
+            never = self.accept(&early, true) => match never {},
+            () = stop => {}
+        }
+        self.stop.cancel();
+        let ended = async {
+            early.end().await;
+            // The queues may hold items of clients that have disconnected: these are stored, too.
+            tokio::join!(self.store.drain_appends(), self.store.page_views().drain());
+        };
+        let delay = tokio::time::sleep(Duration::from_secs(self.args.drain_delay));
+        let drain = futures_util::future::join(ended, delay);
+        let drained = tokio::select! {
+            never = self.accept(&late, false) => match never {},
+            drained = tokio::time::timeout(DRAIN, drain) => drained.is_ok(),
+        };
+        drop(self.listener);
+        // These connections only get a 503, which needs little time.
+        let _ = tokio::time::timeout(LAST_WORDS, late.end()).await;
+        drained
+    }
+
+    /// Accepts connections until it is dropped. `keep_alive`: each of HTTP/1.1 may have more than one request.
+    async fn accept(&self, generation: &Generation, keep_alive: bool) -> Infallible {
+        let tls = self.certificate.as_ref().map(Certificate::acceptor);
+        let (router, deadlines) = (self.router.clone(), Deadlines::new(&self.args));
+        let connections = Connections::new(router, tls, deadlines, self.unsent.clone(), keep_alive);
+        let connections = Arc::new(connections);
+        loop {
+            // A place before the next connection: beyond the limit they wait in the backlog.
+            let place = Arc::clone(&self.places).acquire_owned().await;
+            match self.listener.accept().await {
+                Ok((stream, address)) => {
+                    let peer = Peer::new(address.ip());
+                    let Some(counted) = self.addresses.count(peer.0) else {
+                        metrics::counter!(REFUSED_CONNECTIONS).increment(1);
+                        continue;
+                    };
+                    // Answers are small and written whole: waiting to fill a segment only costs time. If it
+                    // cannot be set the connection is slower, no more.
+                    let _ = stream.set_nodelay(true);
+                    // A token of its own, because connections would wait for each other at a common one.
+                    let (connections, stop) = (Arc::clone(&connections), generation.stop.child_token());
+                    generation.tasks.spawn(async move {
+                        connections.serve(stream, peer, stop).await;
+                        drop((place, counted));
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(ACCEPT_REST).await;
+                }
+            }
+        }
+    }
+}
+
+/// The rate limits, if there are any.
+fn rates(args: &RateArgs) -> Option<Arc<RateLimits>> {
+    let Rate { units, per } = args.rate_limit?;
+    let burst = args.rate_burst.and_then(NonZeroU32::new);
+    Some(Arc::new(RateLimits::new(units, per, burst)))
+}
+
+/// The proxies that are trusted.
+fn proxies(args: &RateArgs) -> Proxies {
+    let header = HeaderName::from_static(match args.forwarded_header {
+        ForwardedHeader::XForwardedFor => "x-forwarded-for",
+        ForwardedHeader::Forwarded => "forwarded",
+    });
+    Proxies::new(args.trusted_proxies.clone(), header)
+}
+
+/// Only a loopback listener refuses unknown hosts by default: it is the target of DNS rebinding.
+fn hosts(given: &[String], address: SocketAddr) -> Hosts {
+    let ip = address.ip().to_canonical();
+    if given.is_empty() && !ip.is_loopback() {
+        return Hosts::any();
+    }
+    // A loopback address need not be 127.0.0.1.
+    let own = ip.is_loopback().then(|| ip.to_string());
+    Hosts::only(given.iter().cloned().chain(own))
+}

@@ -1,0 +1,123 @@
+//! One connection: what it speaks is found out, then it is served until it ends.
+
+use std::convert::Infallible;
+use std::pin::pin;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use pagebucket_http::{Peer, Unsent};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use super::deadlines::Deadlines;
+use super::http2;
+use super::must_read::MustRead;
+use super::pieces::Pieces;
+use super::tls::HTTP2;
+
+/// Bytes of a request that a connection of HTTP/1.1 holds unread, and of an answer unwritten; the longest head of a request.
+const BUFFER: usize = 64 * 1024;
+
+/// What serves connections.
+pub(super) struct Connections {
+    router: Router,
+    /// Without it they speak plain text.
+    tls: Option<TlsAcceptor>,
+    deadlines: Deadlines,
+    /// The memory for answers that clients have not taken.
+    unsent: Unsent,
+    http1: http1::Builder,
+}
+
+impl Connections {
+    /// `keep_alive`: each connection of HTTP/1.1 may have more than one request.
+    pub(super) fn new(
+        router: Router,
+        tls: Option<TlsAcceptor>,
+        deadlines: Deadlines,
+        unsent: Unsent,
+        keep_alive: bool,
+    ) -> Self {
+        let mut http1 = http1::Builder::new();
+        http1.timer(TokioTimer::new()).header_read_timeout(deadlines.head);
+        http1.max_buf_size(BUFFER).keep_alive(keep_alive);
+        Self { router, tls, deadlines, unsent, http1 }
+    }
+
+    /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests have ended.
+    /// Before the first request has begun, `stop` ends it at once.
+    pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
+        let account = self.unsent.open();
+        let mut stream = MustRead::new(stream, self.deadlines.write, account.clone());
+        let router = self.router.clone();
+        let service = move |mut request: Request<Body>| {
+            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(account.clone());
+            router.clone().call(request)
+        };
+        match &self.tls {
+            None => {
+                let opening = timeout(self.deadlines.head, stream.speaks_http2());
+                let Some(Ok(Ok(http2))) = stop.run_until_cancelled(opening).await else { return };
+                self.speak(http2, stream, service, stop).await;
+            }
+            Some(tls) => {
+                let opening = timeout(self.deadlines.handshake, tls.accept(stream));
+                let Some(Ok(Ok(stream))) = stop.run_until_cancelled(opening).await else { return };
+                let http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
+                self.speak(http2, stream, service, stop).await;
+            }
+        }
+    }
+
+    async fn speak<A>(
+        &self,
+        http2: bool,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        service: impl Fn(Request<Body>) -> A,
+        stop: CancellationToken,
+    ) where
+        A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
+    {
+        if http2 {
+            // Boxed, so that connections of HTTP/1.1 take no memory for it.
+            Box::pin(http2::serve(io, service, self.deadlines, stop)).await;
+        } else {
+            self.speak_http1(io, service, stop).await;
+        }
+    }
+
+    async fn speak_http1<A>(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        service: impl Fn(Request<Body>) -> A,
+        stop: CancellationToken,
+    ) where
+        A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
+    {
+        let service = service_fn(|request: Request<Incoming>| {
+            let answer = service(request.map(Body::new));
+            async move { answer.await.map(Pieces::of) }
+        });
+        let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service));
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        // An error means that the client has disconnected or is too slow: it gets no answer.
+        tracing::trace!(?ended, "connection closed");
+    }
+}

@@ -1,0 +1,98 @@
+//! The log, on standard error, and the metrics.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use pagebucket_model::metric;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{LogArgs, LogFormat};
+
+/// Starts the log and the metrics of this process. Later calls change nothing, so that tests may share a process.
+///
+/// # Errors
+/// The filter is invalid. The sentence says why.
+pub fn start(args: &LogArgs) -> Result<(), String> {
+    let filter = EnvFilter::try_new(&args.log).map_err(|error| format!("--log is not a filter: {error}"))?;
+    // A line that cannot be written is lost. By default the log would report that on standard error, and panic if that is closed.
+    let log = tracing_subscriber::fmt().log_internal_errors(false);
+    let log = log.with_env_filter(filter);
+    let started = match args.log_format {
+        LogFormat::Pretty => log.with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => log.with_writer(|| Ascii(io::stderr())).json().flatten_event(true).try_init(),
+    };
+    // An error says that there is a log already.
+    drop(started);
+    measure();
+    Ok(())
+}
+
+/// Writes lines of JSON, each whole, in ASCII. A path may have any character, such as controls beyond ASCII, which JSON does not
+/// escape and terminals obey.
+struct Ascii<W>(W);
+
+impl<W: Write> Write for Ascii<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut escaped = Vec::with_capacity(line.len());
+        // Only strings have other characters.
+        for character in String::from_utf8_lossy(line).chars() {
+            match character {
+                '\n' | ' '..='~' => escaped.push(character as u8),
+                other => {
+                    for unit in other.encode_utf16(&mut [0; 2]) {
+                        write!(escaped, "\\u{unit:04x}")?;
+                    }
+                }
+            }
+        }
+        self.0.write_all(&escaped)?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Upper bounds of histograms of seconds: from an answer out of memory to the deadline of a request.
+const SECONDS: [f64; 16] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 35.0];
+
+/// Upper bounds of histograms of counts: from one to the most in a command.
+const COUNTS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 10_000.0];
+
+/// How often samples are put into the buckets of their histograms: until then each takes memory.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+static EXPOSITION: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// Starts the metrics. Measurements before the first call are lost.
+pub fn measure() {
+    EXPOSITION.get_or_init(|| {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .and_then(|builder| builder.set_buckets(&COUNTS))
+            .and_then(PrometheusBuilder::install_recorder);
+        let handle = recorder.inspect_err(|error| tracing::warn!(%error, "metrics are off")).ok()?;
+        metric::describe();
+        let upkeep = handle.clone();
+        let thread = std::thread::Builder::new().name("metrics".to_owned());
+        let started = thread.spawn(move || {
+            loop {
+                std::thread::sleep(UPKEEP);
+                upkeep.run_upkeep();
+            }
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, "metrics are only compacted when they are read");
+        }
+        Some(handle)
+    });
+}
+
+/// All metrics, in Prometheus' text format.
+pub fn exposition() -> String {
+    EXPOSITION.get().and_then(Option::as_ref).map(PrometheusHandle::render).unwrap_or_default()
+}

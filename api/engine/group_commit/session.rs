@@ -1,0 +1,238 @@
+//! Numbered commands: sessions whose writes the server applies at most once.
+//!
+//! A retryable write is a command with a session's id and a number, `txnNumber`. The server keeps the outcome
+//! of the session's latest number. When it receives the same command under the same number, it reports the
+//! statements that were applied and repeats those that had failed. (MongoDB specification "Retryable
+//! Writes".) The driver itself retries once; this module retries until a deadline. The content must be
+//! identical, because the server would answer other content under the same number as if it were stored.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mongodb::bson::error::Error as BsonError;
+use mongodb::bson::raw::{CStr, cstr};
+use mongodb::bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf, doc};
+use mongodb::error::ErrorKind;
+use mongodb::{Client, ClientSession, Database};
+use pagebucket_model::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
+use parking_lot::Mutex;
+
+use super::reply::{self, Answer, Verdict};
+use crate::majority::MonotonicReads;
+use crate::{Deadline, Error, Topology, error};
+
+/// A pool of sessions for numbered commands.
+#[derive(Debug)]
+pub struct Sessions {
+    client: Client,
+    topology: Topology,
+    idle: Mutex<Vec<NumberedSession>>,
+}
+
+/// A driver session with our own command numbers.
+///
+/// It never returns to the driver's pool: the driver numbers its own writes from 1, and the server refuses a
+/// number below the session's latest. A session whose command has an unknown outcome is leaked instead, some
+/// hundred bytes each.
+#[derive(Debug)]
+struct NumberedSession {
+    session: ManuallyDrop<ClientSession>,
+    latest: i64,
+}
+
+/// The first number. A session from the driver's pool may have served writes that the driver numbered from 1,
+/// so our numbers begin where the driver's never arrive.
+const FIRST_NUMBER: i64 = 1 << 40;
+
+/// A write command.
+#[derive(Debug)]
+pub struct Command {
+    collection: String,
+    /// Its bytes without a number. Raw, because statements as a `Document` take ten times the memory.
+    bytes: Result<RawDocumentBuf, BsonError>,
+    count: usize,
+    ordered: bool,
+}
+
+impl Command {
+    /// Updates of a collection. An `ordered` command stops at its first failure; otherwise each update runs
+    /// independently of the others.
+    pub fn update(
+        collection: &str,
+        updates: impl IntoIterator<Item = Result<RawBson, BsonError>>,
+        ordered: bool,
+        concern: Document,
+    ) -> Self {
+        let head = doc! { "update": collection, "ordered": ordered, "writeConcern": concern };
+        Self::new(collection, head, cstr!("updates"), updates, ordered)
+    }
+
+    /// Inserts documents into a collection, each independently of the others.
+    pub fn insert(collection: &str, documents: Vec<Document>, concern: Document) -> Self {
+        let head = doc! { "insert": collection, "ordered": false, "writeConcern": concern };
+        let documents = documents.into_iter().map(|document| RawBson::try_from(Bson::from(document)));
+        Self::new(collection, head, cstr!("documents"), documents, false)
+    }
+
+    fn new(
+        collection: &str,
+        head: Document,
+        name: &CStr,
+        statements: impl IntoIterator<Item = Result<RawBson, BsonError>>,
+        ordered: bool,
+    ) -> Self {
+        let mut count = 0;
+        let statements = statements.into_iter().inspect(|_| count += 1);
+        let bytes = statements.collect::<Result<RawArrayBuf, _>>().and_then(|statements| {
+            let mut bytes = RawDocumentBuf::try_from(&head)?;
+            bytes.append(name, statements);
+            Ok(bytes)
+        });
+        Self { collection: collection.to_owned(), bytes, count, ordered }
+    }
+
+    /// The same command, which the server ends after `limit`. Each replay has this limit.
+    #[must_use]
+    pub fn running_at_most(mut self, limit: Duration) -> Self {
+        let millis = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
+        self.bytes = self.bytes.map(|mut bytes| {
+            bytes.append(cstr!("maxTimeMS"), millis);
+            bytes
+        });
+        self
+    }
+}
+
+/// The write concern of durable writes: acknowledged once they are in the journals of a majority, within the
+/// deadline.
+pub fn durable(deadline: Deadline) -> Document {
+    doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
+}
+
+/// Why a command has no final answer.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// The command was never sent, or was rejected before it ran: nothing is stored.
+    NotSent(Error),
+    /// The deadline passed without a final answer. The command may still be applied once.
+    Unknown,
+}
+
+impl Unanswered {
+    /// The error of a command that stores no item: if its outcome is unknown, `why` says so.
+    pub fn or_unavailable(self, why: &str) -> Error {
+        match self {
+            Self::NotSent(error) => error,
+            Self::Unknown => Error::Unavailable(why.to_owned()),
+        }
+    }
+}
+
+/// The user may not write. The server checks this before it runs a command.
+const UNAUTHORIZED: i32 = 13;
+
+impl Sessions {
+    pub fn new(client: Client, topology: Topology) -> Self {
+        Self { client, topology, idle: Mutex::default() }
+    }
+
+    /// What kind of deployment the commands go to.
+    pub fn topology(&self) -> Topology {
+        self.topology
+    }
+
+    /// Runs a command in the database of `reads` until the server gives a final answer or the deadline passes. A standalone server
+    /// has no numbers, so there it is one attempt. `reads` learns the time of the answer if something is stored, so the command's
+    /// write concern must be majority.
+    ///
+    /// # Errors
+    /// See [`Unanswered`].
+    pub async fn commit(
+        self: &Arc<Self>,
+        reads: &MonotonicReads,
+        command: Command,
+        deadline: Deadline,
+    ) -> Result<Answer, Unanswered> {
+        let (sessions, database) = (Arc::clone(self), reads.database.clone());
+        let collection = command.collection.clone();
+        metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection.clone())
+            .record(command.count as f64);
+        let started = Instant::now();
+        let replay = async move { sessions.replay(&database, command, deadline).await };
+        // A frozen server never answers: the spawned task waits for it, this one does not.
+        let outcome = deadline.spawn(replay).await.unwrap_or(Err(Unanswered::Unknown));
+        metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
+            .record(started.elapsed().as_secs_f64());
+        // If all statements were refused, it may be the time of a write that a majority does not have yet.
+        if let Ok(Answer { verdicts, at, .. }) = &outcome
+            && verdicts.contains(&Verdict::Stored)
+        {
+            reads.learn(*at);
+        }
+        outcome
+    }
+
+    async fn replay(
+        &self,
+        database: &Database,
+        command: Command,
+        deadline: Deadline,
+    ) -> Result<Answer, Unanswered> {
+        let Command { collection, bytes, count, ordered } = command;
+        // Encoded once: each replay sends identical bytes.
+        let mut bytes = bytes.map_err(|error| Unanswered::NotSent(Error::Internal(error.to_string())))?;
+        let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;
+        if self.topology != Topology::Standalone {
+            session.latest += 1;
+            bytes.append(cstr!("txnNumber"), session.latest);
+        }
+        // After the deadline nothing is sent: every client has been answered.
+        if deadline.passed() {
+            self.idle.lock().push(session);
+            return Err(Unanswered::NotSent(Error::no_answer()));
+        }
+        let mut attempt = 0;
+        let outcome = loop {
+            let sent = database.run_raw_command(bytes.clone()).session(&mut *session.session).await;
+            let why = match sent {
+                Ok(reply) => match reply::judge(&reply, count, ordered) {
+                    Ok(answer) => break Ok(answer),
+                    Err(why) => why,
+                },
+                // The same bytes are too long at every attempt.
+                Err(error) if error::code(&error).is_some_and(|code| reply::TOO_LARGE.contains(&code)) => {
+                    break Err(Unanswered::NotSent(Error::Internal(error.to_string())));
+                }
+                Err(error) if attempt == 0 && never_ran(&error) => {
+                    break Err(Unanswered::NotSent(error.into()));
+                }
+                Err(error) => error.to_string(),
+            };
+            metrics::counter!(RETRIES, "collection" => collection.clone(), "cause" => "unknown_outcome")
+                .increment(1);
+            tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
+            deadline.back_off(attempt).await;
+            if self.topology == Topology::Standalone || deadline.passed() {
+                return Err(Unanswered::Unknown);
+            }
+            attempt += 1;
+        };
+        self.idle.lock().push(session);
+        outcome
+    }
+
+    async fn take(&self) -> Result<NumberedSession, mongodb::error::Error> {
+        if let Some(session) = self.idle.lock().pop() {
+            return Ok(session);
+        }
+        let session = self.client.start_session().causal_consistency(false).await?;
+        Ok(NumberedSession { session: ManuallyDrop::new(session), latest: FIRST_NUMBER })
+    }
+}
+
+/// Whether a first attempt ended before any server began to run the command.
+fn never_ran(error: &mongodb::error::Error) -> bool {
+    matches!(error.kind.as_ref(), ErrorKind::ServerSelection { .. })
+        || error::code(error) == Some(UNAUTHORIZED)
+}

@@ -1,0 +1,140 @@
+//! Histories of the items of one definition, in buckets. A page is a bucket.
+//!
+//! An item is a BSON document and a date ([`pagebucket_model::item::Item`]); nothing here looks inside. An [`Engine`] has
+//! one [`Definition`](pagebucket_model::definition::Definition), which names the collection, the field of the owner and
+//! the size of a page.
+//!
+//! # Identity
+//!
+//! A bucket's `_id` is `owner_second`, with the second in ten digits, zero-padded ([`BucketId`]). The
+//! order of `_id` is the order of pages (invariant 3). The permanent name of a page is its number `page`; that
+//! of an item is its sequence number, `(page - 1) * pageSize + place` (invariant 5). Totals are read from the last
+//! bucket, the *tail*; nothing is ever counted.
+//!
+//! # Capacity
+//!
+//! A bucket holds at most `pageSize` items, and every bucket except the tail holds exactly as many
+//! (invariant 2). A full bucket never changes (invariant 4).
+//!
+//! # Atomicity
+//!
+//! An append is *compare-and-append*: one conditional upsert for each bucket, which names the `_id` and the
+//! count that it expects ([`statement`]). Three guards inside the database decide every race:
+//!
+//! - the clustered `_id`: a statement that expects an old count finds no bucket, tries to insert an `_id` that
+//!   exists, and is refused (E11000);
+//! - the unique index on owner and page: of two writers that open one page under different seconds, one
+//!   is refused (E11000);
+//! - the validator: a statement that expects items in a bucket that does not exist would insert a bucket whose
+//!   `count` is not the size of its `history`, and is refused (121).
+//!
+//! # Ordering
+//!
+//! Opening page P + 1 compares nothing about page P, so P must be known to be *permanently* full. A tail is
+//! therefore known only from an append acknowledged at majority ([`catalog`]), or from a read at majority
+//! ([`tails`], [`majority`](super::majority)). The statements of one owner go in one ordered command, so no
+//! page is opened after a failed one. Within one process an owner has at most one commit under way; between
+//! processes the guards decide.
+//!
+//! # Group commit
+//!
+//! Appends queue at a few committers, by owner ([`group_commit`](super::group_commit), [`policy`]). The
+//! appends that queued during the last commit are merged ([`batch`]) and sent as one or a few commands
+//! ([`commit`]). A keyed request that must first search a long history leaves its commit for that time. The
+//! queue is bounded in bytes, in total and for each owner; uploads may use a part of it ([`append_queue`]).
+//!
+//! # Reading
+//!
+//! Every page is one seek ([`find`]), whatever the length of the history. A command asks for no more buckets
+//! than fit into one reply ([`source`]). The pages before a tail never change, so pages read later still
+//! belong to the moment at which the tail was read ([`reads`]). A read shows at least what an earlier read
+//! showed and what was acknowledged before, whichever server is primary ([`majority`](super::majority)). The
+//! state up to an item that was read before can be read without reading the tail again ([`high_water`]).
+//! Simultaneous readers of one history share commands ([`coalesce`]). Spans of time have their own index
+//! ([`date_scan`]); items with given values are found by examining pages, a bounded number of them ([`matching`]).
+//!
+//! # Deleted pages
+//!
+//! The oldest pages of a history may be *retired* ([`retire`]), and an owner may be *erased* ([`erase`]). What is left is a
+//! *marker*, a bucket without items ([`marker`]), which every read of a tail meets. Page and sequence numbers go on, so no
+//! address ever means two things. A history without markers pays nothing: a number that every instance asks for says whether
+//! there are any ([`markers`]). A page is opened only after a tail that was read a short time ago. The database checks that when it
+//! stores the page ([`fence`]), and pages are deleted only when it refuses everything that is older. `docs/architecture.md` adds up
+//! the times.
+//!
+//! # Verification
+//!
+//! What is stored can be compared with the invariants, and partly repaired ([`verify`]).
+//!
+//! # Retry
+//!
+//! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append pauses
+//! for a short random time, reads the tail again, at a time after the refusing write, and is placed again. An
+//! unknown append is replayed as the same command under the same number, which the server applies at most once
+//! ([`session`](super::group_commit)), until it is answered or its deadline passes. It is never placed again. A
+//! standalone server has no numbers: there the first lost answer is already an unknown outcome.
+
+mod append;
+mod append_lines;
+mod append_marked;
+mod append_queue;
+mod batch;
+mod bucket_id;
+mod catalog;
+mod coalesce;
+mod commit;
+mod damaged;
+mod date_scan;
+mod dedup;
+mod document;
+mod engine;
+mod erase;
+mod erased_keys;
+mod erased_late;
+mod erasure_log;
+mod export;
+mod fence;
+mod find;
+mod high_water;
+mod late_walk;
+mod marker;
+mod markers;
+mod matching;
+mod outcome;
+mod owners;
+mod policy;
+mod reads;
+mod replay;
+mod request;
+mod retention_clock;
+mod retire;
+mod search;
+mod source;
+mod statement;
+mod tails;
+pub mod verify;
+
+pub use append_lines::UploadedSoFar;
+pub use append_marked::{Mark, MarkedSoFar};
+pub(super) use append_queue::AppendQueue;
+pub use append_queue::Waiting;
+pub use bucket_id::BucketId;
+pub use dedup::{ItemKey, LineRefusal};
+pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
+pub use document::{Bucket, Stored};
+pub use engine::{Engine, Known};
+pub use erase::{Erasure, Reopening};
+pub(super) use erased_keys::ScanTurn;
+pub use erasure_log::{ErasureLine, LoggedErasure};
+pub use export::{Batch, Export};
+pub use find::MOST_SKIPPED;
+pub use matching::{MOST_EXAMINED, Values};
+pub use outcome::{AppendError, Appended, Cause, Progress};
+pub use owners::Owners;
+pub use reads::{FullPages, History};
+pub use replay::Replay;
+pub use request::weight;
+pub use retention_clock::Doubt;
+pub use retire::{Retention, Retired};
+pub use search::Found;
+pub use statement::{SecondsExhausted, next_second};

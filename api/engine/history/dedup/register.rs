@@ -1,0 +1,283 @@
+//! Registers keys: stores a record for each key, at majority, before any of the key's items is sent.
+//!
+//! A registrar registers all keys that arrived during the last registration in one command. So many keys share a command
+//! and a journal flush, as appends share commits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::{Bson, RawBson, doc};
+use pagebucket_model::domain::OwnerId;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::identity::RecordId;
+use super::record::{self, ATTEMPT, COLLECTION, Record};
+use super::server_time::was_outdated;
+use crate::group_commit::{Answer, Command, Verdict, durable, judge};
+use crate::history::bucket_id::Tail;
+use crate::history::catalog::{Catalog, KnownTail};
+use crate::history::fence::ReadTime;
+use crate::history::source::Source;
+use crate::history::tails::Tails;
+use crate::{Deadline, Error, Result};
+
+/// The most keys in one command.
+const MOST: usize = 1_000;
+
+/// How long a registration may take before the next begins beside it. An ordinary one takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Two attempts that insert the same record at once refuse each other a few times. More refusals have another
+/// cause.
+const MOST_ATTEMPTS: u32 = 20;
+
+/// A key to register.
+#[derive(Debug)]
+pub struct Registration {
+    pub owner: OwnerId,
+    pub id: RecordId,
+    /// The record to insert if the key has none yet. The registration sets its `from`, unless it `keeps` a record.
+    pub proposed: Record,
+    /// Whether this keeps the record of an upload under way. Then `from` is the value of the first
+    /// registration.
+    pub keeps: bool,
+    pub deadline: Deadline,
+    pub attempts: u32,
+    /// When the registration began, if the database's time was known.
+    pub read: Option<ReadTime>,
+    pub answer: oneshot::Sender<Result<Registered>>,
+}
+
+/// The durable record of a key.
+#[derive(Debug)]
+pub struct Registered {
+    pub record: Record,
+    /// Whether this registration created the record, and not an earlier request.
+    pub is_new: bool,
+    /// The record's `touched`, in milliseconds since 1970, if this registration created it by an insert and not by an
+    /// upsert.
+    pub inserted: Option<i64>,
+    /// When the history was no longer than `from` of the record, if this registration created it and the time is known.
+    pub read: Option<ReadTime>,
+}
+
+impl Registration {
+    // Sending fails if the client has disconnected.
+    fn succeed(self, is_new: bool, inserted: Option<i64>) {
+        let _ = self.answer.send(Ok(Registered { record: self.proposed, is_new, inserted, read: self.read }));
+    }
+
+    fn fail(self, error: Error) {
+        let _ = self.answer.send(Err(error));
+    }
+}
+
+/// Starts a task that registers keys of owners in this catalog. It ends when the sender is dropped.
+pub fn registrar(source: Arc<Source>, catalog: Catalog) -> UnboundedSender<Registration> {
+    let (sender, mut inbox) = unbounded_channel();
+    let own = sender.downgrade();
+    tokio::spawn(async move {
+        let mut keys = Vec::new();
+        while inbox.recv_many(&mut keys, MOST).await > 0 {
+            // Without a sender, no client waits.
+            let Some(own) = own.upgrade() else { return };
+            let work = register(Arc::clone(&source), catalog.clone(), std::mem::take(&mut keys), own);
+            // One after the other, unless one takes long.
+            let _ = timeout(PATIENCE, tokio::spawn(work)).await;
+        }
+    });
+    sender
+}
+
+async fn register(
+    source: Arc<Source>,
+    catalog: Catalog,
+    registrations: Vec<Registration>,
+    registrar: UnboundedSender<Registration>,
+) {
+    let (kept, first): (Vec<_>, Vec<_>) =
+        registrations.into_iter().partition(|registration| registration.keeps);
+    let ready = with_tails(&source, &catalog, first).await;
+    let mut existing = insert(&source, ready).await;
+    existing.extend(unless_erased(&source, kept).await);
+    for registration in touch(&source, existing).await {
+        // The registrar still exists, because this is a sender to it.
+        let _ = registrar.send(registration);
+    }
+}
+
+/// Those whose owners are not erased: nothing of an erased owner may come back.
+async fn unless_erased(source: &Source, kept: Vec<Registration>) -> Vec<Registration> {
+    if kept.is_empty() || !source.markers.any(&source.clock) {
+        return kept;
+    }
+    let owners = kept.iter().map(|registration| &registration.owner);
+    let tails = Tails::read(source, owners, None, latest(&kept)).await;
+    let mut left = Vec::with_capacity(kept.len());
+    for registration in kept {
+        match tails.of(&registration.owner) {
+            Ok(_) => left.push(registration),
+            Err(error) => registration.fail(error),
+        }
+    }
+    left
+}
+
+/// Sets `from`, where each search begins: the total of a known tail. Tails that are not in the catalog are read, and put
+/// there before any append can need them.
+async fn with_tails(
+    source: &Source,
+    catalog: &Catalog,
+    registrations: Vec<Registration>,
+) -> Vec<Registration> {
+    let (mut ready, mut cold) = (Vec::with_capacity(registrations.len()), Vec::new());
+    for mut registration in registrations {
+        match catalog.lock().get(&registration.owner) {
+            Some(known) => {
+                registration.proposed.from = known.tail.last_seq().get();
+                ready.push(registration);
+            }
+            None => cold.push(registration),
+        }
+    }
+    let owners = cold.iter().map(|registration| &registration.owner);
+    let read = source.read_time_if_known();
+    let tails = Tails::read(source, owners, None, latest(&cold)).await;
+    for mut registration in cold {
+        match tails.of(&registration.owner) {
+            Ok(tail) => {
+                let mut catalog = catalog.lock();
+                // A tail that a commit has put there meanwhile is newer.
+                if let (Some(tail), Some(read), None) = (tail, read, catalog.get(&registration.owner)) {
+                    catalog.insert(registration.owner.clone(), KnownTail { tail, read });
+                }
+                registration.proposed.from = Tail::items(tail);
+                ready.push(registration);
+            }
+            Err(error) => registration.fail(error),
+        }
+    }
+    ready
+}
+
+/// Inserts the records that do not exist, and returns the registrations of the others: almost always none. One
+/// insert of many records costs the server less than as many upserts. It needs no number: a record whose answer
+/// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
+/// before an item is sent.
+async fn insert(source: &Source, registrations: Vec<Registration>) -> Vec<Registration> {
+    let now = source.server_time.now().filter(|_| !registrations.is_empty());
+    let Some(now) = now else { return registrations };
+    let deadline = latest(&registrations);
+    let document = |registration: &Registration| {
+        let Registration { id, owner, proposed, .. } = registration;
+        Bson::from(record::document(record::query(source, *id, owner), proposed, now))
+    };
+    let command = doc! {
+        "insert": COLLECTION,
+        "documents": registrations.iter().map(document).collect::<Vec<_>>(),
+        "ordered": false,
+        "writeConcern": durable(deadline),
+    };
+    let mut attempt = 0;
+    let Answer { verdicts, at, .. } = loop {
+        // A frozen server never answers, and at the next attempt another server may be primary.
+        let reply = source.run(command.clone(), deadline.or_within(ATTEMPT)).await;
+        let judged =
+            reply.and_then(|reply| judge(&reply, registrations.len(), false).map_err(Error::Unavailable));
+        let why = match judged {
+            Ok(answer) => break answer,
+            Err(Error::Unavailable(why)) if !deadline.passed() => why,
+            Err(error) => {
+                fail(registrations, &error);
+                return Vec::new();
+            }
+        };
+        tracing::debug!(attempt, why, "a registration is retried");
+        deadline.back_off(attempt).await;
+        attempt += 1;
+    };
+    source.server_time.learn(at);
+    let outdated = was_outdated(at, now);
+    let mut existing = Vec::new();
+    for (registration, verdict) in registrations.into_iter().zip(verdicts) {
+        match verdict {
+            Verdict::Stored if !outdated => registration.succeed(true, Some(now)),
+            Verdict::Stored | Verdict::Refused | Verdict::NotRun => existing.push(registration),
+            Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
+        }
+    }
+    existing
+}
+
+/// Touches the records that exist, which prolongs their life, and reads them; inserts the others. Returns the
+/// registrations to try again.
+async fn touch(source: &Source, registrations: Vec<Registration>) -> Vec<Registration> {
+    let mut again = Vec::new();
+    if registrations.is_empty() {
+        return again;
+    }
+    let deadline = latest(&registrations);
+    let upsert = |registration: &Registration| {
+        let query = record::query(source, registration.id, &registration.owner);
+        Bson::from(record::upsert(query, &registration.proposed))
+    };
+    let command = updates(registrations.iter().map(upsert).collect(), deadline);
+    let Answer { verdicts, upserted, .. } = match source.commit(command, deadline).await {
+        Ok(answer) => answer,
+        Err(unanswered) => {
+            // `Unavailable` is right even if the record is stored: no item was sent.
+            fail(registrations, &unanswered.or_unavailable("the outcome of a registration is unknown"));
+            return again;
+        }
+    };
+    let mut found = Vec::new();
+    for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
+        match verdict {
+            Verdict::Stored if upserted.contains(&index) => registration.succeed(true, None),
+            Verdict::Stored => found.push(registration),
+            // Another attempt inserted the record at the same time, and it may not be at majority yet.
+            Verdict::Refused | Verdict::NotRun if registration.attempts < MOST_ATTEMPTS => {
+                registration.attempts += 1;
+                again.push(registration);
+            }
+            verdict => registration.fail(Error::Internal(format!("a record was refused: {verdict:?}"))),
+        }
+    }
+    read(source, found).await;
+    again
+}
+
+/// Reads the records that existed before.
+async fn read(source: &Source, found: Vec<Registration>) {
+    if found.is_empty() {
+        return;
+    }
+    let find = record::find(source, found.iter().map(|registration| (registration.id, &registration.owner)));
+    let records = match source.reads.find(None, find, None, latest(&found), record::read).await {
+        Ok(records) => HashMap::<_, _>::from_iter(records),
+        Err(error) => return fail(found, &error),
+    };
+    for registration in found {
+        match records.get(&registration.id).cloned() {
+            Some(proposed) => Registration { proposed, ..registration }.succeed(false, None),
+            // The record was just touched, so it exists unless an operator has removed it meanwhile.
+            None => registration.fail(Error::Unavailable("a record was not found".to_owned())),
+        }
+    }
+}
+
+/// A command of durable updates of records, each independent of the others.
+pub fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
+    Command::update(COLLECTION, updates.into_iter().map(RawBson::try_from), false, durable(deadline))
+}
+
+fn latest(registrations: &[Registration]) -> Deadline {
+    Deadline::latest(registrations.iter().map(|registration| registration.deadline))
+}
+
+fn fail(registrations: Vec<Registration>, error: &Error) {
+    registrations.into_iter().for_each(|registration| registration.fail(error.clone()));
+}

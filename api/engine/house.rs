@@ -1,0 +1,120 @@
+//! Keeping house: what one instance at a time does beside its requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mongodb::Database;
+use pagebucket_model::domain::OwnerId;
+
+use super::history::{Engine, Erasure, Retention};
+use super::migrations::Lock;
+use super::{COMMAND, Deadline, Result};
+
+/// How long a round erases and how long it retires in one history, at most. The next round goes on.
+const ROUND: Duration = Duration::from_secs(20);
+
+/// The name of the lock.
+const LOCK: &str = "house";
+
+/// What a round has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Housekeeping {
+    /// Number of pages that were retired and deleted.
+    pub retired_pages: u64,
+    /// Number of tombstones that were swept: erasures that have come to their end.
+    pub swept: u64,
+    /// Whether pages were not retired by their dates, because the time is in doubt.
+    pub waits: bool,
+}
+
+/// One round, also in the histories without a definition. `None` if another instance is at it.
+///
+/// # Errors
+/// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
+pub(super) async fn keep(
+    database: &Database,
+    engines: &[Engine],
+    undefined: impl Future<Output = Result<Vec<Engine>>>,
+    retention: &BTreeMap<Box<str>, Retention>,
+) -> Result<Option<Housekeeping>> {
+    let Some(lock) = Lock::try_take(database, LOCK).await? else { return Ok(None) };
+    let mut done = Housekeeping::default();
+    let mut failed = None;
+    let undefined = undefined.await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "histories without a definition were not kept in order");
+        failed = Some(error);
+        Vec::new()
+    });
+    for engine in engines.iter().chain(&undefined) {
+        let history = &engine.definition().name;
+        // A failure in one history must not keep the others.
+        if let Err(error) = keep_one(engine, retention.get(&**history).copied(), &mut done).await {
+            tracing::warn!(%history, %error, "a history was not kept in order");
+            failed = Some(error);
+        }
+    }
+    lock.release().await;
+    failed.map_or(Ok(Some(done)), Err)
+}
+
+async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Housekeeping) -> Result<()> {
+    if retention.is_none() && !engine.may_have_lost_pages() {
+        return Ok(());
+    }
+    let round = Deadline::within(ROUND);
+    let mut failed = Ok(());
+    let unswept = engine.unswept(Deadline::within(COMMAND)).await;
+    let owners = unswept.unwrap_or_else(|error| {
+        failed = Err(error);
+        Vec::new()
+    });
+    for owner in owners {
+        // A failure with one owner must not keep the others.
+        match erase(engine, &owner, round).await {
+            Ok(erasure) => done.swept += u64::from(erasure == Erasure::Swept),
+            Err(error) => {
+                tracing::warn!(%owner, %error, "an owner was not erased to the end");
+                failed = Err(error);
+            }
+        }
+    }
+    let round = Deadline::within(ROUND);
+    while !round.passed() {
+        match engine.erase_late(Deadline::within(COMMAND)).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                failed = Err(error);
+                break;
+            }
+        }
+    }
+    // A time of its own: many erasures must not keep pages from being retired.
+    let (mut deleted, round) = (0, Deadline::within(ROUND));
+    let mut doubt = None;
+    while !round.passed() {
+        let retired = engine.retire(retention.unwrap_or_default(), Deadline::within(COMMAND)).await?;
+        if let (None, Some(doubt)) = (doubt, retired.doubt) {
+            let history = &engine.definition().name;
+            tracing::warn!(%history, %doubt, "no page is retired by its date in this round");
+        }
+        doubt = doubt.or(retired.doubt);
+        done.waits |= doubt.is_some();
+        done.retired_pages += retired.pages;
+        deleted += retired.pages;
+        // A walk deletes a bounded number of pages of each owner: as long as it finds some, another follows.
+        if !retired.more && std::mem::take(&mut deleted) == 0 {
+            break;
+        }
+    }
+    failed
+}
+
+/// Goes on with an erasure.
+async fn erase(engine: &Engine, owner: &OwnerId, round: Deadline) -> Result<Erasure> {
+    let mut erasure = Erasure::Erasing;
+    while erasure == Erasure::Erasing && !round.passed() {
+        erasure = engine.go_on_erasing(owner, Deadline::within(COMMAND)).await?;
+    }
+    Ok(erasure)
+}

@@ -1,0 +1,173 @@
+//! Reads at read concern majority, retried while the database is temporarily unavailable.
+
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Document, Timestamp, doc};
+use mongodb::options::SelectionCriteria;
+use mongodb::raw_batch_cursor::RawBatchCursor;
+use parking_lot::Mutex;
+
+use crate::error::code;
+use crate::{Deadline, Error, NO_PRIMARY, Result};
+
+/// The server refuses an `afterClusterTime` that is later than its own clock.
+const INVALID_OPTIONS: i32 = 72;
+
+/// Majority reads that never go back in time: each shows at least what an earlier read showed and what was
+/// acknowledged before the read began. Clones share the newest known time.
+///
+/// The majority-committed state that one server sees only grows. A new primary has everything that an older
+/// primary showed or acknowledged at majority, but it may not know yet that a majority has it. So each read
+/// asks for a state no older than the newest known time (`afterClusterTime`), and waits if the primary is
+/// behind.
+///
+/// A time is known from a majority read, or from a write that was acknowledged at majority: the `operationTime`
+/// of both replies belongs to a state that a majority has. The time of any other reply may belong to a write
+/// that is rolled back.
+#[derive(Debug, Clone)]
+pub struct MonotonicReads {
+    pub(super) database: Database,
+    newest: Arc<Mutex<Option<Timestamp>>>,
+}
+
+impl MonotonicReads {
+    pub fn of(database: Database) -> Self {
+        Self { database, newest: Arc::default() }
+    }
+
+    /// Remembers `at`, the `operationTime` of a write that was acknowledged at majority.
+    pub fn learn(&self, at: Option<Timestamp>) {
+        let mut newest = self.newest.lock();
+        *newest = at.max(*newest);
+    }
+
+    /// The newest known time.
+    pub fn newest(&self) -> Option<Timestamp> {
+        *self.newest.lock()
+    }
+
+    /// Runs a `find` or `aggregate` command that has no read concern yet, and returns its documents, each
+    /// converted by `read`. `after`, if known, is another time that the read must see.
+    ///
+    /// With `server`, a server other than the primary may answer and may show an older state.
+    ///
+    /// # Errors
+    /// The database does not answer in time, no primary has caught up in time, or `read` fails.
+    pub fn find<T: Send + 'static>(
+        &self,
+        server: Option<SelectionCriteria>,
+        command: Document,
+        after: Option<Timestamp>,
+        deadline: Deadline,
+        read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
+    ) -> impl Future<Output = Result<Vec<T>>> + Send {
+        let reads = self.clone();
+        deadline.read(async move {
+            let mut patient = Patient::new(after, deadline);
+            loop {
+                let newest = if server.is_none() { reads.newest() } else { None };
+                let (concern, limit) = patient.terms(newest);
+                let mut command = command.clone();
+                command.insert("readConcern", concern);
+                command.insert("maxTimeMS", limit);
+                let mut sent = reads.database.run_cursor_command(command);
+                if let Some(server) = &server {
+                    sent = sent.selection_criteria(server.clone());
+                }
+                let error = match sent.batch().await {
+                    Ok(cursor) => match reads.collect(cursor, &read).await {
+                        Ok(found) => return Ok(found),
+                        Err(error) => error,
+                    },
+                    Err(error) if newest.is_some() && code(&error) == Some(INVALID_OPTIONS) => {
+                        // The database was replaced by an older state of itself, which is now the newest.
+                        reads.newest.lock().take_if(|known| Some(*known) == newest);
+                        tracing::warn!("the database is older than what it showed before; was it restored?");
+                        Error::Unavailable(error.kind.to_string())
+                    }
+                    Err(error) => error.into(),
+                };
+                patient.after(error).await?;
+            }
+        })
+    }
+
+    async fn collect<T>(
+        &self,
+        mut cursor: RawBatchCursor,
+        read: &impl Fn(&RawDocument) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        while let Some(batch) = cursor.try_next().await? {
+            self.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
+            for document in batch.doc_slices()? {
+                let document = document.map_err(mongodb::error::Error::from)?;
+                let document = document.as_document().ok_or_else(|| {
+                    Error::Internal("a batch holds something that is not a document".to_owned())
+                })?;
+                found.push(read(document)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them come in one batch, unless they
+/// have more bytes than a server sends at once: by default its first batch has 101.
+pub fn at_most(collection: &str, filter: Document, most: usize, hint: Document) -> Document {
+    doc! {
+        "find": collection, "filter": filter, "sort": hint.clone(),
+        // With a batch of more than all, the server closes the cursor at once.
+        "limit": most as i64, "batchSize": most as i64 + 1, "hint": hint,
+    }
+}
+
+/// A read that is retried while the database is unavailable, for at most [`NO_PRIMARY`].
+pub struct Patient {
+    after: Option<Timestamp>,
+    deadline: Deadline,
+    patience: Deadline,
+    attempts: u32,
+}
+
+impl Patient {
+    /// `after`, if known, is the time whose state the read must at least see.
+    pub fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
+        Self { after, deadline, patience: deadline.or_within(NO_PRIMARY), attempts: 0 }
+    }
+
+    /// The read concern of the next attempt and its time limit in milliseconds. The attempt must also see the
+    /// state of the time `newest`, which every primary has.
+    fn terms(&self, newest: Option<Timestamp>) -> (Document, i64) {
+        let mut concern = doc! { "level": "majority" };
+        if let Some(after) = self.after.max(newest) {
+            concern.insert("afterClusterTime", after);
+        }
+        let limit = if self.after.is_some() { self.patience } else { self.deadline };
+        (concern, limit.remaining_millis())
+    }
+
+    /// Waits after `error` until the next attempt may begin.
+    ///
+    /// # Errors
+    /// Returns `error` if another attempt would not help or the patience is used up.
+    pub async fn after(&mut self, error: Error) -> Result<()> {
+        match error {
+            // After a failover the cluster may never reach `after`, or refuse it because its clock was set
+            // back. A majority read without `after` is as safe; at worst the next append is refused again.
+            Error::Unavailable(why) | Error::Internal(why) if self.after.take().is_some() => {
+                tracing::debug!(why, "dropped afterClusterTime");
+            }
+            Error::Unavailable(why) if !self.patience.passed() => {
+                tracing::debug!(why, "a read is retried")
+            }
+            error => return Err(error),
+        }
+        self.patience.back_off(self.attempts).await;
+        self.attempts += 1;
+        Ok(())
+    }
+}

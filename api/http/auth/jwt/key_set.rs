@@ -1,0 +1,268 @@
+//! The issuer's public keys (JWKS, RFC 7517), which may be replaced at any time.
+//!
+//! The set is fetched at the start, then at an interval, and when a token names a key that is not in it. The last set
+//! stays in use while the issuer does not answer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use parking_lot::RwLock;
+use reqwest::{Client, StatusCode, Url};
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout};
+
+use crate::outgoing::{cause, client, whole};
+
+/// Time within which the issuer must answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How long a token with an unknown key waits for a fetch.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Longest set, in bytes.
+const LONGEST: usize = 1024 * 1024;
+
+/// Most keys of a set. Further ones are left out.
+const MOST: usize = 100;
+
+/// Where the keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file of this machine.
+    File(PathBuf),
+    /// An address of the issuer: https, or http on this machine.
+    Url(Url),
+}
+
+impl Source {
+    /// Parses an address, or the path of a file.
+    ///
+    /// # Errors
+    /// A sentence for the user: the address is http, and of another machine.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let Some(url) = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme())) else {
+            return Ok(Self::File(text.into()));
+        };
+        let host = url.host_str().unwrap_or_default();
+        if url.scheme() == "http" && !["localhost", "127.0.0.1", "[::1]"].contains(&host) {
+            return Err(
+                "must be https, a file, or http on this machine: anyone between could replace the keys",
+            );
+        }
+        Ok(Self::Url(url))
+    }
+}
+
+/// When the set is fetched.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Time between two fetches. A key that the issuer has withdrawn is accepted for at most this time, while the issuer
+    /// answers.
+    pub refresh: Duration,
+    /// Time between two fetches because of tokens that name an unknown key.
+    pub unknown: Duration,
+    /// Time until the next fetch after one that failed.
+    pub retry: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let [refresh, unknown, retry] = [300, 30, 5].map(Duration::from_secs);
+        Self { refresh, unknown, retry }
+    }
+}
+
+/// A key that verifies signatures.
+#[derive(Debug)]
+pub struct Key {
+    id: Option<String>,
+    /// The member of the set that it was read from.
+    source: Value,
+    /// The key itself.
+    pub decoding: DecodingKey,
+    /// The algorithms that it may be used with. They follow from the key, never from a token (RFC 8725, 3.1).
+    pub algorithms: Vec<Algorithm>,
+    withdrawn: AtomicBool,
+}
+
+impl Key {
+    /// `None` if it is not a public key for signatures, or of an unknown kind.
+    pub fn of(source: &Value) -> Option<Self> {
+        use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
+        let jwk: Jwk = serde_json::from_value(source.clone()).ok()?;
+        let common = &jwk.common;
+        let verifies = |operations: &Vec<KeyOperations>| operations.contains(&KeyOperations::Verify);
+        if common.public_key_use.as_ref().is_some_and(|used| *used != PublicKeyUse::Signature)
+            || !common.key_operations.as_ref().is_none_or(verifies)
+        {
+            return None;
+        }
+        let of_type: &[Algorithm] = match &jwk.algorithm {
+            AlgorithmParameters::RSA(_) => &[RS256, RS384, RS512, PS256, PS384, PS512],
+            AlgorithmParameters::EllipticCurve(key) => match key.curve {
+                EllipticCurve::P256 => &[ES256],
+                EllipticCurve::P384 => &[ES384],
+                _ => return None,
+            },
+            AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => &[EdDSA],
+            _ => return None,
+        };
+        let named = |named: &KeyAlgorithm| Algorithm::try_from(*named).ok();
+        let algorithms = match common.key_algorithm.as_ref().map(named) {
+            None => of_type.to_vec(),
+            Some(named) => vec![named.filter(|named| of_type.contains(named))?],
+        };
+        let decoding = DecodingKey::from_jwk(&jwk).ok()?;
+        let (id, source, withdrawn) = (common.key_id.clone(), source.clone(), AtomicBool::new(false));
+        Some(Self { id, source, decoding, algorithms, withdrawn })
+    }
+
+    /// Whether the issuer has withdrawn it.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
+    }
+}
+
+/// The keys of an issuer, which are fetched again and again.
+#[derive(Debug)]
+pub struct KeySet {
+    source: Source,
+    client: Client,
+    pace: Pace,
+    current: RwLock<Vec<Arc<Key>>>,
+    /// When an unknown key was last fetched for. Held during a fetch, so that there is one at a time.
+    fetched: Arc<Mutex<Option<Instant>>>,
+}
+
+impl KeySet {
+    /// Reads the set for the first time, and again for as long as it is used.
+    ///
+    /// # Errors
+    /// A sentence for the user: the file is not a set of keys. An issuer that does not answer is asked again later.
+    pub async fn start(source: Source, pace: Pace) -> Result<Arc<Self>, String> {
+        // A proxy between would see plain text, and could replace the keys.
+        let plain = matches!(&source, Source::Url(url) if url.scheme() == "http");
+        let client = client(|builder| {
+            let builder = builder.timeout(ANSWER);
+            if plain { builder.no_proxy() } else { builder }
+        })?;
+        let set = Self { source, client, pace, current: RwLock::default(), fetched: Arc::default() };
+        let fetched = set.fetch().await;
+        if let (Err(error), Source::File(path)) = (&fetched, &set.source) {
+            return Err(format!("{}: {error}", path.display()));
+        }
+        let set = Arc::new(set);
+        tokio::spawn(Self::refresh(Arc::downgrade(&set), pace, set.told(fetched)));
+        Ok(set)
+    }
+
+    async fn refresh(set: std::sync::Weak<Self>, pace: Pace, mut fetched: bool) {
+        loop {
+            tokio::time::sleep(if fetched { pace.refresh } else { pace.retry.min(pace.refresh) }).await;
+            let Some(set) = set.upgrade() else { return };
+            let one_at_a_time = set.fetched.lock().await;
+            let result = set.fetch().await;
+            drop(one_at_a_time);
+            fetched = set.told(result);
+        }
+    }
+
+    /// Logs a fetch that failed. Returns whether it succeeded.
+    fn told(&self, fetched: Result<(), String>) -> bool {
+        if let Err(error) = &fetched {
+            tracing::warn!(%error, "the issuer's keys could not be fetched; the last ones stay in use");
+        }
+        fetched.is_ok()
+    }
+
+    /// The key with this id for this algorithm. A token without an id gets the only key for its algorithm. A key that is
+    /// unknown is fetched, unless this was tried a short time ago.
+    ///
+    /// # Errors
+    /// The issuer does not answer soon. The fetch goes on.
+    pub async fn find(
+        self: &Arc<Self>,
+        id: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<Option<Arc<Key>>, Elapsed> {
+        match self.known(id, algorithm) {
+            Some(found) => Ok(Some(found)),
+            None => timeout(PATIENCE, self.fetch_for(id, algorithm)).await,
+        }
+    }
+
+    /// Fetches the set for a key that is unknown, after the fetch that is under way, if there is one.
+    async fn fetch_for(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+        let mut fetched = Arc::clone(&self.fetched).lock_owned().await;
+        // Another request may have fetched it meanwhile.
+        if let Some(found) = self.known(id, algorithm) {
+            return Some(found);
+        }
+        if fetched.is_some_and(|at| at.elapsed() < self.pace.unknown) {
+            return None;
+        }
+        *fetched = Some(Instant::now());
+        let set = Arc::clone(self);
+        // It goes on if the client disconnects or gives up: the next may not fetch for some time.
+        let fetch = tokio::spawn(async move {
+            let result = set.fetch().await;
+            set.told(result);
+            drop(fetched);
+        });
+        fetch.await.expect("a fetch does not panic");
+        self.known(id, algorithm)
+    }
+
+    /// The key with this id for this algorithm, if it is known. Waits for nothing.
+    pub fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+        let keys = self.current.read();
+        let mut fitting = keys
+            .iter()
+            .filter(|key| (id.is_none() || key.id.as_deref() == id) && key.algorithms.contains(&algorithm));
+        let found = fitting.next().cloned();
+        found.filter(|_| id.is_some() || fitting.next().is_none())
+    }
+
+    /// Replaces the keys.
+    ///
+    /// # Errors
+    /// A sentence for the log. The keys stay as they are.
+    async fn fetch(&self) -> Result<(), String> {
+        let text = match &self.source {
+            Source::File(path) => tokio::fs::read(path).await.map_err(|error| error.to_string())?,
+            Source::Url(url) => self.get(url.clone()).await?,
+        };
+        let set: Value = serde_json::from_slice(&text).map_err(|error| format!("not JSON: {error}"))?;
+        let source = set["keys"].as_array().ok_or("not a set of keys: `keys` is no array")?;
+        // Tokens are verified meanwhile: there is one fetch at a time.
+        let current = self.current.read().clone();
+        // A key that stays is the same value, so that tokens remember whether theirs was withdrawn.
+        let kept = |source: &Value| current.iter().find(|key| key.source == *source).cloned();
+        let key = |source| kept(source).or_else(|| Key::of(source).map(Arc::new));
+        let keys: Vec<_> = source.iter().filter_map(key).take(MOST).collect();
+        if keys.is_empty() {
+            tracing::warn!("the issuer's set has no key that this server can use: every token is refused");
+        }
+        for old in current.iter().filter(|old| !keys.iter().any(|key| Arc::ptr_eq(key, old))) {
+            old.withdrawn.store(true, Ordering::Release);
+        }
+        *self.current.write() = keys;
+        Ok(())
+    }
+
+    async fn get(&self, url: Url) -> Result<Vec<u8>, String> {
+        let answer = self.client.get(url).send().await.map_err(|error| cause(&error))?;
+        match answer.status() {
+            StatusCode::OK => {}
+            status => return Err(format!("the issuer answers {status}")),
+        }
+        let body = whole(answer, LONGEST).await.map_err(|error| cause(&error))?;
+        body.ok_or_else(|| format!("the issuer's answer has more than {LONGEST} bytes"))
+    }
+}

@@ -1,0 +1,93 @@
+//! Whose histories a key reaches, as its record has it: `7` means the owner 7 of every collection of owners,
+//! `customers=7` that of one collection, and `*` instead of an id every owner.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagebucket_model::definition::Definitions;
+use pagebucket_model::domain::{Invalid, Owners};
+
+/// The most entries of a record.
+pub const MOST_OWNERS: usize = 1000;
+
+/// The collection that an entry names, and the id.
+fn split(entry: &str) -> (Option<&str>, &str) {
+    entry.split_once('=').map_or((None, entry), |(collection, id)| (Some(collection), id))
+}
+
+/// Checks an entry by the types of the owners.
+///
+/// # Errors
+/// No definition has the collection, or none of those that are meant has such an id.
+pub fn check(entry: &str, definitions: &Definitions) -> Result<(), Invalid> {
+    let (collection, id) = split(entry);
+    let owners = || definitions.iter().map(|definition| &definition.owner);
+    let meant = owners().filter(|owner| collection.is_none_or(|collection| collection == owner.collection));
+    let mut parsed =
+        meant.map(|owner| if id == Owners::EVERY { Ok(()) } else { owner.kind.parse(id).map(drop) });
+    let Some(first) = parsed.next() else {
+        let known: BTreeSet<_> = owners().map(|owner| owner.collection.as_str()).collect();
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Invalid::new(format!("must name a collection of owners before \"=\": {known}")));
+    };
+    parsed.fold(first, Result::or)
+}
+
+/// Whose histories a record with these entries reaches, for each of the collections.
+pub fn reached(entries: Option<&[String]>, collections: &BTreeSet<Box<str>>) -> BTreeMap<Box<str>, Owners> {
+    let of = |collection: &str| {
+        let Some(entries) = entries else { return Owners::All };
+        let meant = entries.iter().map(|entry| split(entry));
+        let meant = meant.filter(|(of, _)| of.is_none_or(|of| of == collection));
+        Owners::of_ids(meant.map(|(_, id)| id))
+    };
+    collections.iter().map(|collection| (collection.clone(), of(collection))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definitions() -> Definitions {
+        Definitions::of_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/histories").as_ref())
+            .unwrap()
+    }
+
+    #[test]
+    fn an_entry_means_one_collection_or_all() {
+        let collections = BTreeSet::from(["customers".into(), "rooms".into()]);
+        let of = |entries: &[&str]| {
+            let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
+            reached(Some(&entries), &collections)
+        };
+        let these = |ids: &[&str]| Owners::These(ids.iter().map(|id| (*id).into()).collect());
+        let both =
+            |customers, rooms| BTreeMap::from([("customers".into(), customers), ("rooms".into(), rooms)]);
+        assert_eq!(reached(None, &collections), both(Owners::All, Owners::All));
+        assert_eq!(of(&["7", "8"]), both(these(&["7", "8"]), these(&["7", "8"])));
+        assert_eq!(of(&["customers=7", "rooms=a", "9"]), both(these(&["7", "9"]), these(&["a", "9"])));
+        assert_eq!(of(&["customers=*"]), both(Owners::All, these(&[])));
+        assert_eq!(of(&["7", "*"]), both(Owners::All, Owners::All));
+        assert_eq!(of(&["teams=7"]), both(these(&[]), these(&[])));
+    }
+
+    #[test]
+    fn entries_are_checked_by_the_types_of_owners() {
+        let definitions = definitions();
+        for entry in ["7", "*"] {
+            assert_eq!(check(entry, &definitions), Ok(()), "{entry}");
+        }
+        for definition in definitions.iter() {
+            let collection = &definition.owner.collection;
+            assert_eq!(check(&format!("{collection}=7"), &definitions), Ok(()));
+            assert_eq!(check(&format!("{collection}=*"), &definitions), Ok(()));
+            assert!(check(&format!("{collection}="), &definitions).is_err());
+            assert!(check(&format!("{collection}=a_b"), &definitions).is_err());
+        }
+        let built_in = Definitions::built_in();
+        for entry in ["", "a", "07", "=7", "customers=a", "customers=7=8", "7;8", "Customers=7"] {
+            assert!(check(entry, &built_in).is_err(), "{entry}");
+        }
+        let Invalid(rule) = check("rooms=7", &built_in).unwrap_err();
+        assert_eq!(rule, "must name a collection of owners before \"=\": customers");
+    }
+}

@@ -1,0 +1,91 @@
+//! Routes, extractors, problems, links, caching, OpenAPI. Never names the mongodb crate.
+//!
+//! [`routes`] mounts and documents every route. Every request passes the layers of [`middleware`]. Under `/v1` it also
+//! passes [`middleware::admission`]: the decision of [`middleware::gate`] on its client, the rate limit, the limit
+//! of concurrent requests, what the client accepts, and its deadline.
+//! [`problem`] renders every error.
+
+mod access;
+mod api;
+pub mod auth;
+mod body;
+mod cache;
+mod client;
+mod deadline;
+mod erasure;
+mod history;
+mod idempotency;
+mod lifetime;
+mod links;
+mod middleware;
+mod names;
+mod openapi;
+pub mod outgoing;
+mod owners;
+mod page_views;
+mod params;
+mod peer;
+mod places;
+mod probes;
+mod problem;
+mod rate;
+mod routes;
+mod schemas;
+mod site;
+mod unsent;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+
+pub use api::{Api, Limits};
+pub use cache::control::KeptBy;
+pub use cache::pages::Pages;
+pub use client::Proxies;
+pub use deadline::REQUEST;
+pub use history::upload::quota::Uploads;
+pub use middleware::gate::{Gate, Open};
+pub use middleware::hosts::Hosts;
+pub use openapi::{Version, document};
+pub use peer::Peer;
+pub use places::Places;
+pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
+pub use rate::RateLimits;
+pub use unsent::{Account, Room, Unsent};
+
+use access::Access;
+use middleware::admission::{self, Admission, Policy};
+use middleware::gate::Guard;
+
+/// The whole API, ready to be served.
+pub fn router(api: Api) -> Router {
+    let requests = Places::new(api.limits.requests, "requests");
+    let (stop, uploads) = (api.stop.clone(), api.uploads.places.clone());
+    let (gate, policy, access) = (api.gate.clone(), Policy::Json, Access::Authenticated);
+    let counted = (requests.clone(), gate.clone());
+    let admission = Admission { stop, requests, uploads, gate, policy, access, engine: None };
+    let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
+    let site = site::router(api.store.definitions()).layer(Guard::layer(&api.gate, documentation));
+    let all = routes::v1(&api.store, &admission)
+        .merge(routes::operators(&api.gate))
+        .merge(site.merge(site::metadata(&api.gate)).layer(from_fn_with_state(counted, admission::under_way)))
+        .fallback(site::nothing_here);
+    middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
+}
+
+/// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside.
+#[cfg(feature = "bench")]
+pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
+    let requests = Places::new(limits.requests, "requests");
+    let (stop, gate, policy, access) =
+        (Default::default(), Gate::unguarded(), Policy::Json, Access::Everyone);
+    let uploads = requests.clone();
+    let admission = Admission { stop, uploads, requests, gate, policy, access, engine: None };
+    middleware::surround(
+        routes.layer(admission.layer(policy, access, None)),
+        limits,
+        origins,
+        Hosts::only([]),
+    )
+}

@@ -1,0 +1,352 @@
+//! Each mistake in a definition has its sentence.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::all::Definitions;
+use super::names::OF_LISTINGS;
+use super::one::Definition;
+use crate::domain::OwnerType;
+
+fn good() -> Value {
+    json!({
+        "history": "messages",
+        "title": "Message",
+        "owner": { "collection": "rooms", "field": "roomId", "type": "string" },
+        "pageSize": 50,
+        "maxItemBytes": 4096,
+        "date": "sentAt",
+        "item": {
+            "type": "object",
+            "required": ["text"],
+            "properties": {
+                "text": { "type": "string" },
+                "x": {},
+                "sentAt": { "type": "string", "format": "date-time" }
+            }
+        }
+    })
+}
+
+/// [`good`], with the value at a pointer replaced; `null` removes it.
+fn with(pointer: &str, value: Value) -> String {
+    let mut definition = good();
+    let (object, name) = pointer.rsplit_once('/').unwrap();
+    let object = definition.pointer_mut(object).unwrap().as_object_mut().unwrap();
+    if value.is_null() {
+        object.shift_remove(name)
+    } else {
+        object.insert(name.to_owned(), value)
+    };
+    definition.to_string()
+}
+
+#[track_caller]
+fn expect(text: &str, sentence: &str) {
+    let mistake = Definition::parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
+    assert_eq!(mistake.to_string(), sentence, "{text}");
+}
+
+#[test]
+fn filters_are_no_other_parameters_of_listings() {
+    for name in OF_LISTINGS {
+        let mut definition = good();
+        definition["item"]["properties"][name] = json!({ "type": "string" });
+        definition["filters"] = json!([name]);
+        expect(&definition.to_string(), "/filters/0 must not be the name of another parameter of listings");
+    }
+}
+
+#[test]
+fn the_definition_that_is_spoilt_below_is_good() {
+    let definition = Definition::parse(&good().to_string()).unwrap();
+    assert_eq!((definition.item.noun().one(), definition.owner.noun().as_str()), ("message", "room"));
+    assert_eq!((definition.key_field(), definition.date.required), ("_key", false));
+    let least = Definition::parse(&with("/pageSize", Value::Null)).unwrap();
+    assert_eq!((least.page_size.get(), least.max_item_bytes), (10, 4096));
+    assert_eq!(Definition::parse(&with("/maxItemBytes", Value::Null)).unwrap().max_item_bytes, 16 * 1024);
+}
+
+#[test]
+fn members() {
+    let route = "must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter";
+    let ours = "must not be a name that the server uses itself";
+    let bytes =
+        "must be a whole number from 64 to 83886, so that a page of 50 items has at most 4194304 bytes";
+    let filter = "must name a property that is a string, without the format date-time or decimal";
+    for (pointer, value, sentence) in [
+        ("/history", Value::Null, "/history is required".to_owned()),
+        ("/history", json!(5), "/history must be a string".to_owned()),
+        ("/history", json!("Messages"), format!("/history {route}")),
+        ("/history", json!("1a"), format!("/history {route}")),
+        ("/history", json!("page_views"), format!("/history {route}")),
+        ("/history", json!(""), format!("/history {route}")),
+        ("/history", json!("x".repeat(49)), format!("/history {route}")),
+        ("/history", json!("histories"), format!("/history {ours}")),
+        ("/history", json!("page-views"), format!("/history {ours}")),
+        ("/title", Value::Null, "/title is required".to_owned()),
+        ("/title", json!("message"), "/title must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"".to_owned()),
+        ("/title", json!("Chat_Message"), "/title must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"".to_owned()),
+        ("/owner", Value::Null, "/owner is required".to_owned()),
+        ("/owner", json!("rooms"), "/owner must be an object with collection, field and type".to_owned()),
+        ("/owner/collection", json!("messages"), "/owner/collection must not be the name of a history".to_owned()),
+        ("/owner/collection", json!("Rooms"), format!("/owner/collection {route}")),
+        ("/owner/collection", json!("migrations"), format!("/owner/collection {ours}")),
+        ("/owner/field", json!("room_id"), "/owner/field must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"".to_owned()),
+        ("/owner/field", json!("page"), "/owner/field must not be a name that pages and listings use for something else".to_owned()),
+        ("/owner/field", json!("totalItems"), "/owner/field must not be a name that pages and listings use for something else".to_owned()),
+        ("/owner/type", json!("uuid"), "/owner/type must be \"integer\" or \"string\"".to_owned()),
+        ("/owner/type", Value::Null, "/owner/type is required".to_owned()),
+        ("/owner/name", json!("x"), "/owner/name is not a member of a definition".to_owned()),
+        ("/pageSize", json!(1), "/pageSize must be a whole number from 2 to 200".to_owned()),
+        ("/pageSize", json!(201), "/pageSize must be a whole number from 2 to 200".to_owned()),
+        ("/pageSize", json!("50"), "/pageSize must be a whole number from 2 to 200".to_owned()),
+        ("/pageSize", json!(50.0), "/pageSize must be a whole number from 2 to 200".to_owned()),
+        ("/maxItemBytes", json!(83_887), format!("/maxItemBytes {bytes}")),
+        ("/maxItemBytes", json!(63), format!("/maxItemBytes {bytes}")),
+        ("/date", Value::Null, "/date is required".to_owned()),
+        ("/date", json!("created"), "/date must name a property of the item".to_owned()),
+        ("/date", json!("text"), "/item/properties/text must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it".to_owned()),
+        ("/filters", json!("text"), "/filters must be an array".to_owned()),
+        ("/filters", json!([1]), "/filters/0 must be a string".to_owned()),
+        ("/filters", json!(["sentAt"]), format!("/filters/0 {filter}")),
+        ("/filters", json!(["text", "other"]), format!("/filters/1 {filter}")),
+        ("/filters", json!(["text", "text"]), "/filters/1 must not be given more than once".to_owned()),
+        ("/item", Value::Null, "/item is required".to_owned()),
+        ("/indexes", json!([]), "/indexes is not a member of a definition".to_owned()),
+    ] {
+        expect(&with(pointer, value), &sentence);
+    }
+    expect("", "the document is not JSON: EOF while parsing a value at line 1 column 0");
+    expect("[]", "the document must be an object, which is a definition");
+    expect(r#"{"history":"a","history":"b"}"#, "/history must not be given more than once");
+    let long = format!("{{\"history\":\"{}\"}}", "x".repeat(1 << 20));
+    expect(&long, "the document must have at most 1048576 bytes");
+}
+
+#[test]
+fn items() {
+    let name = "must have a name of A-Z, a-z, 0-9, \"_\" and \"-\" that begins with a letter and has at most 64 characters";
+    for (pointer, value, sentence) in [
+        ("/item", json!(true), "/item must be an object, which is a schema".to_owned()),
+        ("/item/type", Value::Null, "/item/type must be \"object\"".to_owned()),
+        ("/item/type", json!("array"), "/item/required means nothing for the type of this schema".to_owned()),
+        ("/item/type", json!(["object", "null"]), "/item/type must be \"object\"".to_owned()),
+        ("/item/properties/seq", json!({}), "/item/properties/seq has a name that is reserved".to_owned()),
+        ("/item/properties/page", json!({}), "/item/properties/page has a name that is reserved".to_owned()),
+        ("/item/properties/roomId", json!({}), "/item/properties/roomId has a name that is reserved".to_owned()),
+        ("/item/properties/_key", json!({}), format!("/item/properties/_key {name}")),
+        ("/item/properties/a.b", json!({}), format!("/item/properties/a.b {name}")),
+        ("/item/properties/$a", json!({}), format!("/item/properties/$a {name}")),
+        ("/item/required", json!(["txt"]), "/item/required/0 must name one of the properties".to_owned()),
+        ("/item/required", json!(["text", "text"]), "/item/required/1 must not be given more than once".to_owned()),
+        ("/item/allOf", json!([]), "/item/allOf is not a keyword that a definition may use".to_owned()),
+        ("/item/patternProperties", json!({}), "/item/patternProperties is not a keyword that a definition may use".to_owned()),
+        ("/item/$schema", json!("x"), "/item/$schema is not a keyword that a definition may use".to_owned()),
+        ("/item/description", json!(5), "/item/description must be a string".to_owned()),
+        ("/item/deprecated", json!("yes"), "/item/deprecated must be true or false".to_owned()),
+        ("/item/examples", json!([{ "text": 5 }]), "/item/examples/0/text is refused by its own schema: it must be a string, not a number".to_owned()),
+        ("/item/examples", json!([{ "text": "a", "seq": 1 }]), "/item/examples/0/seq is no item: it has a name that is reserved".to_owned()),
+        ("/item/$ref", json!("#/$defs/a"), "/item/$ref must not stand in the item's own schema".to_owned()),
+        ("/item/enum", json!([{ "text": "a" }]), "/item/enum must not stand in the item's own schema".to_owned()),
+        ("/item/const", json!({ "text": "a" }), "/item/const must not stand in the item's own schema".to_owned()),
+        ("/item/$defs", json!({ "a b": {} }), format!("/item/$defs/a b {name}")),
+        ("/item/$defs", json!({ "a": { "type": "text" } }), "/item/$defs/a/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"".to_owned()),
+    ] {
+        expect(&with(pointer, value), &sentence);
+    }
+}
+
+#[test]
+fn schemas() {
+    let nothing = "means nothing for the type of this schema";
+    for (schema, sentence) in [
+        (json!([]), " must be an object, which is a schema".to_owned()),
+        (json!({ "type": "text" }), "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"".to_owned()),
+        (json!({ "type": [] }), "/type must name at least one type".to_owned()),
+        (json!({ "type": ["integer", "number"] }), "/type/1 must not name a type twice (a number may be an integer)".to_owned()),
+        (json!({ "minlength": 1 }), "/minlength is not a keyword that a definition may use".to_owned()),
+        (json!({ "oneOf": [] }), "/oneOf is not a keyword that a definition may use".to_owned()),
+        (json!({ "type": "integer", "minLength": 1 }), format!("/minLength {nothing}")),
+        (json!({ "type": "string", "maxItems": 1 }), format!("/maxItems {nothing}")),
+        (json!({ "type": "object", "items": {} }), format!("/items {nothing}")),
+        (json!({ "type": "boolean", "minimum": 0 }), format!("/minimum {nothing}")),
+        (json!({ "type": "string", "minimum": 0 }), "/minimum means nothing for a string whose format is not decimal".to_owned()),
+        (json!({ "type": "string", "format": "decimal", "multipleOf": 1 }), "/multipleOf means nothing for a string".to_owned()),
+        (json!({ "type": "string", "minLength": -1 }), "/minLength must be a whole number from 0 to 4294967295, written without a fraction or an exponent".to_owned()),
+        (json!({ "type": "string", "minLength": 5, "maxLength": 4 }), "/maxLength must not be less than minLength".to_owned()),
+        (json!({ "type": "array", "minItems": 5, "maxItems": 4 }), "/maxItems must not be less than minItems".to_owned()),
+        (json!({ "type": "array", "uniqueItems": 1 }), "/uniqueItems must be true or false".to_owned()),
+        (json!({ "type": "array", "items": [{}] }), "/items must be an object, which is a schema".to_owned()),
+        (json!({ "type": "number", "minimum": "0" }), "/minimum must be a number".to_owned()),
+        (json!({ "type": "number", "minimum": 2, "maximum": 1 }), "/maximum leaves no number between the bounds".to_owned()),
+        (json!({ "type": "number", "minimum": 1, "exclusiveMaximum": 1 }), "/exclusiveMaximum leaves no number between the bounds".to_owned()),
+        (json!({ "type": "integer", "minimum": 0.2, "maximum": 0.8 }), "/maximum leaves no whole number between the bounds, which are -9007199254740991 to 9007199254740991 at most".to_owned()),
+        (json!({ "type": "number", "multipleOf": 0 }), "/multipleOf must be a number greater than 0 that a double can hold".to_owned()),
+        (json!({ "type": "string", "format": "ipv4" }), "/format must be date-time, date, uuid, email, uri or decimal".to_owned()),
+        (json!({ "format": "uuid" }), " must have \"type\": \"string\", because it has a format".to_owned()),
+        (json!({ "type": "string", "pattern": "(?=a)" }), "/pattern may have groups ( and (?: only".to_owned()),
+        (json!({ "type": "string", "pattern": "(a)\\1" }), "/pattern has an escape that is not supported: \\1".to_owned()),
+        (json!({ "type": "string", "pattern": "a)" }), "/pattern is not a regular expression: unopened group".to_owned()),
+        (json!({ "type": "string", "pattern": "((a{100}){100}){100}" }), "/pattern is too large when compiled".to_owned()),
+        (json!({ "enum": [] }), "/enum must have at least one value".to_owned()),
+        (json!({ "enum": [1, 1.0] }), "/enum/1 must not be given more than once".to_owned()),
+        (json!({ "type": "string", "enum": ["a", 5] }), "/enum/1 is refused by its own schema: it must be a string, not a number".to_owned()),
+        (json!({ "enum": ["a"], "const": "a" }), "/const must not stand beside enum".to_owned()),
+        (json!({ "$ref": "#/properties/text" }), "/$ref must be #/$defs/ and the name of a schema in the item's $defs".to_owned()),
+        (json!({ "$ref": "https://example.org/x" }), "/$ref must be #/$defs/ and the name of a schema in the item's $defs".to_owned()),
+        (json!({ "$ref": "#/$defs/x" }), "/$ref must name a schema in the item's $defs".to_owned()),
+        (json!({ "$ref": "#/$defs/x", "type": "string" }), "/type must not stand beside $ref".to_owned()),
+        (json!({ "$defs": {} }), "/$defs must stand in the item's schema, not in one inside it".to_owned()),
+        (json!({ "additionalProperties": 5 }), "/additionalProperties must be an object, which is a schema".to_owned()),
+        (json!({ "type": "string", "examples": [5] }), "/examples/0 is refused by its own schema: it must be a string, not a number".to_owned()),
+        (json!({ "type": "string", "examples": "x" }), "/examples must be an array".to_owned()),
+    ] {
+        expect(&with("/item/properties/x", schema), &format!("/item/properties/x{sentence}"));
+    }
+}
+
+#[test]
+fn nesting() {
+    let circle = json!({ "a": { "items": { "$ref": "#/$defs/b" } }, "b": { "$ref": "#/$defs/a" } });
+    expect(
+        &with("/item/$defs", circle).replace(r#""x":{}"#, r##""x":{"$ref":"#/$defs/a"}"##),
+        "/item/$defs/b/$ref must not lead back to itself",
+    );
+    let nested = |levels: usize| {
+        (0..levels).fold(json!({ "type": "string" }), |inner, _| json!({ "type": "array", "items": inner }))
+    };
+    assert!(Definition::parse(&with("/item/properties/x", nested(31))).is_ok());
+    expect(&with("/item/properties/x", nested(32)), "/item declares items of more than 32 levels");
+    let mut pointer = "/item/properties/x".to_owned();
+    pointer.push_str(&"/items".repeat(64));
+    let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(100_000), "}".repeat(100_000));
+    let text = with("/item/properties/x", json!("HERE")).replace("\"HERE\"", &deep);
+    expect(&text, &format!("{pointer} is nested deeper than 64 schemas"));
+    // Ten schemas that each lead twice to the next are ten schemas.
+    let defs: serde_json::Map<_, _> = (0..30)
+        .map(|at| {
+            let next = json!({ "$ref": format!("#/$defs/d{}", at + 1) });
+            (format!("d{at}"), json!({ "type": "object", "properties": { "a": next, "b": next } }))
+        })
+        .chain([("d30".to_owned(), json!({ "type": "null" }))])
+        .collect();
+    let text = with("/item/$defs", json!(defs)).replace(r#""x":{}"#, r##""x":{"$ref":"#/$defs/d0"}"##);
+    let definition = Definition::parse(&text).unwrap();
+    assert!(definition.item.parse_drafts(br#"{"text":"","x":{"a":{"b":{}}}}"#, 1).is_ok());
+    assert!(definition.item.parse_drafts(br#"{"text":"","x":{"a":{"b":[]}}}"#, 1).is_err());
+    assert!(definition.item.example().is_some());
+}
+
+/// Files of a directory of its own.
+fn load(files: &[(&str, String)]) -> Result<Definitions, String> {
+    static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let directory =
+        std::env::temp_dir().join(format!("pagebucket-definitions-{}-{count}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    for (name, text) in files {
+        std::fs::write(directory.join(name), text).unwrap();
+    }
+    let loaded = Definitions::of_directory(&directory).map_err(|error| error.to_string());
+    std::fs::remove_dir_all(&directory).unwrap();
+    loaded.map_err(|error| {
+        error
+            .replace(&format!("{}/", directory.display()), "")
+            .replace(&directory.display().to_string(), "DIR")
+    })
+}
+
+#[test]
+fn definitions_agree() {
+    let good = good().to_string();
+    let notes = |changes: &[(&str, &str)]| {
+        let mut text = good.replace("messages", "notes").replace("Message", "Note");
+        for (from, to) in changes {
+            text = text.replace(from, to);
+        }
+        text
+    };
+    let both = load(&[("a.json", good.clone()), ("b.json", notes(&[])), ("README.md", "no JSON".to_owned())])
+        .unwrap();
+    let names: Vec<_> = both.iter().map(|definition| &*definition.name).collect();
+    assert_eq!(names, ["messages", "notes"]);
+    assert_eq!(both.get("notes").unwrap().title, "Note");
+    assert!(both.get("trades").is_none());
+    for (second, sentence) in [
+        (
+            notes(&[("notes", "messages")]),
+            "b.json: /history must not be messages, which another file defines",
+        ),
+        (
+            notes(&[("notes", "rooms"), ("\"rooms\",\"field\"", "\"flats\",\"field\"")]),
+            "b.json: /history must not be rooms, which is a collection of owners",
+        ),
+        (
+            notes(&[("rooms", "messages")]),
+            "b.json: /owner/collection must not be messages, which is a history",
+        ),
+        (
+            notes(&[("\"type\":\"string\"},\"pageSize\"", "\"type\":\"integer\"},\"pageSize\"")]),
+            "b.json: /owner must have the field roomId of type string, because another history of rooms has",
+        ),
+        (
+            notes(&[("roomId", "chatId")]),
+            "b.json: /owner must have the field roomId of type string, because another history of rooms has",
+        ),
+        (
+            notes(&[("\"Note\"", "\"Message\"")]),
+            "b.json: /title makes the name Message in the OpenAPI document, which messages has",
+        ),
+        (
+            notes(&[("\"Note\"", "\"MessagePage\"")]),
+            "b.json: /title makes the name MessagePage in the OpenAPI document, which messages has",
+        ),
+        (
+            notes(&[("\"Note\"", "\"Problem\"")]),
+            "b.json: /title makes the name Problem in the OpenAPI document, which the server has itself",
+        ),
+        (
+            notes(&[("\"Note\"", "\"Room\"")]),
+            "b.json: /title makes the name Room in the OpenAPI document, which messages has",
+        ),
+        (
+            notes(&[("notes", "messages-of-rooms")]),
+            "b.json: /history makes the name uploadMessagesOfRooms in the OpenAPI document, which messages has",
+        ),
+        (
+            notes(&[("roomId", "link"), ("rooms", "links")]).replace("\"link\"", "\"notes\""),
+            "b.json: /owner/field must not be notes, which is a history of links",
+        ),
+        (
+            notes(&[("notes", "a-1"), ("rooms", "a1")]),
+            "b.json: /owner/collection must differ from a-1 by more than hyphens",
+        ),
+        ("{".to_owned(), "b.json: the document is not JSON: EOF while parsing an object at line 1 column 1"),
+    ] {
+        assert_eq!(load(&[("a.json", good.clone()), ("b.json", second)]).unwrap_err(), sentence);
+    }
+    assert_eq!(load(&[("README.md", String::new())]).unwrap_err(), "DIR has no file that ends with .json");
+    let missing = Definitions::of_directory(Path::new("/nowhere/at/all")).unwrap_err().to_string();
+    assert!(missing.starts_with("/nowhere/at/all cannot be read: "), "{missing}");
+}
+
+#[test]
+fn the_definitions_that_are_shipped_are_good() {
+    let trades = Definitions::built_in();
+    let trades = trades.get("trades").unwrap();
+    assert_eq!(
+        (trades.key_field(), trades.page_size.get(), trades.owner.kind),
+        ("key", 10, OwnerType::Integer)
+    );
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/histories");
+    let examples = Definitions::of_directory(&examples).unwrap();
+    for definition in examples.iter().chain([trades]) {
+        assert_eq!(definition.item.example(), Some(definition.source["examples"][0].clone()));
+    }
+    let executions = examples.get("executions").unwrap();
+    assert_eq!((executions.item.noun().one(), executions.owner.noun().as_str()), ("execution", "account"));
+    assert!(executions.item.columns().is_some() && executions.date.required);
+    assert!(examples.get("messages").unwrap().item.columns().is_none());
+}

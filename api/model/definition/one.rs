@@ -1,0 +1,212 @@
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::names::{FIELD, OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
+use crate::domain::{OwnerType, PageSize};
+use crate::item::{Frame, Members, Mistake, Noun, Schema, Source};
+
+/// The history of trades, which a server has without a directory of definitions.
+const TRADES: &str = include_str!("trades.json");
+
+/// Bytes of a full page: the most that `pageSize` times `maxItemBytes` may be.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Bytes of an item, where the definition does not say.
+const DEFAULT_ITEM_BYTES: usize = 16 << 10;
+/// Less leaves no room for a date beside the engine's own bytes.
+const LEAST_ITEM_BYTES: usize = 64;
+/// Bytes of a definition's text.
+const MAX_TEXT: usize = 1 << 20;
+
+/// A history: an append-only list of items of one kind for each owner.
+#[derive(Debug)]
+pub struct Definition {
+    /// The collection's name and the last part of the route, such as `trades`.
+    pub name: Arc<str>,
+    /// The item's name in OpenAPI, such as `Trade`.
+    pub title: String,
+    /// Whose items they are.
+    pub owner: Owner,
+    /// How many items a page has.
+    pub page_size: PageSize,
+    /// Bytes of a stored item, its index in the bucket and the engine's key included.
+    pub max_item_bytes: usize,
+    /// The property that spans of time go by.
+    pub date: DateProperty,
+    /// The properties by whose values listings can be filtered. All are texts.
+    pub filters: Vec<String>,
+    /// What an item is.
+    pub item: Schema,
+    /// The item's schema as it is written, for OpenAPI and for the database.
+    pub source: serde_json::Value,
+}
+
+/// The owners of a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The first part of the route, such as `customers`.
+    pub collection: String,
+    /// The id's name in JSON and in the database, such as `customerId`.
+    pub field: String,
+    /// The id's type.
+    pub kind: OwnerType,
+}
+
+/// The property that is an item's date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DateProperty {
+    /// Its name.
+    pub name: String,
+    /// Whether the client must send it. Otherwise it defaults to the time of arrival.
+    pub required: bool,
+}
+
+impl Definition {
+    /// Reads a definition.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn parse(text: &str) -> Result<Self, Mistake> {
+        if text.len() > MAX_TEXT {
+            return Err(Mistake::new("", format!("must have at most {MAX_TEXT} bytes")));
+        }
+        let known = ["history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
+        let mut members = members(&Source::of_text(text)?, "an object, which is a definition", &known)?;
+        let name = route(&members.required("history")?)?;
+        let title = named(
+            &members.required("title")?,
+            TITLE,
+            "must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"",
+        )?;
+        let owner = Owner::parse(&members.required("owner")?, &name)?;
+        let page_size = members.read("pageSize", |source| {
+            let size = source.count().ok().and_then(|size| PageSize::new(size as u64).ok());
+            size.ok_or_else(|| source.mistake("must be a whole number from 2 to 200"))
+        })?;
+        let page_size = page_size.unwrap_or(PageSize::DEFAULT);
+        let share = MAX_PAGE_BYTES / page_size.get();
+        let max_item_bytes = members.read("maxItemBytes", |source| {
+            let bytes = source.count().ok().filter(|bytes| (LEAST_ITEM_BYTES..=share).contains(bytes));
+            let rule = format!("must be a whole number from {LEAST_ITEM_BYTES} to {share}, so that a page of {page_size} items has at most {MAX_PAGE_BYTES} bytes");
+            bytes.ok_or_else(|| source.mistake(rule))
+        })?;
+        let max_item_bytes = max_item_bytes.unwrap_or(share.min(DEFAULT_ITEM_BYTES));
+        let date = members.required("date")?.text()?;
+        let item = members.required("item")?;
+        let key_field = key_field(&name);
+        let reserved = RESERVED.into_iter().chain([&*owner.field, key_field]).map(str::to_owned).collect();
+        let frame = Frame { title: &title, date: &date, reserved, page_size, max_item_bytes, key_field };
+        let schema = Schema::parse(&item, frame)?;
+        let filters = members.read("filters", |source| filters(source, &schema))?.unwrap_or_default();
+        let source = serde_json::from_str(item.raw.get())
+            .map_err(|error| item.mistake(format!("cannot be read: {error}")))?;
+        let (name, item) = (name.into(), schema);
+        let date = DateProperty { required: item.date_is_required(), name: date };
+        Ok(Self { name, title, owner, page_size, max_item_bytes, date, filters, item, source })
+    }
+
+    /// The history of trades that is built in.
+    pub fn trades() -> Self {
+        Self::parse(TRADES).expect("a test reads it")
+    }
+
+    /// The text of the definition of trades.
+    pub fn trades_text() -> &'static str {
+        TRADES
+    }
+
+    /// Whether this is the history that there was before there were definitions, or a copy of it.
+    pub fn is_trades(&self) -> bool {
+        &*self.name == "trades"
+    }
+
+    /// The engine's field of an item, for the key of its request.
+    pub fn key_field(&self) -> &str {
+        key_field(&self.name)
+    }
+}
+
+/// Names of properties that listings can be filtered by.
+fn filters(source: &Source<'_>, schema: &Schema) -> Result<Vec<String>, Mistake> {
+    let mut names: Vec<String> = Vec::new();
+    for name in source.array()? {
+        let text = name.text()?;
+        if !schema.has_text(&text) {
+            return Err(name
+                .mistake("must name a property that is a string, without the format date-time or decimal"));
+        }
+        if OF_LISTINGS.contains(&&*text) {
+            return Err(name.mistake("must not be the name of another parameter of listings"));
+        }
+        if names.contains(&text) {
+            return Err(name.mistake("must not be given more than once"));
+        }
+        names.push(text);
+    }
+    Ok(names)
+}
+
+/// Trades had it before there were definitions.
+fn key_field(name: &str) -> &'static str {
+    if name == "trades" { "key" } else { "_key" }
+}
+
+impl Owner {
+    fn parse(source: &Source<'_>, history: &str) -> Result<Self, Mistake> {
+        let mut members =
+            members(source, "an object with collection, field and type", &["collection", "field", "type"])?;
+        let collection_source = members.required("collection")?;
+        let collection = route(&collection_source)?;
+        if collection == history {
+            return Err(collection_source.mistake("must not be the name of a history"));
+        }
+        let field_source = members.required("field")?;
+        let rule =
+            "must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"";
+        let field = named(&field_source, FIELD, rule)?;
+        if OUR_FIELDS.contains(&&*field) {
+            let rule = "must not be a name that pages and listings use for something else";
+            return Err(field_source.mistake(rule));
+        }
+        let kind_source = members.required("type")?;
+        let kind = [OwnerType::Integer, OwnerType::String]
+            .into_iter()
+            .find(|kind| kind_source.text().is_ok_and(|name| name == kind.to_string()));
+        let kind = kind.ok_or_else(|| kind_source.mistake("must be \"integer\" or \"string\""))?;
+        Ok(Self { collection, field, kind })
+    }
+
+    /// What an owner is called: the field in words, without "Id".
+    pub fn noun(&self) -> String {
+        Noun::of_name(self.stem()).one().to_owned()
+    }
+
+    /// What an owner is called in OpenAPI: "Customer".
+    pub fn title(&self) -> String {
+        capitalised(self.stem())
+    }
+
+    fn stem(&self) -> &str {
+        self.field.strip_suffix("Id").filter(|stem| !stem.is_empty()).unwrap_or(&self.field)
+    }
+}
+
+fn route(source: &Source<'_>) -> Result<String, Mistake> {
+    let rule = "must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter";
+    let name = named(source, ROUTE, rule)?;
+    if OUR_ROUTES.contains(&&*name) {
+        return Err(source.mistake("must not be a name that the server uses itself"));
+    }
+    Ok(name)
+}
+
+/// A text that matches the regular expression `pattern`.
+fn named(source: &Source<'_>, pattern: &str, rule: &str) -> Result<String, Mistake> {
+    let name = source.text()?;
+    let pattern = Regex::new(pattern).expect("the pattern is a constant");
+    if pattern.is_match(&name) { Ok(name) } else { Err(source.mistake(rule)) }
+}
+
+fn members<'a>(source: &Source<'a>, what: &str, known: &[&str]) -> Result<Members<'a>, Mistake> {
+    source.object(what, |name| known.contains(&name), "is not a member of a definition")
+}

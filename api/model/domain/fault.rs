@@ -1,0 +1,134 @@
+use serde_json::value::RawValue;
+
+use super::{Json, NotJson};
+
+/// One fault of an input, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The place in the JSON document: a JSON Pointer (RFC 6901), empty for the whole document.
+    pub pointer: String,
+    /// The line of the JSON document, counted from 1, if each line of the input is a document.
+    pub line: Option<u64>,
+    /// What is wrong, as a sentence without a full stop.
+    pub detail: String,
+}
+
+/// All faults of an input: the first [`Faults::KEPT`] in full, of the rest only the number, so that a hostile
+/// body cannot cause a large answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faults {
+    kept: Vec<Fault>,
+    omitted: usize,
+    /// The line of the faults that are pushed now.
+    line: Option<u64>,
+}
+
+impl Faults {
+    /// How many faults are kept in full.
+    pub const KEPT: usize = 100;
+
+    /// Adds a fault. `pointer` is only called if the fault is kept.
+    pub fn push(&mut self, pointer: impl FnOnce() -> String, detail: impl Into<String>) {
+        if self.kept.len() < Self::KEPT {
+            self.kept.push(Fault { pointer: pointer(), line: self.line, detail: detail.into() });
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    /// One fault, of the whole document.
+    pub fn of_whole(detail: impl Into<String>) -> Self {
+        let mut faults = Self::default();
+        faults.push(String::new, detail);
+        faults
+    }
+
+    /// Keeps only the first `most` in full.
+    pub fn truncate(&mut self, most: usize) {
+        self.omitted += self.kept.len().saturating_sub(most);
+        self.kept.truncate(most);
+        self.kept.shrink_to_fit();
+    }
+
+    /// Sets the line, counted from 1, of the faults that are added from now on.
+    pub fn in_line(&mut self, line: u64) {
+        self.line = Some(line);
+    }
+
+    /// Whether there are no faults.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// How many faults there are, kept or not.
+    pub fn count(&self) -> usize {
+        self.kept.len() + self.omitted
+    }
+
+    /// The faults kept in full, in the order in which they were found.
+    pub fn kept(&self) -> &[Fault] {
+        &self.kept
+    }
+
+    /// How many further faults were found.
+    pub fn omitted(&self) -> usize {
+        self.omitted
+    }
+}
+
+/// Why a text cannot be parsed as the expected objects.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DraftError {
+    /// The text is not JSON.
+    #[error(transparent)]
+    NotJson(#[from] NotJson),
+    /// The text is JSON, but does not have the expected form.
+    #[error("not of its form")]
+    Invalid(Faults),
+}
+
+/// Why a value is not accepted, as a sentence without a full stop. It names the rule and never repeats the
+/// input.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(pub String);
+
+impl Invalid {
+    /// By the rule that is broken, such as `must be a string`.
+    pub fn new(rule: impl Into<String>) -> Self {
+        Self(rule.into())
+    }
+}
+
+/// Parses a JSON text that is one item or an array of 1 to `max` items, and finds all its faults. `nouns` are one item, one
+/// with an article, and many. `read` gets each item with its JSON Pointer.
+///
+/// # Errors
+/// See [`DraftError`].
+pub fn one_or_many<T>(
+    bytes: &[u8],
+    max: usize,
+    [one, article, many]: [&str; 3],
+    mut read: impl FnMut(&RawValue, &str, &mut Faults) -> Option<T>,
+) -> Result<Vec<T>, DraftError> {
+    let raw = Json::check(bytes)?;
+    let (mut all, mut faults) = (Vec::new(), Faults::default());
+    match Json::read(raw) {
+        Json::Array(items) => {
+            if items.is_empty() {
+                faults.push(String::new, format!("must have at least one {one}"));
+            } else if items.len() > max {
+                faults.push(String::new, format!("must have at most {max} {many}"));
+            }
+            for (index, item) in items.into_iter().enumerate() {
+                all.extend(read(item, &format!("/{index}"), &mut faults));
+            }
+        }
+        Json::Object(_) => all.extend(read(raw, "", &mut faults)),
+        other => {
+            let rule = format!("must be {article} or an array of {many}, not {}", other.kind());
+            faults.push(String::new, rule);
+        }
+    }
+    if faults.is_empty() { Ok(all) } else { Err(DraftError::Invalid(faults)) }
+}

@@ -1,0 +1,285 @@
+//! A stored item becomes JSON, by its stored types alone.
+
+use bson::raw::{RawBsonRef, RawDocument};
+
+use super::canonical::write_string;
+use super::decimal::Decimal;
+use super::limits::MOST_LEVELS;
+use super::number::{MAX_INTEGER, write_double};
+use crate::domain::Instant;
+
+/// What is wrong with a stored item: damage, or another program's writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corrupt {
+    /// The names that lead to the field, with dots between them; empty for the item itself.
+    pub field: String,
+    /// What is wrong, as a sentence without a subject.
+    pub detail: &'static str,
+}
+
+impl Corrupt {
+    fn new(detail: &'static str) -> Self {
+        Self { field: String::new(), detail }
+    }
+
+    fn within(mut self, name: &str) -> Self {
+        self.field = if self.field.is_empty() { name.to_owned() } else { format!("{name}.{}", self.field) };
+        self
+    }
+}
+
+const NOT_A_DATE: &str = "is not a date of the years 0000 to 9999";
+const NOT_BSON: &str = "is not a BSON document";
+
+/// Appends the members of a stored item to `out`, with a comma before each. Skips the engine's key. In stored order,
+/// except that the date is last.
+///
+/// The order depends on the definition only as far as it never changes, so a full page is a function of its bytes.
+///
+/// # Errors
+/// A field has a type that no item has. `out` then ends anywhere.
+pub fn write_members(
+    document: &RawDocument,
+    key_field: &str,
+    date: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), Corrupt> {
+    let instant = read(document, key_field, date, &mut |token| token.write(out))?;
+    Token::Name(date).write(out);
+    Token::Instant(instant).write(out);
+    Ok(())
+}
+
+/// Checks a stored item as [`write_members`] does, and returns its date.
+///
+/// # Errors
+/// Same as [`write_members`].
+pub fn check_stored(document: &RawDocument, key_field: &str, date: &str) -> Result<Instant, Corrupt> {
+    read(document, key_field, date, &mut |_| ())
+}
+
+/// Appends any value to `out` as a stored one becomes JSON: dates and decimal numbers as strings.
+///
+/// # Errors
+/// It has a type or a number that no item has. `out` then ends anywhere.
+pub fn write_value(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    walk(value, 2, &mut |token| token.write(out))
+}
+
+/// Appends the name of a member to `out`, with a comma before it unless it is the first.
+pub fn write_name(name: &str, out: &mut Vec<u8>) {
+    Token::Name(name).write(out);
+}
+
+/// Passes all members but the engine's key and the date to `visit`, and returns the date.
+fn read<'a>(
+    document: &'a RawDocument,
+    key_field: &str,
+    date: &str,
+    visit: &mut impl FnMut(Token<'a>),
+) -> Result<Instant, Corrupt> {
+    let mut instant = None;
+    for element in document {
+        let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
+        match name.as_str() {
+            name if name == key_field => Ok(()),
+            name if name == date => instant_of(value).map(|found| instant = Some(found)),
+            name => {
+                visit(Token::Name(name));
+                walk(value, 2, visit)
+            }
+        }
+        .map_err(|corrupt| corrupt.within(name.as_str()))?;
+    }
+    instant.ok_or_else(|| Corrupt::new(NOT_A_DATE).within(date))
+}
+
+/// Passes a value to `visit`, in the order of its JSON.
+fn walk<'a>(value: RawBsonRef<'a>, level: u32, visit: &mut impl FnMut(Token<'a>)) -> Result<(), Corrupt> {
+    // An array is a document whose names are its indices.
+    let (document, named, [open, close]) = match value {
+        RawBsonRef::Document(document) => (Ok(document), true, ["{", "}"]),
+        RawBsonRef::Array(array) => (RawDocument::from_bytes(array.as_bytes()), false, ["[", "]"]),
+        scalar => {
+            visit(Token::of_scalar(scalar)?);
+            return Ok(());
+        }
+    };
+    if level > MOST_LEVELS {
+        return Err(Corrupt::new("is nested deeper than 32 levels"));
+    }
+    visit(Token::Literal(open));
+    for element in document.map_err(|_| Corrupt::new(NOT_BSON))? {
+        let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
+        visit(if named { Token::Name(name.as_str()) } else { Token::Item });
+        walk(value, level + 1, visit).map_err(|corrupt| corrupt.within(name.as_str()))?;
+    }
+    visit(Token::Literal(close));
+    Ok(())
+}
+
+/// The date of a stored item.
+///
+/// # Errors
+/// It is missing, of another type, or outside the years.
+pub fn date(document: &RawDocument, name: &str) -> Result<Instant, Corrupt> {
+    let value = document.get(name).ok().flatten();
+    value.ok_or(Corrupt::new(NOT_A_DATE)).and_then(instant_of).map_err(|corrupt| corrupt.within(name))
+}
+
+fn instant_of(value: RawBsonRef<'_>) -> Result<Instant, Corrupt> {
+    match value {
+        RawBsonRef::DateTime(date) => {
+            Instant::from_millis(date.timestamp_millis()).map_err(|_| Corrupt::new(NOT_A_DATE))
+        }
+        _ => Err(Corrupt::new(NOT_A_DATE)),
+    }
+}
+
+/// Appends a stored scalar to `out` as a field of CSV (RFC 4180): text without quotes, unless it needs them. A text of
+/// no characters is two quotes, because an empty field is an absent property.
+///
+/// # Errors
+/// The value is no scalar, or `null`, which CSV has no words for.
+pub fn write_cell(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    match value {
+        RawBsonRef::Document(_) | RawBsonRef::Array(_) | RawBsonRef::Null => {
+            return Err(Corrupt::new("is no value that a field of CSV can hold"));
+        }
+        RawBsonRef::String(text) => {
+            let plain = |byte: u8| !matches!(byte, b'"' | b',' | b'\r' | b'\n');
+            if !text.is_empty() && text.bytes().all(plain) {
+                out.extend_from_slice(text.as_bytes());
+            } else {
+                out.push(b'"');
+                out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
+                out.push(b'"');
+            }
+        }
+        scalar => {
+            let from = out.len();
+            Token::of_scalar(scalar)?.write(out);
+            // Dates and decimal numbers are strings in JSON.
+            if out[from..].starts_with(b"\"") {
+                out.pop();
+                out.remove(from);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the JSON of an item consists of.
+enum Token<'a> {
+    /// The name of the member that follows.
+    Name(&'a str),
+    /// The item of an array that follows.
+    Item,
+    /// A bracket, `null`, `true` or `false`.
+    Literal(&'static str),
+    Number(f64),
+    Text(&'a str),
+    Decimal(Decimal),
+    Instant(Instant),
+}
+
+impl<'a> Token<'a> {
+    fn of_scalar(value: RawBsonRef<'a>) -> Result<Self, Corrupt> {
+        Ok(match value {
+            RawBsonRef::Null => Self::Literal("null"),
+            RawBsonRef::Boolean(value) => Self::Literal(if value { "true" } else { "false" }),
+            RawBsonRef::Int32(number) => Self::Number(f64::from(number)),
+            RawBsonRef::Int64(number) if (-MAX_INTEGER..=MAX_INTEGER).contains(&number) => {
+                Self::Number(number as f64)
+            }
+            RawBsonRef::Int64(_) => return Err(Corrupt::new("is an int64 beyond 2^53 - 1")),
+            RawBsonRef::Double(number) if number.is_finite() => Self::Number(number),
+            RawBsonRef::Double(_) => return Err(Corrupt::new("is not a finite number")),
+            RawBsonRef::String(text) => Self::Text(text),
+            RawBsonRef::Decimal128(number) => Decimal::of_bytes(number.bytes())
+                .map(Self::Decimal)
+                .ok_or_else(|| Corrupt::new("is not a decimal number of at most 34 digits"))?,
+            date @ RawBsonRef::DateTime(_) => Self::Instant(instant_of(date)?),
+            _ => return Err(Corrupt::new("has a type that no item has")),
+        })
+    }
+
+    /// Appends its JSON, for a member or an item with the comma before it.
+    fn write(self, out: &mut Vec<u8>) {
+        if matches!(self, Self::Name(_) | Self::Item) && !matches!(out.last(), Some(b'{' | b'[')) {
+            out.push(b',');
+        }
+        match self {
+            Self::Name(name) => {
+                write_string(name, out);
+                out.push(b':');
+            }
+            Self::Item => {}
+            Self::Literal(text) => out.extend_from_slice(text.as_bytes()),
+            Self::Number(number) => write_double(number, out),
+            Self::Text(text) => write_string(text, out),
+            Self::Decimal(number) => {
+                out.push(b'"');
+                number.write(out);
+                out.push(b'"');
+            }
+            Self::Instant(instant) => write_instant(instant, out),
+        }
+    }
+}
+
+/// Appends what `Display` writes of the instant. By hand, because every item of a page and of an export has one.
+fn write_instant(instant: Instant, out: &mut Vec<u8>) {
+    const DAY: i64 = 86_400_000;
+    let millis = instant.millis();
+    let (year, month, day) = civil(millis.div_euclid(DAY));
+    let rest = millis.rem_euclid(DAY);
+    let (second, fraction) = (rest / 1000, rest % 1000);
+    let mut text = *b"\"0000-00-00T00:00:00.000Z\"";
+    let fields = [
+        (4, year),
+        (7, month),
+        (10, day),
+        (13, second / 3600),
+        (16, second / 60 % 60),
+        (19, second % 60),
+        (23, fraction),
+    ];
+    for (mut at, mut number) in fields {
+        while number > 0 {
+            text[at] = b'0' + (number % 10) as u8;
+            (at, number) = (at - 1, number / 10);
+        }
+    }
+    out.extend_from_slice(&text);
+}
+
+/// The year, month and day of a day counted from 1970-01-01, in the Gregorian calendar (H. Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms").
+fn civil(days: i64) -> (i64, i64, i64) {
+    // Years begin in March, so that the leap day is the last; eras have 400 years.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * march_month + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_written_as_it_is_displayed() {
+        let (least, most) = (Instant::MIN.millis(), Instant::MAX.millis());
+        let spread = (0..200_000).map(|step| least + step * ((most - least) / 200_000) + step % 86_400_000);
+        for millis in spread.chain([least, most, -1, 0, 1]) {
+            let instant = Instant::from_millis(millis.min(most)).unwrap();
+            let mut out = Vec::new();
+            write_instant(instant, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("\"{instant}\""));
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Parses items of clients by a compiled schema.
+
+mod check;
+mod compile;
+mod example;
+mod node;
+mod source;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bson::raw::RawDocumentBuf;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use self::check::Checker;
+use self::node::{Count, Kinds, Node, NumberKind};
+use super::draft::Draft;
+use super::format::Format;
+use super::noun::Noun;
+use super::place::Place;
+use crate::domain::{
+    DraftError, Fault, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize, one_or_many,
+};
+
+pub use self::node::{SIDES, Side};
+pub use self::source::{Members, Mistake, Source};
+
+/// What a definition says of its items beside their schema.
+#[derive(Debug, Clone)]
+pub struct Frame<'a> {
+    /// The item's name in camel case, for sentences.
+    pub title: &'a str,
+    /// The property that is the item's date.
+    pub date: &'a str,
+    /// Names that an item must not use. Names that begin with `_` are reserved too.
+    pub reserved: Vec<String>,
+    /// How many items a bucket has.
+    pub page_size: PageSize,
+    /// Bytes of a stored item, its index in the bucket and the engine's key included.
+    pub max_item_bytes: usize,
+    /// The engine's field for the key.
+    pub key_field: &'a str,
+}
+
+/// A compiled schema: what an item may be, and how it is written.
+#[derive(Debug)]
+pub struct Schema {
+    root: Arc<Node>,
+    noun: Noun,
+    /// The index of the date.
+    date: usize,
+    reserved: Vec<String>,
+    max_item_bytes: usize,
+    /// Bytes of a document, so that it is within `max_item_bytes` wherever it is stored.
+    max_document_bytes: usize,
+}
+
+impl Schema {
+    /// Compiles the schema of an item.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn parse(source: &Source<'_>, frame: Frame<'_>) -> Result<Self, Mistake> {
+        let Frame { title, date, reserved, page_size, max_item_bytes, key_field } = frame;
+        let root = compile::compile(source)?;
+        let within = |part: &str| format!("{}/{part}", source.pointer);
+        if root.kinds != Kinds::OBJECT {
+            return Err(Mistake::new(within("type"), "must be \"object\""));
+        }
+        let properties = &root.object.properties;
+        let mut names = properties.iter().map(|property| &property.name);
+        if let Some(name) = names.find(|name| is_reserved(&reserved, name)) {
+            return Err(Mistake::new(within(&format!("properties/{name}")), "has a name that is reserved"));
+        }
+        let place = within(&format!("properties/{date}"));
+        let date = properties.iter().position(|property| property.name == date);
+        let date = date.ok_or_else(|| Mistake::new("/date", "must name a property of the item"))?;
+        if !is_plain_date(&properties[date].node) {
+            let rule = "must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it";
+            return Err(Mistake::new(place, rule));
+        }
+        let index_digits = (page_size.get() - 1).to_string().len();
+        // An element of the array, and in its document a key of 12 bytes: type, name, length, subtype, bytes.
+        let around = (1 + index_digits + 1) + (1 + key_field.len() + 1 + 4 + 1 + 12);
+        let (noun, max_document_bytes) = (Noun::of_name(title), max_item_bytes.saturating_sub(around));
+        let schema = Self { root, noun, date, reserved, max_item_bytes, max_document_bytes };
+        // Also by what the engine asks for beside the schema.
+        for (number, example) in schema.root.examples.iter().enumerate() {
+            if let Err(DraftError::Invalid(faults)) = schema.parse_drafts(example.as_bytes(), 1)
+                && let Some(Fault { pointer, detail, .. }) = faults.kept().first()
+            {
+                let place = within(&format!("examples/{number}{pointer}"));
+                return Err(Mistake::new(place, format!("is no item: it {detail}")));
+            }
+        }
+        Ok(schema)
+    }
+
+    /// What an item is called.
+    pub fn noun(&self) -> &Noun {
+        &self.noun
+    }
+
+    /// Whether clients must send the date.
+    pub fn date_is_required(&self) -> bool {
+        self.root.object.properties[self.date].required
+    }
+
+    /// Parses a JSON text that is one item or an array of 1 to `max` items, and finds all its faults.
+    ///
+    /// # Errors
+    /// See [`DraftError`].
+    pub fn parse_drafts(&self, bytes: &[u8], max: usize) -> Result<Vec<Draft>, DraftError> {
+        let nouns = [self.noun.one(), self.noun.article(), self.noun.many()];
+        one_or_many(bytes, max, nouns, |item, pointer, faults| self.parse_draft(item, pointer, faults))
+    }
+
+    /// Parses a JSON text that is one item. With `owner`, a name and a type, this member of the text says whose item
+    /// it is; it is no part of the item.
+    ///
+    /// # Errors
+    /// See [`DraftError`].
+    pub fn parse_line(
+        &self,
+        bytes: &[u8],
+        owner: Option<(&str, OwnerType)>,
+    ) -> Result<(Option<OwnerId>, Draft), DraftError> {
+        let raw = Json::check(bytes)?;
+        let mut faults = Faults::default();
+        let Some(mut members) = self.members(raw, "", &mut faults) else {
+            return Err(DraftError::Invalid(faults));
+        };
+        let owner = owner.and_then(|(name, kind)| take_owner(&mut members, name, kind, &mut faults));
+        match self.parse_members(members, bytes.len(), "", &mut faults) {
+            Some(draft) if faults.is_empty() => Ok((owner, draft)),
+            _ => Err(DraftError::Invalid(faults)),
+        }
+    }
+
+    fn parse_draft(&self, raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<Draft> {
+        let members = self.members(raw, pointer, faults)?;
+        self.parse_members(members, raw.get().len(), pointer, faults)
+    }
+
+    fn members<'a>(&self, raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Vec<Member<'a>>> {
+        match Json::read(raw) {
+            Json::Object(members) => Some(members),
+            other => {
+                let detail =
+                    format!("must be {}, which is an object, not {}", self.noun.article(), other.kind());
+                faults.push(|| pointer.to_owned(), detail);
+                None
+            }
+        }
+    }
+
+    /// Parses the members of one item, which is at `pointer`, and adds all its faults to `faults`. Returns `None` if
+    /// there are any. `len`: the bytes of the JSON, a guess at those of the BSON.
+    pub fn parse_members<'a>(
+        &'a self,
+        mut members: Vec<Member<'a>>,
+        len: usize,
+        pointer: &str,
+        faults: &mut Faults,
+    ) -> Option<Draft> {
+        let date = &self.root.object.properties[self.date];
+        let is_date = |member: &Member<'_>| member.name.as_deref() == Some(&*date.name);
+        let undated = !date.required && !members.iter().any(is_date);
+        if undated {
+            // A placeholder, in the place that the schema gives to the date.
+            let value = serde_json::from_str(r#""1970-01-01T00:00:00Z""#).ok()?;
+            let name = Some(Cow::Borrowed(&*date.name));
+            members.insert(self.date.min(members.len()), Member { name, value });
+        }
+        let before = faults.count();
+        let mut checker = Checker {
+            out: Vec::with_capacity(len.min(self.max_document_bytes)),
+            faults,
+            most_bytes: self.max_document_bytes,
+            reserved: &|name| self.is_reserved(name),
+            item: self.noun.article(),
+        };
+        let mut pieces = checker.object(&self.root.object, &members, &Place::At(pointer));
+        let (oversized, mut bytes) = (checker.oversized(), checker.out);
+        if oversized {
+            let detail = format!("must take at most {} bytes when it is stored", self.max_item_bytes);
+            faults.push(|| pointer.to_owned(), detail);
+            return None;
+        }
+        if faults.count() > before {
+            return None;
+        }
+        bytes.shrink_to_fit();
+        // The date's value ends its piece.
+        let date_at = pieces.swap_remove(self.date)?.end - 8;
+        let millis = i64::from_le_bytes(bytes[date_at..][..8].try_into().ok()?);
+        let date = if undated { None } else { Some(Instant::from_millis(millis).ok()?) };
+        Some(Draft { document: RawDocumentBuf::from_bytes(bytes).ok()?, date, date_at })
+    }
+
+    /// An item that the schema accepts, for documentation: its own example, or one that is made. `None` if none is
+    /// found, as for regular expressions that contradict a length.
+    pub fn example(&self) -> Option<Value> {
+        let mut candidates = [true, false].into_iter().filter_map(|all| example::example(&self.root, all));
+        candidates.find(|item| self.parse_drafts(item.to_string().as_bytes(), 1).is_ok())
+    }
+
+    /// The properties of an item, in their order.
+    pub fn properties(&self) -> impl Iterator<Item = Property<'_>> {
+        self.root.object.properties.iter().map(|property| Property {
+            name: &property.name,
+            values: values_of(&property.node),
+            required: property.required,
+        })
+    }
+
+    /// Whether this is a property whose values are texts that are stored as they are.
+    pub fn has_text(&self, name: &str) -> bool {
+        self.properties()
+            .any(|property| property.name == name && property.values.kind == Some(ColumnKind::Text))
+    }
+
+    /// Checks a text by the schema of a property.
+    ///
+    /// # Errors
+    /// No item has this text there.
+    pub fn check_text(&self, name: &str, text: &str) -> Result<(), Invalid> {
+        let properties = &self.root.object.properties;
+        let property = properties.iter().find(|property| property.name == name);
+        let json = to_raw_value(text).expect("a text is JSON");
+        let fault = property.and_then(|property| compile::fault_of(&property.node, &json, ""));
+        fault.map_or(Ok(()), |fault| Err(Invalid(fault.detail)))
+    }
+
+    /// What the members may be that are no properties; `None` if there must not be any.
+    pub fn other_members(&self) -> Option<Values> {
+        self.root.object.other().map(values_of)
+    }
+
+    /// Names that no item has on its first level, beside all that begin with `_`.
+    pub fn reserved(&self) -> &[String] {
+        &self.reserved
+    }
+
+    /// Whether no item may have a member of this name on its first level.
+    pub fn is_reserved(&self, name: &str) -> bool {
+        is_reserved(&self.reserved, name)
+    }
+
+    /// The names of the properties as columns of a table, in their order, if each is a scalar of one type and an item has no
+    /// others.
+    pub fn columns(&self) -> Option<Vec<&str>> {
+        if self.other_members().is_some() {
+            return None;
+        }
+        // An empty cell is an absent property, and not null.
+        let columns = self.properties().map(|Property { name, values: Values { kind, null }, .. }| {
+            (kind.is_some() && !null).then_some(name)
+        });
+        columns.collect()
+    }
+}
+
+fn values_of(node: &Node) -> Values {
+    let null = node.kinds.has(Kinds::NULL);
+    let only = |kind: Kinds| node.kinds == kind || node.kinds == kind.with(Kinds::NULL);
+    let kind = match (node.text.format, node.numbers.kind) {
+        (Some(Format::DateTime), _) if only(Kinds::STRING) => Some(ColumnKind::Date),
+        (Some(Format::Decimal), _) if only(Kinds::STRING) => Some(ColumnKind::Decimal),
+        _ if only(Kinds::STRING) => Some(ColumnKind::Text),
+        (_, NumberKind::Integer) if only(Kinds::NUMBER) => Some(ColumnKind::Integer),
+        _ if only(Kinds::NUMBER) => Some(ColumnKind::Number),
+        _ if only(Kinds::BOOLEAN) => Some(ColumnKind::Boolean),
+        _ => None,
+    };
+    Values { kind, null }
+}
+
+/// A property of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Property<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it may be.
+    pub values: Values,
+    /// Whether each item has it.
+    pub required: bool,
+}
+
+/// What a member of an item may be, roughly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Values {
+    /// The only type of its values, null aside; `None` if there are several, or they are nested.
+    pub kind: Option<ColumnKind>,
+    /// Whether it may be null.
+    pub null: bool,
+}
+
+/// What a cell of a table holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// A string in JSON.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A string in JSON: RFC 3339.
+    Date,
+    /// A string in JSON: a decimal number in plain notation.
+    Decimal,
+}
+
+fn is_reserved(reserved: &[String], name: &str) -> bool {
+    name.starts_with('_') || reserved.iter().any(|reserved| reserved == name)
+}
+
+fn is_plain_date(node: &Node) -> bool {
+    let text = &node.text;
+    node.kinds == Kinds::STRING
+        && text.format == Some(Format::DateTime)
+        && node.one_of.is_none()
+        && text.count == Count::default()
+        && text.pattern.is_none()
+}
+
+/// Removes the member that names the owner, and parses it. Adds what is wrong with it to `faults`.
+fn take_owner(
+    members: &mut Vec<Member<'_>>,
+    name: &str,
+    kind: OwnerType,
+    faults: &mut Faults,
+) -> Option<OwnerId> {
+    let mut given = members.extract_if(.., |member| member.name.as_deref() == Some(name));
+    let (first, twice) = (given.next(), given.next().is_some());
+    given.for_each(drop);
+    let parsed = match (first.map(|member| Json::read(member.value)), kind) {
+        (None, _) => Err(Invalid("is required".to_owned())),
+        (Some(_), _) if twice => Err(Invalid("must not be given more than once".to_owned())),
+        (Some(Json::Number(text)), OwnerType::Integer) => kind.parse(text),
+        (Some(Json::String(text)), OwnerType::String) => kind.parse(&text.unwrap_or_default()),
+        (Some(other), _) => {
+            let wanted = if kind == OwnerType::Integer { "number" } else { "string" };
+            Err(Invalid(format!("must be a {wanted}, not {}", other.kind())))
+        }
+    };
+    parsed.map_err(|Invalid(detail)| faults.push(|| format!("/{name}"), detail)).ok()
+}

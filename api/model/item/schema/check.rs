@@ -1,0 +1,302 @@
+//! Checks a value by its node and writes its BSON, in one go.
+
+use std::ops::Range;
+
+use bson::spec::ElementType;
+use serde_json::value::RawValue;
+
+use super::node::{ANY, Array, Bound, Kinds, Node, NumberKind, Numbers, Object};
+use crate::domain::{Faults, Instant, Invalid, Json, Member};
+use crate::item::canonical;
+use crate::item::decimal::{Decimal, NotDecimal, is_multiple};
+use crate::item::format::Format;
+use crate::item::limits::{LONGEST_NAME, MOST_LEVELS, is_storable};
+use crate::item::number::{double, integer};
+use crate::item::place::Place;
+
+/// The BSON of one item, as far as it is written, and the faults that were found.
+pub(super) struct Checker<'f> {
+    pub(super) out: Vec<u8>,
+    pub(super) faults: &'f mut Faults,
+    /// Beyond this many bytes nothing more is written or checked.
+    pub(super) most_bytes: usize,
+    /// What the item's own object may not have, if it may have more than its schema declares.
+    pub(super) reserved: &'f dyn Fn(&str) -> bool,
+    /// "a trade"
+    pub(super) item: &'f str,
+}
+
+/// Where a member is in the bytes, if it is there.
+pub(super) type Piece = Option<Range<usize>>;
+
+const TWICE: &str = "must not be given more than once";
+
+impl Checker<'_> {
+    pub(super) fn oversized(&self) -> bool {
+        self.out.len() > self.most_bytes
+    }
+
+    fn fault(&mut self, place: &Place<'_>, detail: impl Into<String>) -> ElementType {
+        place.fault(self.faults, detail);
+        ElementType::Null
+    }
+
+    /// Writes an element of a document or an array (bsonspec.org, version 1.1). Returns where it is.
+    fn element(&mut self, name: &str, node: &Node, raw: &RawValue, place: &Place<'_>) -> Range<usize> {
+        let start = self.out.len();
+        // Its type is known after its value.
+        self.out.push(0);
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.push(0);
+        self.out[start] = self.value(node, raw, place) as u8;
+        start..self.out.len()
+    }
+
+    /// Ends the document or the array whose length has its place at `start`.
+    fn end(&mut self, start: usize) {
+        self.out.push(0);
+        // A request is far smaller than 2 GiB.
+        let len = (self.out.len() - start) as u32;
+        self.out[start..][..4].copy_from_slice(&len.to_le_bytes());
+    }
+
+    /// Writes a value. Returns its type in BSON; if a fault is added, the bytes and the type mean nothing.
+    pub(super) fn value(&mut self, node: &Node, raw: &RawValue, place: &Place<'_>) -> ElementType {
+        let json = Json::read(raw);
+        let kind = match json {
+            Json::Null => Kinds::NULL,
+            Json::Bool => Kinds::BOOLEAN,
+            Json::Number(_) => Kinds::NUMBER,
+            Json::String(_) => Kinds::STRING,
+            Json::Array(_) => Kinds::ARRAY,
+            Json::Object(_) => Kinds::OBJECT,
+        };
+        if !node.kinds.has(kind) {
+            return self.fault(place, wrong_kind(node, &json));
+        }
+        if matches!(json, Json::String(None)) {
+            return self.fault(place, "must be Unicode text, without a lone surrogate");
+        }
+        if let Some(one_of) = &node.one_of
+            && !one_of.texts.iter().any(|text| text == raw.get())
+            && !one_of.forms.contains(&canonical::form(raw))
+        {
+            return self.fault(place, one_of.rule.as_str());
+        }
+        match json {
+            Json::Null => ElementType::Null,
+            Json::Bool => {
+                self.out.push(u8::from(raw.get() == "true"));
+                ElementType::Boolean
+            }
+            Json::Number(text) => self.number(&node.numbers, text, place),
+            Json::String(text) => self.text(node, &text.unwrap_or_default(), place),
+            Json::Array(_) | Json::Object(_) if place.level() > MOST_LEVELS => {
+                self.fault(place, format!("must not be nested deeper than {MOST_LEVELS} levels"))
+            }
+            Json::Array(items) => {
+                self.array(&node.array, &items, place);
+                ElementType::Array
+            }
+            Json::Object(members) => {
+                self.object(&node.object, &members, place);
+                ElementType::EmbeddedDocument
+            }
+        }
+    }
+
+    fn number(&mut self, rules: &Numbers, text: &str, place: &Place<'_>) -> ElementType {
+        let whole = if rules.kind == NumberKind::Double { None } else { integer(text) };
+        let number = double(text);
+        let refusing = number.and_then(|number| rules.bounds.iter().find(|bound| !bound.admits(number)));
+        if rules.kind == NumberKind::Integer && (whole.is_none() || refusing.is_some()) {
+            let (least, most) = rules.integers();
+            let rule = format!(
+                "must be a whole number from {least} to {most}, written without a fraction or an exponent"
+            );
+            return self.fault(place, rule);
+        }
+        let Some(number) = number else {
+            return self.fault(place, "must be a number that a double can hold");
+        };
+        if let Some(bound) = refusing {
+            return self.fault(place, bound.rule());
+        }
+        if let Some(of) = rules.multiple_of
+            && !is_multiple(number, of)
+        {
+            return self.fault(place, format!("must be a multiple of {of}"));
+        }
+        let (bytes, kind) = match whole {
+            Some(whole) => (whole.to_le_bytes(), ElementType::Int64),
+            None => (number.to_le_bytes(), ElementType::Double),
+        };
+        self.out.extend_from_slice(&bytes);
+        kind
+    }
+
+    fn text(&mut self, node: &Node, text: &str, place: &Place<'_>) -> ElementType {
+        let rules = &node.text;
+        if !rules.count.admits(text.chars().count()) {
+            return self.fault(place, rules.count.rule("character"));
+        }
+        if let Some(pattern) = &rules.pattern
+            && !pattern.matches(text)
+        {
+            return self.fault(place, pattern.rule.as_str());
+        }
+        let written = match rules.format {
+            Some(Format::DateTime) => Instant::parse_rfc3339(text).map(|instant| {
+                self.out.extend_from_slice(&instant.millis().to_le_bytes());
+                ElementType::DateTime
+            }),
+            Some(Format::Decimal) => decimal(text, &node.numbers.bounds).map(|bytes| {
+                self.out.extend_from_slice(&bytes);
+                ElementType::Decimal128
+            }),
+            format => format.map_or(Ok(()), |format| format.check(text)).map(|()| {
+                self.out.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.push(0);
+                ElementType::String
+            }),
+        };
+        written.unwrap_or_else(|Invalid(rule)| self.fault(place, rule))
+    }
+
+    fn array(&mut self, rules: &Array, items: &[&RawValue], place: &Place<'_>) {
+        if !rules.count.admits(items.len()) {
+            self.fault(place, rules.count.rule("item"));
+        }
+        let node = rules.items.as_deref().unwrap_or(&ANY);
+        let before = self.faults.count();
+        let start = self.out.len();
+        self.out.extend_from_slice(&[0; 4]);
+        for (index, item) in items.iter().enumerate() {
+            if self.oversized() {
+                return;
+            }
+            self.element(&index.to_string(), node, item, &Place::Item(place, index));
+        }
+        self.end(start);
+        if rules.unique && self.faults.count() == before {
+            let mut forms: Vec<_> = items.iter().map(|item| canonical::form(item)).collect();
+            forms.sort_unstable();
+            if forms.windows(2).any(|pair| pair[0] == pair[1]) {
+                self.fault(place, "must not have two items that are equal");
+            }
+        }
+    }
+
+    /// Writes an object, declared members first, in the order of the schema. Returns where they are, one piece for each
+    /// property, then the others.
+    pub(super) fn object(&mut self, rules: &Object, members: &[Member<'_>], place: &Place<'_>) -> Vec<Piece> {
+        let start = self.out.len();
+        self.out.extend_from_slice(&[0; 4]);
+        let mut pieces: Vec<Piece> = vec![None; rules.properties.len()];
+        let mut others = Vec::new();
+        let (mut expected, mut ordered) = (0, true);
+        for member in members {
+            if self.oversized() {
+                return pieces;
+            }
+            let Some(name) = member.name.as_deref() else {
+                self.fault(place, "has a field whose name is not Unicode text");
+                continue;
+            };
+            let here = Place::Member(place, name);
+            let (order, node) = match rules.find(name, expected) {
+                Some(index) if pieces[index].is_some() => {
+                    self.fault(&here, TWICE);
+                    continue;
+                }
+                Some(index) => (index, &*rules.properties[index].node),
+                None => {
+                    let Some(node) = self.other(rules, name, place) else { continue };
+                    others.push(name);
+                    pieces.push(None);
+                    (pieces.len() - 1, node)
+                }
+            };
+            ordered &= order >= expected;
+            expected = order + 1;
+            pieces[order] = Some(self.element(name, node, member.value, &here));
+        }
+        for (property, piece) in rules.properties.iter().zip(&pieces) {
+            if property.required && piece.is_none() {
+                self.fault(&Place::Member(place, &property.name), "is required");
+            }
+        }
+        others.sort_unstable();
+        for pair in others.windows(2).filter(|pair| pair[0] == pair[1]) {
+            self.fault(&Place::Member(place, pair[0]), TWICE);
+        }
+        if !ordered {
+            self.reorder(&mut pieces);
+        }
+        self.end(start);
+        pieces
+    }
+
+    /// The node of a member that is not declared, unless there must not be one.
+    fn other<'n>(&mut self, rules: &'n Object, name: &str, place: &Place<'_>) -> Option<&'n Node> {
+        let (here, is_outermost) = (Place::Member(place, name), matches!(place, Place::At(_)));
+        let node = rules.other();
+        if node.is_none() && name.len() > LONGEST_NAME {
+            self.fault(place, format!("has an unknown field, with a name of {} bytes", name.len()));
+        } else if node.is_none() {
+            let object = if is_outermost { self.item } else { "this object" };
+            self.fault(&here, format!("is not a field of {object}"));
+        } else if !is_storable(name) {
+            self.fault(&here, "must have a name without \".\" and NUL that does not begin with \"$\"");
+            return None;
+        } else if is_outermost && (self.reserved)(name) {
+            self.fault(&here, "has a name that is reserved");
+            return None;
+        }
+        node
+    }
+
+    /// Puts the pieces, which end the bytes, into their order.
+    fn reorder(&mut self, pieces: &mut [Piece]) {
+        let Some(first) = pieces.iter().flatten().map(|piece| piece.start).min() else { return };
+        let unsorted = self.out.split_off(first);
+        for piece in pieces.iter_mut().flatten() {
+            let start = self.out.len();
+            self.out.extend_from_slice(&unsorted[piece.start - first..piece.end - first]);
+            *piece = start..self.out.len();
+        }
+    }
+}
+
+fn wrong_kind(node: &Node, json: &Json<'_>) -> String {
+    if node.text.format == Some(Format::Decimal) && matches!(json, Json::Number(_)) {
+        return "must be a string, such as \"15.54\": a JSON number would be rounded on its way".to_owned();
+    }
+    format!("must be {}, not {}", node.kinds.words(), json.kind())
+}
+
+/// The decimal128 of a text that is within the bounds.
+pub(super) fn decimal(text: &str, bounds: &[Bound]) -> Result<[u8; 16], Invalid> {
+    let positive = bounds.iter().any(|bound| bound.side.lower && !bound.admits_decimal(&Decimal::ZERO));
+    let number = match Decimal::parse(text) {
+        // A sign is of no use where all numbers are positive.
+        _ if positive && text.starts_with('-') => Err(NotDecimal::Notation),
+        parsed => parsed,
+    };
+    let rule = match number {
+        Ok(number) => match bounds.iter().find(|bound| !bound.admits_decimal(&number)) {
+            Some(bound) => bound.rule(),
+            None => match number.bytes() {
+                Some(bytes) => return Ok(bytes),
+                None => format!("must have at most {} digits after the point", Decimal::MAX_SCALE),
+            },
+        },
+        Err(NotDecimal::Notation) => {
+            let positive = if positive { "positive " } else { "" };
+            format!("must be a {positive}decimal number in plain notation, such as \"15.54\"")
+        }
+        Err(NotDecimal::Digits) => format!("must have at most {} significant digits", Decimal::MAX_DIGITS),
+    };
+    Err(Invalid(rule))
+}

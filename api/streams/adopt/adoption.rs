@@ -1,0 +1,228 @@
+//! An adoption from its start to its end: copy, then follow.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::{Document, RawDocumentBuf, serialize_to_document};
+use mongodb::change_stream::ChangeStream;
+use pagebucket_engine::Error;
+use pagebucket_engine::adoptions::{Adoption, Adoptions};
+use pagebucket_engine::history::Engine;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::copy;
+use super::found::Part;
+use super::item::Reader;
+use super::mark::{Marker, Patience};
+use super::rejects::{self, Rejects};
+use super::rows;
+use super::source::{Source, SourceError};
+use super::store_rows::Storing;
+use super::told::{Counts, Told};
+use crate::ingest::{End, Report};
+
+/// How long a source may fail without giving anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How an adoption ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// What became of the items.
+    pub counts: Counts,
+    /// The report of the copy, if there was one.
+    pub report: Option<Report>,
+    /// How long the copy took.
+    pub took: Duration,
+}
+
+/// Why an adoption stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    /// The source.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The database of the histories.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// The file of refused items.
+    #[error("the file of refused items: {0}")]
+    Rejects(io::Error),
+    /// Items that were followed are not stored.
+    #[error("the changes of the source are not stored: {0}")]
+    Follow(String),
+}
+
+/// Copies the source, and follows it if `follows`, until the first message from `interrupts`.
+///
+/// # Errors
+/// Why it stopped; run again, it goes on.
+#[expect(clippy::too_many_arguments, reason = "each is another thing")]
+pub async fn adopt<T: Told>(
+    source: &Arc<Source>,
+    reader: &Arc<Reader>,
+    engine: &Engine,
+    adoptions: &Adoptions,
+    rejects: Option<Rejects>,
+    follows: bool,
+    interrupts: &mut mpsc::Receiver<()>,
+    told: &mut T,
+) -> Result<Ended, Stop> {
+    if follows {
+        source.can_be_followed()?;
+    }
+    if !source.has_unique_ids() {
+        told.line(format_args!(
+            "the source is read once before anything is stored, to see that each `_id` is unique"
+        ));
+        tokio::select! {
+            identified = rows::identify(source, reader, PATIENCE) => identified?,
+            Some(()) = interrupts.recv() => {
+                let report = Report { end: Some(End::Interrupted), ..Report::default() };
+                return Ok(Ended { report: Some(report), ..Ended::default() });
+            }
+        }
+    }
+    let history = engine.definition().name.to_string();
+    let adoption = adoptions.start(&history, &reader.source, reader.parameters()).await?;
+    let marker = Marker::new(engine, adoption.runs == 1);
+    let storing = Storing { engine: engine.clone(), told, rejects, counts: Counts::default() };
+    let mut work = Work { source, reader, adoptions, history, adoption, storing, marker };
+    if !follows {
+        let began = Instant::now();
+        let report = Some(work.copy(interrupts).await?);
+        return Ok(Ended { counts: work.storing.counts, report, took: began.elapsed() });
+    }
+    let mut ended = Ended::default();
+    loop {
+        let stream = work.open().await?;
+        if !work.adoption.copied {
+            let began = Instant::now();
+            let report = work.copy(interrupts).await?;
+            let (complete, signalled) = (report.end.is_none(), report.signalled);
+            (ended.report, ended.took) = (Some(report), began.elapsed());
+            if complete {
+                (work.adoption.copied, work.adoption.followed) = (true, true);
+                work.note().await?;
+            }
+            if !complete || signalled {
+                break;
+            }
+        }
+        match work.follow(stream, interrupts).await {
+            Ok(()) => break,
+            Err(Stop::Source(SourceError::Expired)) => work.begin_again(),
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(Ended { counts: work.storing.counts, ..ended })
+}
+
+/// Adopts the items of a file of rejects.
+///
+/// # Errors
+/// Why it stopped; run again, it goes on.
+pub async fn adopt_rejects<T: Told>(
+    file: &Path,
+    reader: &Reader,
+    engine: &Engine,
+    rejects: Option<Rejects>,
+    interrupts: &mut mpsc::Receiver<()>,
+    told: &mut T,
+) -> Result<Ended, Stop> {
+    const LINES: usize = 1_000;
+    let mut storing = Storing { engine: engine.clone(), told, rejects, counts: Counts::default() };
+    let (send, parts) = mpsc::channel(4);
+    let mut lines = rejects::read(file, reader).map_err(Stop::Rejects)?;
+    let feed = async move {
+        loop {
+            // The lines before a wrong one are stored.
+            let mut wrong = None;
+            let read =
+                lines.by_ref().take(LINES).map_while(|line| line.map_err(|why| wrong = Some(why)).ok());
+            let batch: Vec<Part> = read.collect();
+            let ended = batch.is_empty() || wrong.is_some();
+            if send.send(Ok(batch)).await.is_err() {
+                return;
+            }
+            if let Some(why) = wrong {
+                drop(send.send(Err(SourceError::Shape(why.to_string()))).await);
+            }
+            if ended {
+                return;
+            }
+        }
+    };
+    let (rows, began) = (copy::rows(parts, Marker::new(engine, false)), Instant::now());
+    let (report, ()) = tokio::join!(storing.store(rows, interrupts), feed);
+    storing.flush()?;
+    Ok(Ended { counts: storing.counts, report: Some(report), took: began.elapsed() })
+}
+
+/// An adoption that is under way.
+pub(super) struct Work<'a, T> {
+    pub(super) source: &'a Arc<Source>,
+    pub(super) reader: &'a Arc<Reader>,
+    adoptions: &'a Adoptions,
+    history: String,
+    pub(super) adoption: Adoption,
+    pub(super) storing: Storing<'a, T>,
+    pub(super) marker: Marker,
+}
+
+impl<T: Told> Storing<'_, T> {
+    pub(super) fn flush(&mut self) -> Result<(), Stop> {
+        self.rejects.as_mut().map_or(Ok(()), Rejects::flush).map_err(Stop::Rejects)
+    }
+}
+
+impl<T: Told> Work<'_, T> {
+    pub(super) async fn note(&self) -> Result<(), Stop> {
+        let patience = Patience::new();
+        while let Err(error) = self.adoptions.note(&self.history, &self.reader.source, &self.adoption).await {
+            patience.after(error).await?;
+        }
+        Ok(())
+    }
+
+    async fn copy(&mut self, interrupts: &mut mpsc::Receiver<()>) -> Result<Report, Stop> {
+        // What was inserted before is read, also from a secondary; what is inserted later is in the change stream.
+        let after = self.source.now().await?;
+        let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, PATIENCE);
+        let rows = copy::rows(parts, self.marker.clone());
+        let report = self.storing.store(rows, interrupts).await;
+        self.storing.flush()?;
+        // From here on some of it is stored.
+        self.marker = self.marker.later();
+        Ok(report)
+    }
+
+    /// Opens the change stream where the last one stopped, if it can be; otherwise everything is copied, once more.
+    async fn open(&mut self) -> Result<ChangeStream<RawDocumentBuf>, Stop> {
+        if let Some(token) = &self.adoption.token {
+            match self.source.watch(Some(token)).await {
+                Err(SourceError::Expired) => self.begin_again(),
+                opened => return Ok(opened?),
+            }
+        }
+        let stream = self.source.watch(None).await?;
+        (self.adoption.token, self.adoption.copied) = (token(&stream), false);
+        self.note().await?;
+        Ok(stream)
+    }
+
+    fn begin_again(&mut self) {
+        (self.adoption.token, self.adoption.copied) = (None, false);
+        self.storing.told.line(format_args!(
+            "{}: everything is copied once more, and nothing is stored twice",
+            SourceError::Expired
+        ));
+    }
+}
+
+/// The place after what the stream has given.
+pub(super) fn token(stream: &ChangeStream<RawDocumentBuf>) -> Option<Document> {
+    serialize_to_document(&stream.resume_token()?).ok()
+}

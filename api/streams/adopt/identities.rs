@@ -1,0 +1,46 @@
+//! Whether `_id` identifies the items of a source whose server does not see to it.
+
+use std::collections::HashSet;
+
+use mongodb::bson::Bson;
+use pagebucket_engine::history::ItemKey;
+use pagebucket_model::domain::OwnerId;
+
+use super::found::Found;
+use super::item::Reader;
+use super::source::SourceError;
+use super::told::shown;
+
+/// The identities of the items of one owner that were read: those of an owner come together.
+#[derive(Debug, Default)]
+pub(super) struct Identities {
+    owner: Option<OwnerId>,
+    seen: HashSet<ItemKey>,
+}
+
+impl Identities {
+    /// Adds what is found at the next place.
+    ///
+    /// # Errors
+    /// Its document has no `_id`, or another item has the same identity.
+    pub(super) fn add(&mut self, found: &Found, reader: &Reader) -> Result<(), SourceError> {
+        let (owner, key, id) = match found {
+            Found::Item(item) => (&item.owner, item.key, item.id()),
+            Found::Refused(refused) => match &refused.known {
+                Some((owner, key)) => (owner, *key, refused.id.clone()),
+                None => return Ok(()),
+            },
+            Found::Miscounted(_) => return Ok(()),
+        };
+        if self.owner.as_ref() != Some(owner) {
+            *self = Self { owner: Some(owner.clone()), seen: HashSet::new() };
+        }
+        let has = match id {
+            Bson::Null => "one without it".to_owned(),
+            id if !self.seen.insert(key) => format!("several with {}", shown(&id)),
+            _ => return Ok(()),
+        };
+        let noun = reader.definition.owner.noun();
+        Err(SourceError::Unidentified(format!("{noun} {owner} has {has}")))
+    }
+}

@@ -1,0 +1,164 @@
+//! Which items of a source are stored already.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use pagebucket_engine::history::{Engine, ItemKey, Mark};
+use pagebucket_engine::{Error, Gone};
+use pagebucket_model::domain::{OwnerId, Seq};
+use tokio::time::{Instant, sleep};
+
+use super::found::{Found, Part};
+use super::told::NotStored;
+use crate::ingest::{Bad, Chunk, Row};
+
+/// How many histories are searched at once.
+const SEARCHES: usize = 16;
+
+/// How long the database may fail.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes rows of parts of a source, in groups: items of one group that are stored already are told apart with one search for
+/// each owner.
+#[derive(Debug, Clone)]
+pub(super) struct Marker {
+    engine: Engine,
+    group: u32,
+    line: u64,
+    /// Whether nothing of the source was ever adopted. What is wrong about that is found when items are appended.
+    fresh: bool,
+}
+
+impl Marker {
+    pub(super) fn new(engine: &Engine, fresh: bool) -> Self {
+        Self { engine: engine.clone(), group: 0, line: 0, fresh }
+    }
+
+    /// The same after something was adopted.
+    pub(super) fn later(&self) -> Self {
+        Self { fresh: false, ..self.clone() }
+    }
+
+    /// The rows of the next group.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub(super) async fn rows(&mut self, parts: Vec<Part>) -> Result<Chunk<NotStored>, Error> {
+        self.group += 1;
+        let mut keys: HashMap<OwnerId, Vec<ItemKey>> = HashMap::new();
+        let mut distinct = HashSet::new();
+        for (found, _) in &parts {
+            if let Found::Item(item) = found
+                && distinct.insert(item.key)
+                && !self.fresh
+            {
+                keys.entry(item.owner.clone()).or_default().push(item.key);
+            }
+        }
+        let patience = Patience::new();
+        let searched = loop {
+            match self.search(&keys).await {
+                Ok(found) => break found,
+                Err(error) => patience.after(error).await?,
+            }
+        };
+        let row = |(found, size): Part| {
+            self.line += 1;
+            let line = self.line;
+            let not = |why| Err(Bad { line, size, why });
+            match found {
+                Found::Refused(refused) => not(NotStored::Refused(refused)),
+                Found::Miscounted(told) => not(NotStored::Miscounted(told)),
+                // The second of two with one key is no longer among the distinct ones.
+                Found::Item(item) if searched.stored.contains(&item.key) || !distinct.remove(&item.key) => {
+                    not(NotStored::Present)
+                }
+                Found::Item(item) => match searched.owners.get(&item.owner).copied().unwrap_or(Ok(0)) {
+                    Ok(looked) => {
+                        let mark = Some(Box::new(Mark { key: item.key, looked, group: self.group }));
+                        Ok(Row { line, size, owner: item.owner, draft: item.draft, mark })
+                    }
+                    // It may have been adopted, and deleted since.
+                    Err(gone) => not(NotStored::Refused(item.refused(gone.to_string()))),
+                },
+            }
+        };
+        Ok(parts.into_iter().map(row).collect())
+    }
+
+    async fn search(&self, keys: &HashMap<OwnerId, Vec<ItemKey>>) -> Result<Searched, Error> {
+        let mut searched = Searched::default();
+        if keys.is_empty() {
+            return Ok(searched);
+        }
+        let owners = self.engine.with_items(keys.keys().cloned().collect()).await?;
+        let searches = owners.into_iter().map(|owner| {
+            let keys = keys[&owner].as_slice().into();
+            async move { self.search_of(&owner, keys).await.map(|(found, looked)| (owner, found, looked)) }
+        });
+        let searches: Vec<_> = searches.collect();
+        let found: Vec<_> = stream::iter(searches).buffer_unordered(SEARCHES).try_collect().await?;
+        for (owner, found, looked) in found {
+            searched.stored.extend(found.into_keys());
+            searched.owners.insert(owner, looked);
+        }
+        Ok(searched)
+    }
+
+    /// The stored ones of an owner's keys, as far as its history is there.
+    async fn search_of(
+        &self,
+        owner: &OwnerId,
+        keys: Arc<[ItemKey]>,
+    ) -> Result<(HashMap<ItemKey, Seq>, Result<u64, Gone>), Error> {
+        let (mut after, mut retired) = (0, None);
+        loop {
+            match self.engine.find_marked(owner, Arc::clone(&keys), after).await {
+                Ok((found, looked)) => return Ok((found, retired.map_or(Ok(looked), Err))),
+                Err(Error::Gone(gone)) => match gone {
+                    Gone::Retired { first_seq, .. } if first_seq.get() > after + 1 => {
+                        (after, retired) = (first_seq.get() - 1, Some(gone));
+                    }
+                    gone => return Ok((HashMap::new(), Err(gone))),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What a search has found.
+#[derive(Debug, Default)]
+struct Searched {
+    /// Keys of items that are stored.
+    stored: HashSet<ItemKey>,
+    /// How far each history was searched, or why a part of it cannot be.
+    owners: HashMap<OwnerId, Result<u64, Gone>>,
+}
+
+/// How long a database may fail.
+#[derive(Debug)]
+pub(super) struct Patience(Instant);
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Waits after `error` until the next attempt may begin.
+    ///
+    /// # Errors
+    /// Returns `error` if another attempt would not help, or the patience is used up.
+    pub(super) async fn after(&self, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Unavailable(why) if self.0.elapsed() < PATIENCE => {
+                tracing::warn!(why, "a database does not answer");
+                sleep(Duration::from_secs(1)).await;
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! All items of a source in their order, in bounded memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use mongodb::bson::{Timestamp, doc};
+use pagebucket_engine::Error;
+use tokio::sync::mpsc;
+use tokio::task::JoinError;
+use tokio::time::{Instant, sleep};
+
+use super::found::Part;
+use super::identities::Identities;
+use super::item::Reader;
+use super::pipeline::{Place, sorted};
+use super::sort::{Sorter, Start, Unsorted};
+use super::source::{BATCH, Source, SourceError};
+
+/// Parts in their order; an error is the last item.
+pub(super) type Parts = mpsc::Receiver<Result<Vec<Part>, SourceError>>;
+
+/// Reads the source as it is at `after` or later, sorted, in a task of its own. When the source fails for a passing reason, for
+/// no longer than `patience`, it is read again from the last owner on: items may then come twice.
+pub(super) fn read(
+    source: Arc<Source>,
+    reader: Arc<Reader>,
+    after: Option<Timestamp>,
+    patience: Duration,
+) -> Parts {
+    task(async move |send| {
+        // A path into a document is the server's to follow.
+        let mut start = Start { owner: None, by_server: reader.order.contains('.') };
+        let mut last = Instant::now();
+        loop {
+            match read_from(&source, &reader, after, &mut start, &mut last, &send).await {
+                Err(SourceError::Database(Error::Unavailable(why))) if last.elapsed() < patience => {
+                    tracing::warn!(why, "the source does not answer; it is read again");
+                    sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => return drop(send.send(Err(error)).await),
+                Ok(Ok(())) => return,
+                Ok(Err(Unsorted)) => start.by_server = true,
+            }
+        }
+    })
+}
+
+/// Reads all of a source whose `_id`s may not be unique, before anything is stored: what is stored by an `_id` that others have, too,
+/// is stored once more when it gets another.
+///
+/// # Errors
+/// An `_id` does not identify an item, or the source does not answer.
+pub(super) async fn identify(
+    source: &Arc<Source>,
+    reader: &Arc<Reader>,
+    patience: Duration,
+) -> Result<(), SourceError> {
+    let mut parts = read(Arc::clone(source), Arc::clone(reader), source.now().await?, patience);
+    while let Some(batch) = parts.recv().await {
+        batch?;
+    }
+    Ok(())
+}
+
+/// Does `work` in a task of its own. If it panics, the last item is an error: without one, all was sent.
+pub(super) fn task<T, E, F>(
+    work: impl FnOnce(mpsc::Sender<Result<T, E>>) -> F,
+) -> mpsc::Receiver<Result<T, E>>
+where
+    T: Send + 'static,
+    E: From<JoinError> + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (send, receive) = mpsc::channel(4);
+    let work = tokio::spawn(work(send.clone()));
+    tokio::spawn(async move {
+        if let Err(error) = work.await {
+            drop(send.send(Err(error.into())).await);
+        }
+    });
+    receive
+}
+
+/// Reads from an owner to the end, or to one whose items the server has to sort. Notes how far it has come.
+async fn read_from(
+    source: &Source,
+    reader: &Reader,
+    after: Option<Timestamp>,
+    start: &mut Start,
+    last: &mut Instant,
+    send: &mpsc::Sender<Result<Vec<Part>, SourceError>>,
+) -> Result<Result<(), Unsorted>, SourceError> {
+    let order = start.by_server.then_some(&*reader.order);
+    let pipeline = sorted(reader.shape, &reader.owner, order, start.owner.clone());
+    let options = doc! { "allowDiskUse": true, "collation": { "locale": "simple" } };
+    let mut batches = source.aggregate(pipeline, after, options).await?;
+    let mut sorter = Sorter::new(reader, start);
+    let mut identities = (!source.has_unique_ids()).then(Identities::default);
+    loop {
+        let batch = batches.try_next().await?;
+        let (mut parts, mut read) = (Vec::with_capacity(BATCH as usize), Ok(()));
+        match &batch {
+            Some(batch) => {
+                for document in batch.doc_slices()? {
+                    let document = document.map_err(mongodb::error::Error::from)?;
+                    let Some(document) = document.as_document() else { continue };
+                    let place = Place::of(reader.shape, &reader.owner, document);
+                    read = sorter.read(&place, &mut parts);
+                    if read.is_err() {
+                        break;
+                    }
+                }
+            }
+            None => sorter.end(&mut parts),
+        }
+        if let Some(identities) = &mut identities {
+            parts.iter().try_for_each(|(found, _)| identities.add(found, reader))?;
+        }
+        if send.send(Ok(parts)).await.is_err() || batch.is_none() {
+            return Ok(Ok(()));
+        }
+        *last = Instant::now();
+        if read.is_err() {
+            return Ok(read);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_ends_with_an_error() {
+        let mut parts = task::<u8, SourceError, _>(async |send| {
+            send.send(Ok(1)).await.unwrap();
+            panic!("as a bug would");
+        });
+        assert!(matches!(parts.recv().await, Some(Ok(1))));
+        assert!(matches!(parts.recv().await, Some(Err(SourceError::Failed(_)))));
+        assert!(parts.recv().await.is_none());
+    }
+}

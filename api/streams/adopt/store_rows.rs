@@ -1,0 +1,73 @@
+//! Rows go to the database.
+
+use std::time::Duration;
+
+use pagebucket_engine::history::Engine;
+use pagebucket_model::domain::Clock;
+use tokio::sync::mpsc;
+
+use super::rejects::Rejects;
+use super::told::{Counts, NotStored, Told};
+use crate::ingest::{self, Budget, Destination, Event, Incoming, Options, Report, Watch};
+
+/// Bytes of rows that wait.
+const BUDGET: usize = 64 * 1024 * 1024;
+
+/// Number of rows that wait: then reading stops. The rows of an owner come together, so more would not fill pages better. And what
+/// is known of owners is forgotten when the budget is used up.
+const WAITING: usize = 40_000;
+
+/// Owners that a report tells apart.
+const OWNERS: usize = 1_000_000;
+
+/// How long the database may fail.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where items go, and what became of those so far.
+#[derive(Debug)]
+pub struct Storing<'a, T> {
+    pub(super) engine: Engine,
+    pub(super) told: &'a mut T,
+    pub(super) rejects: Option<Rejects>,
+    pub(super) counts: Counts,
+}
+
+impl<T: Told> Storing<'_, T> {
+    /// Stores rows to their end.
+    pub(super) async fn store(
+        &mut self,
+        rows: Incoming<NotStored>,
+        interrupts: &mut mpsc::Receiver<()>,
+    ) -> Report {
+        let to = Destination { engine: self.engine.clone(), key: None, began: Clock::system().now() };
+        let options =
+            Options { strict: false, many: true, waiting: WAITING, patience: PATIENCE, owners: OWNERS };
+        let mut report = ingest::run(rows, &to, options, &Budget::of(BUDGET), interrupts, self).await;
+        self.counts.stored += report.stored;
+        // Rows that are no items count as refused there.
+        report.refused = self.counts.refused;
+        report
+    }
+}
+
+impl<T: Told> Watch<NotStored> for Storing<'_, T> {
+    fn hear(&mut self, event: Event<'_, NotStored>) {
+        match &event {
+            Event::Bad(bad) => match &bad.why {
+                NotStored::Present => self.counts.present += 1,
+                NotStored::Miscounted(_) => self.counts.miscounted += 1,
+                NotStored::Refused(refused) => {
+                    self.counts.refused += 1;
+                    if let Some(rejects) = &mut self.rejects {
+                        rejects.write(refused);
+                    }
+                }
+            },
+            Event::Sent(sent) => {
+                self.counts.refused += sent.ends.iter().filter(|end| end.is_err()).count() as u64;
+            }
+            _ => {}
+        }
+        self.told.hear(event);
+    }
+}

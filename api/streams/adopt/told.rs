@@ -1,0 +1,116 @@
+//! What an adoption tells while it goes on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use mongodb::bson::{Bson, Document};
+use pagebucket_engine::history::ItemKey;
+use pagebucket_model::domain::{Instant, OwnerId};
+
+use crate::ingest::Watch;
+
+/// An item of the source that is refused.
+#[derive(Debug, Clone, derive_more::Display)]
+#[display("{}: {reason}", self.what())]
+pub struct Refused {
+    /// The `_id` of its document.
+    pub id: Bson,
+    /// Its index in the array of a bucket.
+    pub place: Option<u32>,
+    /// All that is wrong with it, as a sentence without a subject.
+    pub reason: String,
+    /// The item with its owner, as it is in the source.
+    pub document: Document,
+    /// Its owner and its identity, if the owner is known.
+    pub(super) known: Option<(OwnerId, ItemKey)>,
+}
+
+impl Refused {
+    /// Which item it is.
+    pub(super) fn what(&self) -> String {
+        at(&self.id, self.place)
+    }
+}
+
+/// Which item of the source is meant.
+pub(super) fn at(id: &Bson, place: Option<u32>) -> String {
+    let place = place.map(|place| format!(" at place {place}")).unwrap_or_default();
+    format!("{}{place}", shown(id))
+}
+
+/// A value in one line.
+pub(super) fn shown(value: &Bson) -> String {
+    format!("_id {}", value.clone().into_relaxed_extjson())
+}
+
+/// Why an item of the source is not stored.
+#[derive(Debug, derive_more::Display)]
+pub enum NotStored {
+    /// It is stored already.
+    #[display("is stored already")]
+    Present,
+    /// It is refused.
+    #[display("{_0}")]
+    Refused(Box<Refused>),
+    /// No item: a bucket whose `count` is not the length of its array, which counts.
+    #[display("{_0}")]
+    Miscounted(String),
+}
+
+/// How far a follower is behind the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lag {
+    /// When the source was asked for changes. If there were none, all that was inserted before is stored.
+    pub at: Instant,
+    /// Seconds between the first change that is not stored and the source's time.
+    pub seconds: u32,
+    /// Changes that are read and not stored: at most 5,000, though there may be more.
+    pub events: usize,
+    /// Items that were stored by following so far.
+    pub stored: u64,
+}
+
+/// What became of the items of a source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Items that this run has stored.
+    pub stored: u64,
+    /// Items that were stored before.
+    pub present: u64,
+    /// Items that were refused.
+    pub refused: u64,
+    /// Buckets whose `count` is not the length of their array.
+    pub miscounted: u64,
+    /// Changes of the source that were not applied.
+    pub changed: u64,
+}
+
+/// Hears of an adoption while it goes on.
+pub trait Told: Watch<NotStored> {
+    /// A sentence for the user.
+    fn line(&mut self, line: fmt::Arguments<'_>);
+
+    /// A change of the source that is not applied.
+    fn changed(&mut self, change: &str);
+
+    /// How far a follower is behind.
+    fn lag(&mut self, lag: Lag);
+}
+
+/// Reasons without the values in them, and how often each was given.
+#[derive(Debug, Default)]
+pub(super) struct Reasons(pub BTreeMap<String, u64>);
+
+impl Reasons {
+    pub(super) fn add(&mut self, reason: &str) {
+        /// A source may have any number of wrong members.
+        const MOST: usize = 1_000;
+        let rule = reason.split("; ").map(|one| one.split(", not ").next().unwrap_or(one));
+        let rule = rule.collect::<Vec<_>>().join("; ");
+        if self.0.len() < MOST || self.0.contains_key(&rule) {
+            *self.0.entry(rule).or_default() += 1;
+        } else {
+            *self.0.entry("for other reasons".to_owned()).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! From a record or a line to the cells of a row, and from these to an item.
+
+use std::borrow::Cow;
+
+use pagebucket_model::domain::{Fault, Faults, Invalid, Json, Member, OwnerId};
+use pagebucket_model::item::Draft;
+
+use super::columns::{Column, Columns};
+use super::csv::Record;
+use super::trades;
+use super::value::{Value, json, number, plain};
+
+/// The value of a row under one name.
+#[derive(Debug)]
+struct Cell<'a> {
+    /// The column or field it was found under.
+    name: &'a str,
+    value: Value<'a>,
+}
+
+/// Most faults of a row that are told. A row of 64 KiB may have ten thousand.
+const MOST_FAULTS: usize = 10;
+
+/// After the faults of all columns.
+const LAST: usize = usize::MAX;
+
+impl Columns {
+    /// The item of a record of CSV, and its owner.
+    ///
+    /// # Errors
+    /// All that is wrong with it, as one sentence.
+    pub(super) fn of_record(
+        &self,
+        record: &Record,
+        header: &[String],
+        places: &[Option<usize>],
+    ) -> Result<(OwnerId, Draft), String> {
+        let cells = self.columns.iter().zip(places).map(|(column, place)| {
+            let place = (*place)?;
+            let (field, quoted) = record.field(place);
+            let value = match str::from_utf8(field) {
+                Ok("") if !quoted => Value::Empty,
+                Ok(text) => Value::Text(text.into()),
+                Err(_) => Value::NotText("bytes that are no UTF-8 text"),
+            };
+            // An empty field says that there is no such property.
+            let absent = matches!(value, Value::Empty) && !column.required;
+            (!absent).then(|| Cell { name: &header[place], value })
+        });
+        self.item(&cells.collect::<Vec<_>>(), Vec::new())
+    }
+
+    /// The item of a line of NDJSON, and its owner.
+    ///
+    /// # Errors
+    /// All that is wrong with it, as one sentence.
+    pub fn of_line(&self, line: &[u8]) -> Result<(OwnerId, Draft), String> {
+        let raw = Json::check(line).map_err(|error| {
+            // Of one line, serde_json says that it is line 1.
+            format!("is not JSON: {}", error.to_string().replace(" at line 1 column ", ", at byte "))
+        })?;
+        let mut members = match Json::read(raw) {
+            Json::Object(members) => members,
+            other => return Err(format!("must be an object, not {}", other.kind())),
+        };
+        let cells: Vec<_> =
+            self.columns.iter().map(|column| cell(column, &members)).collect::<Result<_, _>>()?;
+        let Some(values) = self.definition.item.other_members() else {
+            return self.item(&cells, Vec::new());
+        };
+        // An item keeps members that are no properties.
+        members.retain(|Member { name, value }| {
+            let in_use = |name: &str| {
+                cells.iter().flatten().any(|cell| cell.name == name)
+                    || self.columns.iter().any(|column| column.property == name)
+            };
+            let kept = |name: &str| !in_use(name) && !self.definition.item.is_reserved(name);
+            name.as_deref().is_none_or(kept) && (values.null || value.get() != "null")
+        });
+        self.item(&cells, members)
+    }
+
+    /// The item of a row, and its owner, from the cells of its columns and the members that are no properties. All of
+    /// them become JSON, and the schema checks that as it checks the API's.
+    ///
+    /// # Errors
+    /// All that is wrong with the row, as one sentence.
+    fn item(&self, cells: &[Option<Cell<'_>>], others: Vec<Member<'_>>) -> Result<(OwnerId, Draft), String> {
+        let sign = self.sign(cells);
+        let mut owner = self.owner.clone();
+        let mut values = Vec::with_capacity(cells.len() + others.len() + 1);
+        // What is wrong with the row: each with its column, for the order.
+        let mut said = Vec::new();
+        for (at, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
+            let Some(cell) = cell else {
+                if column.required && !(sign.is_some() && column.property == trades::SIDE) {
+                    said.push((at, missing(column)));
+                }
+                continue;
+            };
+            let value = match sign {
+                _ if at == 0 && self.owner.is_none() => {
+                    cell.value.owner(self.definition.owner.kind).map(|id| owner = Some(id))
+                }
+                Some((_, Some(digits))) if column.property == trades::QTY => {
+                    values.push((Some(trades::QTY.into()), number(digits, "0.5")));
+                    Ok(())
+                }
+                _ => {
+                    let name = Some(Cow::from(&column.property));
+                    cell.value.json(column.values.kind).map(|json| values.push((name, json)))
+                }
+            };
+            if let Err(Invalid(rule)) = value {
+                said.push((at, self.broken(column, cell, cells, &rule)));
+            }
+        }
+        if let Some((side, _)) = sign {
+            values.push((Some(trades::SIDE.into()), json(side)));
+        }
+        values.extend(others.into_iter().map(|Member { name, value }| (name, plain(value))));
+        let members =
+            values.iter().map(|(name, value)| Member { name: name.as_deref().map(Into::into), value });
+        let len = values.iter().map(|(_, value)| value.get().len()).sum();
+        let mut faults = Faults::default();
+        let draft = self.definition.item.parse_members(members.collect(), len, "", &mut faults);
+        // What is not in the JSON has its fault already.
+        let unwritten: Vec<_> = said.iter().map(|(at, _)| *at).collect();
+        let found = faults.kept().iter().map(|fault| self.found(fault, cells));
+        said.extend(found.filter(|(at, _)| !unwritten.contains(at)));
+        for (at, cell) in cells.iter().enumerate() {
+            if let Some(Cell { name, value: Value::Empty }) = cell
+                && !said.iter().any(|(told, _)| *told == at)
+            {
+                said.push((at, format!("{name:?} must not be empty")));
+            }
+        }
+        match (owner, draft) {
+            (Some(owner), Some(draft)) if said.is_empty() => Ok((owner, draft)),
+            _ => Err(sentence(said, faults.omitted())),
+        }
+    }
+
+    /// Of a trade without a type: the type that the sign of its quantity says, and the digits, if it has any.
+    fn sign<'v>(&self, cells: &'v [Option<Cell<'_>>]) -> Option<(&'static str, Option<&'v str>)> {
+        let cell = |name: &str| {
+            let at = self.columns.iter().position(|column| column.property == name)?;
+            cells[at].as_ref()
+        };
+        if !self.signed || cell(trades::SIDE).is_some() {
+            return None;
+        }
+        Some(cell(trades::QTY).map_or(("buy", None), |cell| trades::split_sign(&cell.value)))
+    }
+
+    /// A fault that the schema has found, with its column, the name of the file and what the cell shows.
+    fn found(&self, Fault { pointer, detail, .. }: &Fault, cells: &[Option<Cell<'_>>]) -> (usize, String) {
+        let Some(path) = pointer.strip_prefix('/') else { return (LAST, detail.clone()) };
+        let (first, rest) = path.split_once('/').map_or((path, None), |(first, rest)| (first, Some(rest)));
+        let Some(at) = self.columns.iter().position(|column| column.property == first) else {
+            return (LAST, format!("{path:?} {detail}"));
+        };
+        let said = match (&cells[at], rest) {
+            (None, _) => missing(&self.columns[at]),
+            (Some(Cell { name, .. }), Some(rest)) => format!("{:?} {detail}", format!("{name}/{rest}")),
+            (Some(cell), None) => self.broken(&self.columns[at], cell, cells, without_kind(detail)),
+        };
+        (at, said)
+    }
+
+    /// The rule that a cell breaks, with what the cell shows.
+    fn broken(&self, column: &Column, cell: &Cell<'_>, cells: &[Option<Cell<'_>>], rule: &str) -> String {
+        let Cell { name, value } = cell;
+        let shown = value.shown();
+        if column.property == trades::QTY && self.sign(cells).is_some() {
+            return format!("{name:?} {}{shown}", trades::signed_rule(rule));
+        }
+        format!("{name:?} {rule}{shown}")
+    }
+}
+
+/// The cell of a property, under the first of its names that is there and, unless the property may be null, not null.
+///
+/// # Errors
+/// It is there twice.
+fn cell<'a>(column: &'a Column, members: &[Member<'a>]) -> Result<Option<Cell<'a>>, String> {
+    for name in &column.names {
+        let mut named = members.iter().filter(|member| member.name.as_deref() == Some(name));
+        let Some(member) = named.next() else { continue };
+        if named.next().is_some() {
+            return Err(format!("gives {name:?} more than once"));
+        }
+        let value = match column.values.kind {
+            Some(_) => Value::read(member.value),
+            None => Value::Json(member.value),
+        };
+        if value.is_null() && !column.values.null {
+            continue;
+        }
+        return Ok(Some(Cell { name, value }));
+    }
+    Ok(None)
+}
+
+/// The first faults, in the order of their columns.
+fn sentence(mut said: Vec<(usize, String)>, omitted: usize) -> String {
+    said.sort_by_key(|(at, _)| *at);
+    let omitted = omitted + said.len().saturating_sub(MOST_FAULTS);
+    let mut said: Vec<_> = said.into_iter().take(MOST_FAULTS).map(|(_, said)| said).collect();
+    if omitted > 0 {
+        said.push(format!("and {omitted} more faults"));
+    }
+    said.join("; ")
+}
+
+fn missing(column: &Column) -> String {
+    let names: Vec<_> = column.names.iter().map(|name| format!("{name:?}")).collect();
+    format!("has no field {}", names.join(" or "))
+}
+
+/// A rule without "not a string" and the like at its end: what the cell shows follows.
+fn without_kind(rule: &str) -> &str {
+    match rule.rsplit_once(", not ") {
+        Some((rule, "null" | "a boolean" | "a number" | "a string" | "an array" | "an object")) => rule,
+        _ => rule,
+    }
+}

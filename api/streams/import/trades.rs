@@ -1,0 +1,52 @@
+//! What files of trades have that a definition cannot say.
+
+use super::value::Value;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::item::ColumnKind;
+
+/// The property that the sign of the quantity stands for.
+pub(super) const SIDE: &str = "type";
+/// The quantity.
+pub(super) const QTY: &str = "qty";
+
+/// The names that are tried in order where the user gives none. pandas writes an empty name over the index of a table.
+pub(super) fn default_names(definition: &Definition, property: &str) -> Vec<String> {
+    let names: &[&str] = match property {
+        _ if !definition.is_trades() => &[property],
+        "customerId" => &["customerId", "customer_id"],
+        "ticker" => &["ticker", "symbol"],
+        "qty" => &["qty", "amount", "quantity"],
+        "date" => &["date", "timestamp", ""],
+        _ => &[property],
+    };
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// Whether a negative quantity is a sale where there is no type.
+pub(super) fn may_be_signed(definition: &Definition) -> bool {
+    let has = |name: &str, kind| {
+        let mut properties = definition.item.properties();
+        properties.any(|property| property.name == name && property.values.kind == Some(kind))
+    };
+    definition.is_trades() && has(SIDE, ColumnKind::Text) && has(QTY, ColumnKind::Integer)
+}
+
+/// The type that the sign of a quantity stands for, and the quantity without it.
+pub(super) fn split_sign<'v>(value: &'v Value<'_>) -> (&'static str, Option<&'v str>) {
+    match value {
+        Value::Text(text) | Value::Number(text) | Value::Decimal(text) | Value::Date(text) => {
+            match text.strip_prefix('-') {
+                Some(digits) => ("sell", Some(digits)),
+                None => ("buy", Some(text)),
+            }
+        }
+        _ => ("buy", None),
+    }
+}
+
+/// The rule of a quantity, for one that may be negative.
+pub(super) fn signed_rule(rule: &str) -> String {
+    let parts = rule.strip_prefix("must be a whole number from 1 to ").and_then(|rest| rest.split_once(", "));
+    let Some((most, rest)) = parts else { return rule.to_owned() };
+    format!("must be a whole number other than 0, negative where sold, at most {most} either way, {rest}")
+}

@@ -1,0 +1,222 @@
+//! Sends one batch to the database, again if that fails for a passing reason.
+
+use std::time::Duration;
+
+use derive_more::Display;
+use pagebucket_engine::history::{
+    AppendError, Cause, Engine, LineRefusal, MarkedSoFar, Progress, UploadedSoFar, Waiting, weight,
+};
+use pagebucket_engine::{Error, Gone};
+use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
+use pagebucket_model::item::Item;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::pending::{Batch, SoFar};
+use super::stream::{Options, Row};
+
+/// The destination of rows.
+#[derive(Debug, Clone)]
+pub struct Destination {
+    /// The histories.
+    pub engine: Engine,
+    /// The key under which the stream may be sent again: stored rows are found, and the rest continues.
+    pub key: Option<IdempotencyKey>,
+    /// When the stream began: the date of rows without one, unless the same key was used earlier.
+    pub began: pagebucket_model::domain::Instant,
+}
+
+/// Why an item is not stored, though the next one may be: a sentence without a full stop.
+#[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its owner's history can take no more buckets.
+    #[display("its owner's history can take no more pages")]
+    HistoryExhausted,
+    /// Its owner has had another request with the same key.
+    #[display("its owner has had another request with the same `Idempotency-Key`")]
+    KeyReused,
+    /// Its owner is erased, or what an earlier attempt has stored is retired.
+    Gone(Gone),
+    /// See [`LineRefusal`].
+    Line(LineRefusal),
+}
+
+/// The outcome of a batch: `ends` has those of the first rows, the next `unknown` rows have an unknown outcome, and the
+/// others are not stored.
+#[derive(Debug)]
+pub struct Sent {
+    /// The owner.
+    pub owner: OwnerId,
+    /// The rows in their order.
+    pub rows: Vec<Row>,
+    /// The outcomes of the first rows: where each is stored, or why it is not, though it is an item.
+    pub ends: Vec<Result<Seq, Refusal>>,
+    /// Number of the next rows, which may or may not be stored.
+    pub unknown: usize,
+    /// The last sequence number of the owner's history, if all rows are stored.
+    pub last: Option<Seq>,
+    /// Why some rows have no outcome.
+    pub failed: Option<Cause>,
+    /// What the owner's next batch needs, if rows are stored once.
+    pub(super) so_far: Option<SoFar>,
+}
+
+/// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on the way to
+/// the database, and a constant part.
+pub(super) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
+    let once = keyed || rows.first().is_some_and(|row| row.mark.is_some());
+    let (batch, copies) = if once { (KEYED, 3) } else { (UNKEYED, 1) };
+    let heap: usize = rows.iter().map(Row::heap).sum();
+    batch + rows.capacity() * (size_of::<Row>() + copies * size_of::<Item>()) + heap * (1 + copies)
+}
+
+/// How many of the rows one append may have, at least one: their memory in its queue is bounded by `most` bytes.
+fn part(rows: &[Row], most: usize) -> usize {
+    let mut bytes = 0;
+    let fits = rows.iter().take_while(|row| {
+        bytes += weight(std::iter::once(row.draft.size()));
+        bytes <= most
+    });
+    fits.count().max(1)
+}
+
+/// The constant part: the future that sends the batch, and its request in a queue. A test compares it.
+const UNKEYED: usize = 4 * 1024;
+const KEYED: usize = 10 * 1024;
+
+/// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again, for
+/// [`Options::patience`] or until `stop`, and tells `waiting` why it waits.
+pub(super) async fn send(
+    to: Destination,
+    Batch { owner, rows, so_far }: Batch,
+    options: Options,
+    stop: CancellationToken,
+    waiting: UnboundedSender<&'static str>,
+) -> Sent {
+    let so_far = so_far.or_else(|| match &to.key {
+        Some(key) => Some(SoFar::Lines(UploadedSoFar::nothing(owner.clone(), key.clone()))),
+        None => rows.first()?.mark.as_ref().map(|_| SoFar::Marked(MarkedSoFar::default())),
+    });
+    let mut sent = Sent { owner, rows, ends: Vec::new(), unknown: 0, last: None, failed: None, so_far };
+    let mut give_up = Instant::now() + options.patience;
+    let mut pause = Duration::from_millis(250);
+    let mut looked_for = false;
+    let mut room = Waiting { stop: stop.clone(), waited: Duration::ZERO };
+    let most = to.engine.most_of_an_upload();
+    loop {
+        let rest = &sent.rows[sent.ends.len()..];
+        let part = &rest[..part(rest, most)];
+        let appended = match &mut sent.so_far {
+            // In a box, because it would be most of the memory of a batch without a key.
+            Some(so_far) => Box::pin(append_once(&to, so_far, &sent.owner, part, &mut room)).await,
+            None => {
+                let items = part.iter().map(|row| row.draft.dated(to.began)).collect();
+                to.engine.append_part(sent.owner.clone(), items, &mut room).await
+            }
+        };
+        let (progress, failed) = match appended {
+            Ok(progress) => (progress, None),
+            Err(AppendError { progress, unknown, cause }) => (progress, Some((unknown, cause))),
+        };
+        // Time spent waiting for other uploads does not count.
+        give_up += std::mem::take(&mut room.waited);
+        let before = sent.ends.len();
+        sent.ends.extend(progress.ends().map(|end| end.map_err(Refusal::Line)));
+        if sent.ends.len() > before {
+            give_up = Instant::now() + options.patience;
+        }
+        let Some((unknown, cause)) = failed else {
+            if !progress.is_replayed() {
+                sent.last = progress.last_seq();
+            }
+            if sent.ends.len() < sent.rows.len() {
+                continue;
+            }
+            return sent;
+        };
+        let passing = passing(&cause, sent.so_far.is_some());
+        if options.many
+            && unknown == 0
+            && let Err(Some(refusal)) = passing
+        {
+            sent.ends.resize(sent.rows.len(), Err(refusal));
+            return sent;
+        }
+        // With a key an unknown outcome is looked up, at least once, even if that takes longer than the patience.
+        let known = unknown == 0 || sent.so_far.is_some();
+        if unknown > 0 && !std::mem::replace(&mut looked_for, true) {
+            give_up = Instant::now() + options.patience;
+        }
+        if let Some(why) = passing.ok().filter(|_| known && Instant::now() + pause < give_up) {
+            // The receiver is gone once the stream has ended.
+            let _ = waiting.send(why);
+            if timeout(pause, stop.cancelled()).await.is_err() {
+                pause = (pause * 2).min(Duration::from_secs(5));
+                continue;
+            }
+        }
+        (sent.unknown, sent.failed) = (unknown, Some(cause));
+        return sent;
+    }
+}
+
+/// Appends rows that are stored once, however often they are sent.
+async fn append_once(
+    to: &Destination,
+    so_far: &mut SoFar,
+    owner: &OwnerId,
+    rows: &[Row],
+    room: &mut Waiting,
+) -> Result<Progress, AppendError> {
+    match so_far {
+        SoFar::Lines(so_far) => {
+            let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
+            to.engine.append_lines(so_far, lines, to.began, room).await
+        }
+        SoFar::Marked(so_far) => {
+            let marked = rows
+                .iter()
+                .filter_map(|row| Some((row.draft.dated(to.began), (**row.mark.as_ref()?).clone())));
+            to.engine.append_marked(so_far, owner, marked.collect(), room).await
+        }
+    }
+}
+
+/// Why another attempt is worthwhile, if it is; otherwise, if the cause concerns one owner only, what its rows are told. The
+/// cause itself, with the driver's words, is reported when all attempts have failed.
+fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<Refusal>> {
+    match cause {
+        Cause::OutcomeUnknown if keyed => Ok("it gave no answer to trust"),
+        Cause::Contended => Ok("too many others append to the same history"),
+        Cause::Overloaded | Cause::Late => Ok("too many appends are waiting"),
+        Cause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
+        Cause::SecondsExhausted(_) => Err(Some(Refusal::HistoryExhausted)),
+        Cause::KeyReused => Err(Some(Refusal::KeyReused)),
+        Cause::OutcomeUnknown | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),
+        Cause::Database(Error::Gone(gone)) => Err(Some(Refusal::Gone(*gone))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_takes_what_it_is_counted_for() {
+        fn sending<F: Future>(
+            _: impl Fn(Destination, Batch, Options, CancellationToken, UnboundedSender<&'static str>) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        fn appending<'a, F: Future + 'a>(
+            _: impl Fn(&'a Destination, &'a mut SoFar, &'a OwnerId, &'a [Row], &'a mut Waiting) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        let keyed = appending(append_once);
+        let unkeyed = sending(send);
+        // What is left is for the request, where it waits for its committer, and for its part of a command.
+        assert!(unkeyed + 2048 <= UNKEYED && unkeyed + keyed + 2048 <= KEYED, "{unkeyed}, {keyed}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The rows of a stream, and its options.
+
+use std::io;
+use std::time::Duration;
+
+use pagebucket_engine::history::Mark;
+use pagebucket_model::domain::OwnerId;
+use pagebucket_model::item::Draft;
+use tokio::sync::mpsc;
+
+/// The longest row, in bytes, its line breaks included.
+pub const LONGEST_ROW: usize = 64 * 1024;
+
+/// An item with its owner and its line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The line on which it began, from 1.
+    pub line: u64,
+    /// Its size in the file, in bytes, with line breaks.
+    pub size: u64,
+    /// The owner.
+    pub owner: OwnerId,
+    /// The item. It may lack a date only if the record of a key gives one.
+    pub draft: Draft,
+    /// How it is known to be stored already, if it has an identity of its own. All rows of a stream have one, or none.
+    pub mark: Option<Box<Mark>>,
+}
+
+impl Row {
+    /// Memory on the heap, in bytes.
+    pub fn heap(&self) -> usize {
+        let owner = match &self.owner {
+            OwnerId::Integer(_) => 0,
+            OwnerId::Text(id) => 2 * size_of::<usize>() + id.len(),
+        };
+        self.draft.size() + owner + self.mark.as_ref().map_or(0, |_| size_of::<Mark>())
+    }
+}
+
+/// Options of a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Stop at the first bad row. The rows before it are stored.
+    pub strict: bool,
+    /// Whether it has many owners: a history that takes no more items does not end it.
+    pub many: bool,
+    /// Maximum number of waiting rows: then reading stops. The more wait, the more rows of a rare owner go in one
+    /// append. [`Budget`](super::Budget) bounds their bytes.
+    pub waiting: usize,
+    /// How long the database may fail without storing anything of a batch.
+    pub patience: Duration,
+    /// Maximum number of owners that the report tells apart, at about 20 bytes each.
+    pub owners: usize,
+}
+
+/// A row that is no item.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct Bad<B> {
+    /// The line on which it began, from 1.
+    pub line: u64,
+    /// Its size in bytes, with line breaks.
+    pub size: u64,
+    /// All that is wrong with it.
+    pub why: B,
+}
+
+/// Rows in their order, at most about [`BATCH`](super::BATCH).
+pub type Chunk<B> = Vec<Result<Row, Bad<B>>>;
+
+/// The source of rows. An error is the last item: the rest cannot be read.
+pub type Incoming<B> = mpsc::Receiver<io::Result<Chunk<B>>>;
