@@ -13,6 +13,29 @@ use syn::{Attribute, Item, ItemUse, UseTree, Visibility};
 /// The path of a module, such as `store::history`; the crate itself is the empty one.
 pub type Module = Vec<String>;
 
+/// What uses what, by name.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+/// Groups of which each uses every other, directly or through others.
+fn circles(uses: &Uses) -> BTreeSet<BTreeSet<String>> {
+    let reached = |from: &String| {
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<_> = uses[from].iter().collect();
+        while let Some(used) = next.pop() {
+            if reached.insert(used) {
+                next.extend(&uses[used]);
+            }
+        }
+        reached
+    };
+    let reached: BTreeMap<_, _> = uses.keys().map(|name| (name, reached(name))).collect();
+    let circles = uses.keys().filter(|name| reached[name].contains(name)).map(|name| {
+        let mutual = reached[name].iter().filter(|other| reached[*other].contains(name));
+        mutual.map(|name| (*name).clone()).collect()
+    });
+    circles.collect()
+}
+
 /// The files of the crate, by the modules that they are.
 pub struct Files(BTreeMap<Module, Names>);
 
@@ -58,26 +81,41 @@ impl Files {
     }
 
     /// Groups of files of which each uses every other, directly or through others.
-    pub fn circles(&self) -> Vec<BTreeSet<String>> {
-        let uses: BTreeMap<&Module, BTreeSet<&Module>> =
-            self.0.keys().map(|module| (module, self.used_by(module))).collect();
-        let reached = |from: &Module| {
-            let mut reached = BTreeSet::new();
-            let mut next: Vec<_> = uses[from].iter().copied().collect();
-            while let Some(module) = next.pop() {
-                if reached.insert(module) {
-                    next.extend(&uses[module]);
+    pub fn circles(&self) -> BTreeSet<BTreeSet<String>> {
+        let uses = self.0.keys().map(|module| (module.join("::"), self.used_by(module)));
+        circles(
+            &uses.map(|(module, used)| (module, used.iter().map(|used| used.join("::")).collect())).collect(),
+        )
+    }
+
+    /// The same of what stands side by side in a directory: files, and directories with all that is below them. The file of
+    /// the directory itself does not count.
+    pub fn circles_of_rooms(&self) -> BTreeSet<BTreeSet<String>> {
+        let mut uses = BTreeMap::<Module, Uses>::new();
+        for module in self.0.keys() {
+            for used in self.used_by(module) {
+                let common = module.iter().zip(used).take_while(|(one, other)| one == other).count();
+                if let (Some(_), Some(_)) = (module.get(common), used.get(common)) {
+                    let room = |module: &Module| module[..=common].join("::");
+                    let beside = uses.entry(module[..common].to_vec()).or_default();
+                    beside.entry(room(used)).or_default();
+                    beside.entry(room(module)).or_default().insert(room(used));
                 }
             }
-            reached
-        };
-        let reached: BTreeMap<&Module, BTreeSet<&Module>> =
-            self.0.keys().map(|module| (module, reached(module))).collect();
-        let circles = self.0.keys().filter(|module| reached[module].contains(module)).map(|module| {
-            let mutual = reached[module].iter().filter(|other| reached[*other].contains(module));
-            mutual.map(|module| module.join("::")).collect()
-        });
-        circles.collect::<BTreeSet<_>>().into_iter().collect()
+        }
+        uses.values().flat_map(circles).collect()
+    }
+
+    /// Directories with more than this many files and directories in them, a file and the directory of its name being one.
+    pub fn crowded(&self, most: usize) -> BTreeMap<String, usize> {
+        let mut siblings = BTreeMap::<&[String], BTreeSet<&String>>::new();
+        for module in self.0.keys() {
+            for at in 0..module.len() {
+                siblings.entry(&module[..at]).or_default().insert(&module[at]);
+            }
+        }
+        let crowded = siblings.into_iter().filter(|(_, beside)| beside.len() > most);
+        crowded.map(|(room, beside)| (room.join("::"), beside.len())).collect()
     }
 
     fn used_by(&self, module: &Module) -> BTreeSet<&Module> {
