@@ -157,13 +157,11 @@ pub struct ServerArgs {
     #[arg(long, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
     pub cache_public: bool,
 
-    /// Seconds within which the head of a request must arrive, and a TLS handshake, which has at most 10; also how long an
-    /// idle connection is kept.
+    /// Seconds within which the head of a request must arrive. A TLS handshake has as long, and at most 10. An idle connection is kept as long.
     #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds within which the body of a request must arrive (at most 15), or the next item or KiB of an upload, and within
-    /// which an uploading client must take the next piece of its outcomes.
+    /// Seconds within which the body of a request must arrive, at most 15. The next item or KiB of an upload has as long. So has an uploading client to take the next piece of its outcomes.
     #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 

@@ -61,6 +61,6 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
             }
         }
         // What is known stays, and its age says how far it may be relied on.
-        Err(error) => tracing::debug!(%error, "it is not known whether histories have new markers"),
+        Err(error) => tracing::debug!(%error, "could not read marker counts"),
     }
 }

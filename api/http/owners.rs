@@ -49,7 +49,7 @@ impl Params for OwnersParams {
         vec![
             in_query(
                 "after",
-                "Only {manyOwners} with greater ids than this one, which need not exist. Default: from the lowest id.",
+                "Only {manyOwners} with greater ids than this one. The id itself need not exist. Default: from the lowest id.",
                 owner_id(),
             ),
             in_query("limit", "Most {manyOwners} in the answer.", limit),

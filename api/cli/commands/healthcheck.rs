@@ -22,8 +22,7 @@ pub(super) struct HealthcheckArgs {
     #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
-    /// Certificate of the server, as `serve` has it: the server is asked over TLS, and must have this certificate, whatever
-    /// names are in it.
+    /// Server certificate; connects over TLS and accepts only this one, whatever names are in it.
     #[arg(long, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 }

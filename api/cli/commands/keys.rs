@@ -33,8 +33,7 @@ enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 struct CreateArgs {
-    /// Name of the key: 1 to 64 of A-Z, a-z, 0-9, "-", "_" and ".". No other key may have had it. Log lines name a client by
-    /// it.
+    /// Name of the key: 1 to 64 of A-Z, a-z, 0-9, "-", "_" and ".". Names are never reused. Log lines name a client by it.
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     name: String,
 
@@ -42,8 +41,7 @@ struct CreateArgs {
     #[arg(long, value_name = "SCOPES", required = true, value_delimiter = ',', value_parser = Scope::parse)]
     scope: Vec<Scope>,
 
-    /// Whose histories they may use: ids with commas between them, such as 7,8. customers=7 is the 7 of one collection of
-    /// owners, 7 that of every collection; * is every id. Without it: those of every owner.
+    /// Whose histories they may use: ids with commas between them, such as 7,8. 7 is owner 7 of every collection; customers=7 that of one collection; * is every id. Without it: those of every owner.
     #[arg(long, visible_alias = "customers", value_name = "OWNERS", value_delimiter = ',')]
     owners: Vec<String>,
 

@@ -87,7 +87,7 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
         }
     };
     if !drained {
-        tracing::warn!("requests were still running at the exit");
+        tracing::warn!("exiting with requests still running");
     }
     Ok(ExitCode::SUCCESS)
 }

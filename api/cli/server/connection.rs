@@ -1,4 +1,4 @@
-//! One connection: what it speaks is found out, then it is served until it ends.
+//! One connection: detects HTTP/1.1 or HTTP/2, then serves it until it ends.
 
 use std::convert::Infallible;
 use std::pin::pin;

@@ -48,7 +48,7 @@ impl Tails {
         let tail = move |group: &RawDocument| {
             let owner = owner(group, definition.owner.kind);
             if owner.is_none() {
-                tracing::error!(?group, "a bucket has no owner: the value of its owner's field is not an id");
+                tracing::error!(?group, "corrupt bucket: invalid owner field");
             }
             Ok(owner.map(|owner| (owner.clone(), tail(group, &owner, &definition))))
         };

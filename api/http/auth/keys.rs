@@ -2,7 +2,7 @@
 //!
 //! A key is looked up in the database by its hash, and its record is remembered. A remembered record is used for 30 s
 //! without asking again, and for 60 s at most while the database does not answer: a revoked key is refused everywhere
-//! within 60 s. After the first 30 s one request in 2 s asks; the others use the record, and do not wait. Hashes that the
+//! within 60 s. After the first 30 s at most one request every 2 s refreshes it; the others use the record, and do not wait. Hashes that the
 //! database does not know are remembered for 5 s, so that a key that was presented before it was created works 5 s later. A
 //! key's expiry is compared with the clock at each use.
 //!

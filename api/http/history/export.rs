@@ -192,7 +192,7 @@ impl Rows {
     /// Adds the rows of the next batch, if any of its items is of the dates; false at the end.
     async fn batch(&mut self) -> Result<bool, Error> {
         if !self.export.is_at_end() {
-            // One page of the first batch is paid before it is read: who owes has to wait.
+            // One page of the first batch is paid before it is read: a client in debt waits.
             let due = self.pages.max(1);
             tokio::select! {
                 () = self.quota.pace(Class::Reads, due) => (self.paid, self.pages) = (due - self.pages, 0),

@@ -90,8 +90,7 @@ enum Source {
 /// Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the {manyItems} nearest a cursor,
 /// or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
 /// `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
-/// as it was when the walk began; such windows never change. What begins before the first {item} that is there is 410, which
-/// names the first page; 0 and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that
+/// as it was when the walk began; such windows never change. A request that starts before the first remaining {item} gets 410, which names the first page; 0 and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that
 /// span of time, and no totals. An unknown {owner} has an empty first page.
 #[utoipa::path(
     get,

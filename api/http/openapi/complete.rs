@@ -58,7 +58,7 @@ pub fn complete(document: &mut Value) {
 fn tell_rates(document: &mut Value) {
     let rates: Map<String, Value> = embedded(include_str!("rates.json"));
     each_operation(document, &mut |operation| {
-        // Probes are not limited: neither is who sends them asked.
+        // Probes are neither limited nor authenticated.
         if operation["security"] == json!([]) {
             return;
         }

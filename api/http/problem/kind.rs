@@ -71,13 +71,13 @@ kinds! {
     MethodNotAllowed: METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", nothing_stored = true,
         "This address does not support the method. The header `Allow` names those that it supports.";
     NotAcceptable: NOT_ACCEPTABLE, "not-acceptable", "Not acceptable", nothing_stored = true,
-        "`Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.";
+        "`Accept` does not allow the media type of this route, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done.";
     BodyTimeout: REQUEST_TIMEOUT, "body-timeout", "Body too slow", nothing_stored = true,
         "The body did not arrive in time, or the body of an upload came too slowly. Nothing was stored.";
     HistoryExhausted: CONFLICT, "history-exhausted", "History exhausted", nothing_stored = true,
         "The next bucket of this history would begin after the last possible second, in November 2286. Either the last bucket already begins in that second, or the server's clock is wrong. A retry fails until this is corrected.";
     Retired: GONE, "retired", "Retired", nothing_stored = true,
-        "The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. Of an append with an `Idempotency-Key`: the pages that an earlier attempt may have stored its items on are deleted, so it is not known whether it did.";
+        "The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. For an append with an `Idempotency-Key`: the pages that may hold the earlier attempt's items are deleted, so its outcome is unknown.";
     Erased: GONE, "erased", "Erased", nothing_stored = true,
         "The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.";
     BodyTooLarge: PAYLOAD_TOO_LARGE, "body-too-large", "Body too large", nothing_stored = true,
@@ -91,7 +91,7 @@ kinds! {
     InvalidItem: UNPROCESSABLE_ENTITY, "invalid-item", "Invalid item", nothing_stored = true,
         "The body is JSON, but neither an item of the history nor an array of 1 to 1,000 items. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.";
     InvalidPageView: UNPROCESSABLE_ENTITY, "invalid-page-view", "Invalid page view", nothing_stored = true,
-        "The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted.";
+        "The JSON is not a page view, an array of 1 to 1,000 page views, or an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted.";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency-key-reused", "Idempotency key reused", nothing_stored = true,
         "An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key.";
     LineDiffers: UNPROCESSABLE_ENTITY, "line-differs", "Line differs", nothing_stored = true,

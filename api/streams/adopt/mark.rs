@@ -27,7 +27,7 @@ pub(super) struct Marker {
     engine: Engine,
     group: u32,
     line: u64,
-    /// Whether nothing of the source was ever adopted. What is wrong about that is found when items are appended.
+    /// Whether nothing of the source was ever adopted. If this is wrong, the append finds out.
     fresh: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What comes into a stream, who hears of it, and the phase that it has reached: the same for rows that go to the database
+//! Input of a stream: its rows, its watcher, and the phase that it has reached: the same for rows that go to the database
 //! and for rows that go to a server.
 
 use std::future::pending;

@@ -116,7 +116,7 @@ impl Params for ListParams {
             in_query(
                 "page",
                 "Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last \
-                 page. Of the other parameters, only `order` may be given with it.",
+                 page. Only `order` may be combined with it.",
                 ordinal(),
             ),
             in_query(

@@ -274,7 +274,7 @@ impl Reader {
             return Ok(());
         }
         if self.quota.is_limited() {
-            // The first page is paid before it is stored: who owes has to wait.
+            // The first page is paid before it is stored: a client in debt waits.
             let first = usize::from(std::mem::take(&mut self.is_first));
             tokio::select! {
                 () = self.quota.pace(Class::Appends, self.pages + first) => self.pages = 0,
