@@ -7,6 +7,7 @@
 
 pub mod adoptions;
 pub mod api_keys;
+mod bson_writer;
 mod capacity;
 mod collections;
 mod connection;

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use mongodb::bson::RawDocumentBuf;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::metric::COMMIT_ITEMS;
 
@@ -184,9 +185,14 @@ async fn send(source: &Source, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
     let topology = source.topology();
     let updates = batches.iter().zip(&fences).flat_map(|(batch, until)| {
         let items: Vec<_> = batch.marked().collect();
-        batch.statements.iter().map(move |statement| match until.filter(|_| statement.opens()) {
-            Some(until) => open(definition, &batch.owner, statement, &items, is_before(topology, until)),
-            None => Ok(push(definition, &batch.owner, statement, &items).into()),
+        let in_time = until.map(|until| is_before(topology, until));
+        let in_time = in_time.map(|in_time| RawDocumentBuf::try_from(&in_time).expect("no NUL in it"));
+        batch.statements.iter().map(move |statement| {
+            let update = match in_time.as_ref().filter(|_| statement.opens()) {
+                Some(in_time) => open(definition, &batch.owner, statement, &items, in_time),
+                None => push(definition, &batch.owner, statement, &items),
+            };
+            Ok(update.into())
         })
     });
     let mut command = Command::update(&definition.name, updates, ordered, durable(deadline));

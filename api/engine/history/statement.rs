@@ -2,16 +2,13 @@
 
 use std::ops::Range;
 
-use mongodb::bson::error::Error as BsonError;
-use mongodb::bson::raw::{CString, cstr};
-use mongodb::bson::{Document, RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
+use mongodb::bson::{RawDocument, RawDocumentBuf};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange};
 
 use super::bucket_id::{BucketId, Tail};
 use super::document::Marked;
-use super::source::owner_bson;
-use crate::values::date;
+use crate::bson_writer::{Fields, document};
 
 /// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,96 +97,99 @@ pub(super) fn push(
 ) -> RawDocumentBuf {
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let (first, last) = dates(items);
-    rawdoc! {
-        "q": query(definition, owner, bucket),
-        "u": {
-            "$push": { "history": { "$each": history(definition, items) } },
-            "$inc": { "count": items.len() as i32 },
-            "$min": { "first": first },
-            "$max": { "last": last },
-            "$setOnInsert": { "page": bucket.page.get() as i64 },
-        },
-        "upsert": true,
-        // Without the hint 6.0.5 chooses the unique index and examines every page of the owner.
-        "hint": { "_id": 1 },
-    }
+    let id = bucket.id(owner).to_string();
+    document(|update| {
+        update.document("q", |query| compare(query, definition, owner, &id, bucket));
+        update.document("u", |change| {
+            change.document("$push", |push| {
+                push.document("history", |each| history(each, "$each", definition, items));
+            });
+            change.document("$inc", |inc| inc.i32("count", items.len() as i32));
+            change.document("$min", |min| min.date("first", first));
+            change.document("$max", |max| max.date("last", last));
+            change.document("$setOnInsert", |set| set.i64("page", bucket.page.get() as i64));
+        });
+        upsert(update);
+    })
 }
 
 /// The statement that opens a bucket while `in_time` holds. Later it would store a bucket without its items, and the validator
 /// refuses that by its `$expr` alone, as it refuses every statement from an old tail.
-///
-/// # Errors
-/// The bucket cannot be written as BSON.
 pub(super) fn open(
     definition: &Definition,
     owner: &OwnerId,
     statement: &Statement,
     items: &[Marked<'_>],
-    in_time: Document,
-) -> Result<RawBson, BsonError> {
+    in_time: &RawDocument,
+) -> RawDocumentBuf {
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let (first, last) = dates(items);
-    let stored = |history: RawArrayBuf| {
-        let mut stored = rawdoc! { "_id": bucket.id(owner).to_string() };
-        stored.append(owner_field(definition), owner_value(owner));
-        stored.append(cstr!("page"), bucket.page.get() as i64);
-        stored.append(cstr!("count"), items.len() as i32);
-        stored.append(cstr!("first"), first.clone());
-        stored.append(cstr!("last"), last.clone());
-        stored.append(cstr!("history"), history);
-        stored
+    let id = bucket.id(owner).to_string();
+    let stored = |bucket_of: &mut Fields<'_>, name: &str, held: &[Marked<'_>]| {
+        bucket_of.document(name, |literal| {
+            literal.document("$literal", |stored| {
+                stored.text("_id", &id);
+                stored.owner(&definition.owner.field, owner);
+                stored.i64("page", bucket.page.get() as i64);
+                stored.i32("count", items.len() as i32);
+                stored.date("first", first);
+                stored.date("last", last);
+                history(stored, "history", definition, held);
+            });
+        });
     };
-    let mut query = query(definition, owner, bucket);
-    // A marker of the beginning may have this `_id`, and no items: it must be refused, not replaced.
-    query.append(cstr!("firstPage"), rawdoc! { "$exists": false });
-    let late = stored(RawArrayBuf::new());
-    let bucket = rawdoc! {
-        "$cond": [
-            RawDocumentBuf::try_from(&in_time)?,
-            { "$literal": stored(history(definition, items)) },
-            { "$literal": late },
-        ],
-    };
-    Ok(rawdoc! {
-        "q": query,
-        "u": [{ "$replaceWith": bucket }],
-        "upsert": true,
-        "hint": { "_id": 1 },
-    }
-    .into())
+    document(|update| {
+        update.document("q", |query| {
+            compare(query, definition, owner, &id, bucket);
+            // A marker of the beginning may have this `_id`, and no items: it must be refused, not replaced.
+            query.document("firstPage", |exists| exists.bool("$exists", false));
+        });
+        update.array("u", [()], |stages, name, ()| {
+            stages.document(name, |stage| {
+                stage.document("$replaceWith", |with| {
+                    with.array("$cond", 0..3, |branches, name, branch| match branch {
+                        0 => branches.copy(name, in_time),
+                        1 => stored(branches, name, items),
+                        _ => stored(branches, name, &[]),
+                    });
+                });
+            });
+        });
+        upsert(update);
+    })
 }
 
 /// Finds a bucket that holds exactly as many items as are expected.
-fn query(definition: &Definition, owner: &OwnerId, bucket: Tail) -> RawDocumentBuf {
-    let mut query = rawdoc! { "_id": bucket.id(owner).to_string() };
-    query.append(owner_field(definition), owner_value(owner));
-    query.append(cstr!("count"), i32::from(bucket.count));
-    query
+fn compare(query: &mut Fields<'_>, definition: &Definition, owner: &OwnerId, id: &str, bucket: Tail) {
+    query.text("_id", id);
+    query.owner(&definition.owner.field, owner);
+    query.i32("count", bucket.count.into());
 }
 
-fn owner_field(definition: &Definition) -> CString {
-    CString::try_from(&*definition.owner.field).expect("a checked name has no NUL")
+fn upsert(update: &mut Fields<'_>) {
+    update.bool("upsert", true);
+    // Without the hint 6.0.5 chooses the unique index and examines every page of the owner.
+    update.document("hint", |hint| hint.i32("_id", 1));
 }
 
-fn owner_value(owner: &OwnerId) -> RawBson {
-    RawBson::try_from(owner_bson(owner)).expect("a number or a string without NUL")
-}
-
-fn history(definition: &Definition, items: &[Marked<'_>]) -> RawArrayBuf {
-    let mut history = RawArrayBuf::new();
-    items.iter().for_each(|item| history.push(item.document(definition)));
-    history
+fn history(of: &mut Fields<'_>, name: &str, definition: &Definition, items: &[Marked<'_>]) {
+    of.array(name, items, |history, name, marked| match marked.key {
+        None => history.copy(name, marked.item.document()),
+        Some(key) => history.copy_with(name, marked.item.document(), |item| {
+            item.binary(definition.key_field(), &key.to_bson());
+        }),
+    });
 }
 
 /// The least and the greatest date of the items.
-fn dates(items: &[Marked<'_>]) -> (RawBson, RawBson) {
+fn dates(items: &[Marked<'_>]) -> (Instant, Instant) {
     let dates = || items.iter().map(|item| item.item.date());
-    let stored = |at: Option<Instant>| date(at.expect("a statement has an item")).into();
-    (stored(dates().min()), stored(dates().max()))
+    dates().min().zip(dates().max()).expect("a statement has an item")
 }
 
 #[cfg(test)]
 mod tests {
+    use mongodb::bson::rawdoc;
     use proptest::prelude::*;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
