@@ -14,21 +14,7 @@ use pagebucket_http::auth::Refusal;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
 use pagebucket_model::domain::{Clock, Instant, Owners, Scope, Scopes};
 
-use crate::harness::{Harm, Proxy, Setup, Way, eventually, shared, tests};
-
-tests!["api_keys":
-    a_key_lives_until_it_is_revoked,
-    a_key_expires_at_its_time,
-    whose_histories_a_key_reaches,
-    a_name_belongs_to_one_key,
-    unknown_keys_are_asked_for_once_in_five_seconds,
-    a_key_is_looked_up_once_at_a_time,
-    a_flood_of_unknown_keys_takes_few_connections,
-    a_database_that_is_away_is_no_refusal,
-    the_last_use_is_noted_once_an_hour,
-    no_corrupt_record_can_be_written,
-    api_keys_without_a_guard_are_refused,
-];
+use crate::harness::{Harm, Proxy, Setup, Way, eventually, shared, test};
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -145,6 +131,7 @@ fn record(name: &str) -> KeyRecord {
     }
 }
 
+#[test]
 async fn a_key_lives_until_it_is_revoked() {
     let time = Time::new();
     let (one, other) = {
@@ -191,6 +178,7 @@ async fn a_key_lives_until_it_is_revoked() {
     assert!(one.keys.remembered(key.expose()).is_none());
 }
 
+#[test]
 async fn a_key_expires_at_its_time() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -214,6 +202,7 @@ fn is_refused(refusal: &Refusal, why: &str, client: Option<&str>) -> bool {
     matches!(refusal, Refusal::Invalid(words, name) if *words == format!("The API key {why}.") && name.as_deref() == client)
 }
 
+#[test]
 async fn whose_histories_a_key_reaches() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -229,6 +218,7 @@ async fn whose_histories_a_key_reaches() {
     }
 }
 
+#[test]
 async fn a_name_belongs_to_one_key() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -250,6 +240,7 @@ async fn a_name_belongs_to_one_key() {
     assert_eq!(names, ["Backend", "backend"]);
 }
 
+#[test]
 async fn unknown_keys_are_asked_for_once_in_five_seconds() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -272,6 +263,7 @@ async fn unknown_keys_are_asked_for_once_in_five_seconds() {
     instance.keys.principal(key.expose(), soon()).await.expect("a valid key");
 }
 
+#[test]
 async fn a_key_is_looked_up_once_at_a_time() {
     let time = Time::new();
     let proxy = Proxy::before(shared().await).await;
@@ -291,6 +283,7 @@ async fn a_key_is_looked_up_once_at_a_time() {
     }
 }
 
+#[test]
 async fn a_flood_of_unknown_keys_takes_few_connections() {
     let time = Time::new();
     let proxy = Proxy::before(shared().await).await;
@@ -312,6 +305,7 @@ async fn a_flood_of_unknown_keys_takes_few_connections() {
     assert_eq!(instance.sent("find"), 500);
 }
 
+#[test]
 async fn a_database_that_is_away_is_no_refusal() {
     for harm in [Harm::Cut, Harm::Hold] {
         let time = Time::new();
@@ -364,6 +358,7 @@ async fn a_database_that_is_away_is_no_refusal() {
     }
 }
 
+#[test]
 async fn the_last_use_is_noted_once_an_hour() {
     let time = Time::new();
     let one = Instance::new(&time).await;
@@ -419,6 +414,7 @@ fn sound(name: &str, first: u8) -> Document {
     }
 }
 
+#[test]
 async fn no_corrupt_record_can_be_written() {
     let instance = Instance::new(&Time::new()).await;
     let keys = instance.database().await.collection::<Document>("api_keys");
@@ -493,6 +489,7 @@ async fn no_corrupt_record_can_be_written() {
     assert_eq!(all[0].owners.as_ref().map(Vec::len), Some(5));
 }
 
+#[test]
 async fn api_keys_without_a_guard_are_refused() {
     let instance = Instance::new(&Time::new()).await;
     let database = instance.database().await;

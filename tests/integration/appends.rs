@@ -6,17 +6,7 @@ use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{ALL, Client, History, Service, TOTAL, shared, tests, tests_over};
-
-tests_over![ALL, "appends":
-    sixty_four_writers_to_one_owner,
-    sixty_four_writers_through_two_instances,
-    arrays_keep_their_order_among_racing_writers,
-    bucket_order_is_page_order,
-    owners_do_not_see_each_other,
-];
-
-tests!["appends": the_manuals_statement_loses_trades];
+use crate::harness::{ALL, Client, History, Service, TOTAL, shared, test, test_over};
 
 const WRITERS: u64 = 64;
 const EACH: u64 = 20;
@@ -63,12 +53,14 @@ async fn check(service: &Service, acknowledged: &[(u64, u64)]) {
     assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(1280), &json!(pages)));
 }
 
+#[test_over(ALL)]
 async fn sixty_four_writers_to_one_owner(history: &'static History) {
     let service = Service::of(history).await;
     let acknowledged = race(std::slice::from_ref(&service.client)).await;
     check(&service, &acknowledged).await;
 }
 
+#[test_over(ALL)]
 async fn sixty_four_writers_through_two_instances(history: &'static History) {
     let first = Service::of(history).await;
     let second = first.sibling(shared().await).await;
@@ -77,6 +69,7 @@ async fn sixty_four_writers_through_two_instances(history: &'static History) {
 }
 
 /// The control: the manual's own statement, in a burst of one second, on the same server.
+#[test]
 async fn the_manuals_statement_loses_trades() {
     let service = Service::start().await;
     let manual = service.database.collection::<Document>("manual");
@@ -105,6 +98,7 @@ async fn the_manuals_statement_loses_trades() {
     assert!(lost > 1000, "the control shows what the pattern loses: {lost}");
 }
 
+#[test_over(ALL)]
 async fn arrays_keep_their_order_among_racing_writers(history: &'static History) {
     // Over three pages and more.
     let each = history.pages(3.7);
@@ -133,6 +127,7 @@ async fn arrays_keep_their_order_among_racing_writers(history: &'static History)
 }
 
 /// Across 9 and 10 digits, negative seconds, and five pages in one second.
+#[test_over(ALL)]
 async fn bucket_order_is_page_order(history: &'static History) {
     let service = Service::of(history).await;
     let dates = [
@@ -169,6 +164,7 @@ async fn bucket_order_is_page_order(history: &'static History) {
 }
 
 /// Owners whose ids begin alike, or differ in case.
+#[test_over(ALL)]
 async fn owners_do_not_see_each_other(history: &'static History) {
     const OWNERS: [u64; 5] = [1, 2, 11, 12, 123];
     let service = Service::of(history).await;

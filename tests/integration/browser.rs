@@ -12,15 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims};
-use crate::harness::{Service, Setup, shared, skip, tests};
-
-tests!["browser":
-    swagger_ui_shows_every_operation,
-    a_request_is_tried_out,
-    a_request_is_tried_out_with_a_token,
-    the_first_page_names_its_own_address,
-    every_problem_has_its_place,
-];
+use crate::harness::{Service, Setup, shared, skip, test};
 
 /// Longer than anything takes on a slow machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -172,6 +164,7 @@ async fn services() -> [Service; 2] {
     [Service::start().await, setup.start().await]
 }
 
+#[test]
 async fn swagger_ui_shows_every_operation() {
     for service in services().await {
         shows_every_operation(&service).await;
@@ -200,6 +193,7 @@ async fn shows_every_operation(service: &Service) {
     browser.expect_nothing_refused().await;
 }
 
+#[test]
 async fn a_request_is_tried_out() {
     let service = Service::start().await;
     let Some(mut browser) = Browser::open(&service.client.url("/docs/")).await else { return };
@@ -221,6 +215,7 @@ async fn a_request_is_tried_out() {
     browser.expect_nothing_refused().await;
 }
 
+#[test]
 async fn a_request_is_tried_out_with_a_token() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -243,6 +238,7 @@ async fn a_request_is_tried_out_with_a_token() {
     browser.expect_nothing_refused().await;
 }
 
+#[test]
 async fn the_first_page_names_its_own_address() {
     let [service, examples] = services().await;
     let Some(mut browser) = Browser::open(&examples.client.url("/")).await else { return };
@@ -261,6 +257,7 @@ async fn the_first_page_names_its_own_address() {
     browser.expect_nothing_refused().await;
 }
 
+#[test]
 async fn every_problem_has_its_place() {
     let service = Service::start().await;
     let Some(mut browser) = Browser::open(&service.client.url("/problems#misdirected-request")).await else {

@@ -17,3 +17,5 @@ mod secrets;
 mod serve;
 mod signals;
 mod verify;
+
+crate::harness::named!("commands");

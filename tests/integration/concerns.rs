@@ -8,10 +8,8 @@ use mongodb::bson::Document;
 use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
-use crate::harness::{Client, History, SMALL, Service, Setup, shared, tests_over};
+use crate::harness::{Client, History, SMALL, Service, Setup, shared, test_over};
 use crate::uploads::{upload, upload_with};
-
-tests_over![SMALL, "concerns": every_command_is_at_majority];
 
 type Seen = Arc<Mutex<Vec<(String, Document)>>>;
 
@@ -37,6 +35,7 @@ async fn instance(
     setup.start().await
 }
 
+#[test_over(SMALL)]
 async fn every_command_is_at_majority(history: &'static History) {
     let seen = Seen::default();
     let one = instance(history, None, ReadPreference::Primary, &seen).await;

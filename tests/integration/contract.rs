@@ -11,15 +11,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims, gate, now};
-use crate::harness::{Service, Setup, TOTAL, shared, skip, tests, trade, trade_at};
-
-tests!["contract":
-    documents_are_as_checked_in,
-    documents_are_valid,
-    redocly_and_spectral_find_nothing,
-    schemathesis_passes,
-    schemathesis_passes_on_the_examples,
-];
+use crate::harness::{Service, Setup, TOTAL, shared, skip, test, trade, trade_at};
 
 const EXAMPLES: &str = "examples/histories";
 
@@ -33,6 +25,7 @@ fn in_checkout(path: &str) -> PathBuf {
 /// The document of each version, and its name in `openapi/` and on a server.
 const VERSIONS: [(&str, Version); 2] = [("openapi.json", Version::V3_1), ("openapi-3.0.json", Version::V3_0)];
 
+#[test]
 async fn documents_are_as_checked_in() {
     let service = Service::start().await;
     for (name, version) in VERSIONS {
@@ -63,6 +56,7 @@ fn written_documents(histories: &[&str]) -> (Scratch, Vec<PathBuf>) {
     (directory, files)
 }
 
+#[test]
 async fn documents_are_valid() {
     let Some(validator) = tool("OPENAPI_SPEC_VALIDATOR", "validation of the OpenAPI documents") else {
         return;
@@ -73,6 +67,7 @@ async fn documents_are_valid() {
 }
 
 /// Neither judge needs a network, and neither may use one.
+#[test]
 async fn redocly_and_spectral_find_nothing() {
     let Some(packages) = tool("OPENAPI_JUDGES", "redocly and spectral") else { return };
     let (_directory, files) = written_documents(&[EXAMPLES]);
@@ -111,6 +106,7 @@ async fn guarded(mut setup: Setup, collections: &[&str]) -> (Service, String) {
     (service, token)
 }
 
+#[test]
 async fn schemathesis_passes() {
     let (service, token) = guarded(Setup::on(shared().await), &["customers"]).await;
     // What the configuration's dictionary and the document's examples name: a history with a full
@@ -126,6 +122,7 @@ async fn schemathesis_passes() {
     service.client.append(7, &trade(1)).await.expect(201);
 }
 
+#[test]
 async fn schemathesis_passes_on_the_examples() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(in_checkout(EXAMPLES));

@@ -6,17 +6,7 @@ use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use pagebucket_engine::history::MOST_SKIPPED;
 
-use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, fill, shared, tests_over};
-
-tests_over![SMALL, "cost":
-    an_append_behind_ten_thousand_pages,
-    any_page_of_ten_thousand,
-    any_window_of_ten_thousand_pages,
-];
-
-tests_over![&[READINGS], "cost": any_offset_of_a_million];
-
-tests_over![ALL, "cost": every_statement_names_its_owner];
+use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, fill, shared, test_over};
 
 const PAGES: u64 = 10_000;
 
@@ -51,6 +41,7 @@ pub fn sum(seen: &[Document], counter: &str) -> i64 {
 }
 
 /// At most 2 keys and 2 documents in all its statements: into a full tail, and into one with room.
+#[test_over(SMALL)]
 async fn an_append_behind_ten_thousand_pages(history: &'static History) {
     let service = Service::of(history).await;
     fill(&service.database, history, 1, PAGES, history.page_size).await;
@@ -72,6 +63,7 @@ async fn an_append_behind_ten_thousand_pages(history: &'static History) {
 
 /// Whatever its number. Besides its own bucket a page examines at most 2 keys and 2 documents; one that is
 /// so near an end that it is reached by skipping, so many documents more. Nothing is remembered here.
+#[test_over(SMALL)]
 async fn any_page_of_ten_thousand(history: &'static History) {
     let service = without_memory(history).await;
     let near = MOST_SKIPPED;
@@ -113,6 +105,7 @@ async fn without_memory(history: &'static History) -> Service {
 }
 
 /// The tail, and of the rest only the buckets that hold what is shown.
+#[test_over(SMALL)]
 async fn any_window_of_ten_thousand_pages(history: &'static History) {
     let service = without_memory(history).await;
     let (size, total) = (history.page_size, PAGES * history.page_size);
@@ -166,6 +159,7 @@ async fn any_window_of_ten_thousand_pages(history: &'static History) {
 }
 
 /// A seek, not a skip over the items before it: the last of a million items cost what the first ones do.
+#[test_over(&[READINGS])]
 async fn any_offset_of_a_million(history: &'static History) {
     const TOTAL: u64 = 1_000_000;
     let mut setup = Setup::on(shared().await).of(history);
@@ -198,6 +192,7 @@ async fn any_offset_of_a_million(history: &'static History) {
 }
 
 /// The owner by equality or `$in`, in every find, aggregate and update on the history's collection.
+#[test_over(ALL)]
 async fn every_statement_names_its_owner(history: &'static History) {
     let seen = Arc::new(Mutex::new(Vec::<(String, Document)>::new()));
     let watch = Arc::clone(&seen);

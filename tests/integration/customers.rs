@@ -8,17 +8,7 @@ use mongodb::bson::doc;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, History, SMALL, Service, TOTAL, fill, tests, tests_over, trade};
-
-tests_over![ALL, "customers":
-    all_of_them_in_order,
-    new_ones_do_not_disturb_a_walk,
-    a_corrupt_tail_is_told,
-];
-
-tests_over![SMALL, "customers": the_cost_is_that_of_the_page];
-
-tests!["customers": the_greatest_id_there_is, bad_parameters];
+use crate::harness::{ALL, History, SMALL, Service, TOTAL, fill, test, test_over, trade};
 
 const GREATEST: u64 = (1 << 53) - 1;
 
@@ -47,6 +37,7 @@ async fn walk(service: &Service, first: &str) -> Vec<Vec<(Value, u64, u64)>> {
     pages
 }
 
+#[test_over(ALL)]
 async fn all_of_them_in_order(history: &'static History) {
     let service = Service::of(history).await;
     let all = history.owners_path();
@@ -79,6 +70,7 @@ async fn all_of_them_in_order(history: &'static History) {
 
 /// Two keys an owner shown to find it, and one key and one document for its tail, and two more keys to
 /// know whether there is another: whatever else there is.
+#[test_over(SMALL)]
 async fn the_cost_is_that_of_the_page(history: &'static History) {
     let service = Service::of(history).await;
     for owner in [5, 3_000, 1, GREATEST, 70] {
@@ -110,6 +102,7 @@ async fn the_cost_is_that_of_the_page(history: &'static History) {
     }
 }
 
+#[test]
 async fn the_greatest_id_there_is() {
     let service = Service::start().await;
     service.client.append(GREATEST, &trade(1)).await.expect(201);
@@ -118,6 +111,7 @@ async fn the_greatest_id_there_is() {
     assert_eq!(pages, [[(json!(GREATEST - 1), 1, 1)], [(json!(GREATEST), 1, 1)]]);
 }
 
+#[test_over(ALL)]
 async fn new_ones_do_not_disturb_a_walk(history: &'static History) {
     let service = Service::of(history).await;
     let own: Vec<u64> = (1..=60).map(|n| n * 10).collect();
@@ -147,6 +141,7 @@ async fn new_ones_do_not_disturb_a_walk(history: &'static History) {
     writer.await.expect("every append is stored");
 }
 
+#[test_over(ALL)]
 async fn a_corrupt_tail_is_told(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(1, &history.item(1)).await.expect(201);
@@ -160,6 +155,7 @@ async fn a_corrupt_tail_is_told(history: &'static History) {
     assert_eq!(others["items"], json!([]));
 }
 
+#[test]
 async fn bad_parameters() {
     let service = Service::start().await;
     for (query, parameter) in [

@@ -4,19 +4,7 @@ use mongodb::bson::{DateTime, Document};
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, Client, History, SMALL, Service, TOTAL, tests, tests_over};
-
-tests_over![ALL, "dates":
-    a_span_is_half_open,
-    any_window_of_any_span,
-    walks_lead_through_the_span,
-    offsets_are_normalised,
-    a_walk_beside_a_writer,
-];
-
-tests_over![SMALL, "dates": what_a_span_examines];
-
-tests!["dates": what_is_no_span_is_refused];
+use crate::harness::{ALL, Client, History, SMALL, Service, TOTAL, test, test_over};
 
 const DAY: i64 = 86_400_000;
 /// 2004-01-01T00:00:00Z
@@ -51,6 +39,7 @@ impl Chance {
     }
 }
 
+#[test_over(ALL)]
 async fn a_span_is_half_open(history: &'static History) {
     let service = Service::of(history).await;
     // At most as many as one window shows.
@@ -90,6 +79,7 @@ async fn a_span_is_half_open(history: &'static History) {
 }
 
 /// Against the same done by hand on the list of dates.
+#[test_over(ALL)]
 async fn any_window_of_any_span(history: &'static History) {
     let service = Service::of(history).await;
     let mut chance = Chance(7);
@@ -152,6 +142,7 @@ async fn walk(client: &Client, path: &str, limit: usize) -> (Vec<u64>, String) {
     }
 }
 
+#[test_over(ALL)]
 async fn walks_lead_through_the_span(history: &'static History) {
     let service = Service::of(history).await;
     let total = history.pages(23.0);
@@ -189,6 +180,7 @@ async fn walks_lead_through_the_span(history: &'static History) {
     assert_eq!(history.seqs(&after), there);
 }
 
+#[test_over(ALL)]
 async fn offsets_are_normalised(history: &'static History) {
     let service = Service::of(history).await;
     append(&service.client, 1, 1, &[START - 1, START, START + DAY - 1, START + DAY]).await;
@@ -210,6 +202,7 @@ async fn offsets_are_normalised(history: &'static History) {
     }
 }
 
+#[test]
 async fn what_is_no_span_is_refused() {
     let service = Service::start().await;
     append(&service.client, 1, 1, &[START]).await;
@@ -251,6 +244,7 @@ async fn what_is_no_span_is_refused() {
 }
 
 /// Half of what is written is of the span; every one of these is seen once.
+#[test_over(ALL)]
 async fn a_walk_beside_a_writer(history: &'static History) {
     const ITEMS: u64 = 2_000;
     let service = Service::of(history).await;
@@ -306,6 +300,7 @@ async fn fill(service: &Service, owner: u64, dates: &[i64]) {
 }
 
 /// One item an hour, on 10,000 pages: in order, each up to 500 hours late, and in any order.
+#[test_over(SMALL)]
 async fn what_a_span_examines(history: &'static History) {
     const HOUR: i64 = DAY / 24;
     let service = Service::of(history).await;

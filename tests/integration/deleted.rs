@@ -14,27 +14,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::commands::program::{Place, run};
 use crate::harness::{
-    Answer, History, NOTES, Service, Setup, TOTAL, TRADES, engine, eventually, fill, shared, tests,
-    tests_over,
+    Answer, History, NOTES, Service, Setup, TOTAL, TRADES, engine, eventually, fill, shared, test, test_over,
 };
-
-tests_over![&[TRADES, NOTES], "deleted":
-    a_history_without_its_beginning_says_where_it_begins,
-    walks_begin_with_the_first_item_that_is_there,
-    a_history_keeps_as_many_pages_as_its_flag_says,
-    a_history_keeps_pages_for_as_many_days_as_its_flag_says,
-    an_erased_owner_is_410_on_every_instance,
-    an_owner_is_erased_while_clients_write_and_read,
-    a_reopened_history_goes_on,
-    what_is_deleted_is_no_damage,
-];
-
-tests!["deleted":
-    an_owner_that_never_existed_is_erased_all_the_same,
-    a_list_goes_on_after_an_owner_that_is_being_erased,
-    uploads_for_many_leave_out_an_erased_owner,
-    an_export_of_all_goes_on_past_what_is_deleted,
-];
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -86,6 +67,7 @@ fn is_retired(history: &History, answer: &Answer) {
     assert!(answer.headers.get("etag").is_none(), "{answer:?}");
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_history_without_its_beginning_says_where_it_begins(history: &'static History) {
     let service = retired(history).await;
     let client = &service.client;
@@ -164,6 +146,7 @@ async fn a_history_without_its_beginning_says_where_it_begins(history: &'static 
     assert_eq!(client.get(&history.path(2)).await.expect(200)["firstSeq"], Value::Null);
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn walks_begin_with_the_first_item_that_is_there(history: &'static History) {
     let service = retired(history).await;
     let expected: Vec<u64> = (history.pages(3.0) + 1..=history.pages(4.5)).collect();
@@ -197,6 +180,7 @@ async fn walks_begin_with_the_first_item_that_is_there(history: &'static History
     }
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static History) {
     let service = keeping(shared().await, history, 2).start().await;
     let kept = async || {
@@ -214,6 +198,7 @@ async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static Histor
     }
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'static History) {
     let mut setup = setup(shared().await, history);
     let most = NonZeroU32::new(365).expect("days");
@@ -274,6 +259,7 @@ async fn left_of(service: &Service, owner: u64) -> Vec<(String, Document)> {
     left
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn an_erased_owner_is_410_on_every_instance(history: &'static History) {
     let mongod = shared().await;
     let one = setup(mongod, history).start().await;
@@ -331,6 +317,7 @@ async fn an_erased_owner_is_410_on_every_instance(history: &'static History) {
 }
 
 /// On two instances. The neighbour, owner 2, notices nothing.
+#[test_over(&[TRADES, NOTES])]
 async fn an_owner_is_erased_while_clients_write_and_read(history: &'static History) {
     let mongod = shared().await;
     let one = setup(mongod, history).start().await;
@@ -399,6 +386,7 @@ async fn an_owner_is_erased_while_clients_write_and_read(history: &'static Histo
     assert_eq!(left.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [history.name], "{left:?}");
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_reopened_history_goes_on(history: &'static History) {
     let setup = setup(shared().await, history);
     let store = setup.store().await;
@@ -446,6 +434,7 @@ async fn a_reopened_history_goes_on(history: &'static History) {
     assert_eq!(owners["items"].as_array().map(Vec::len), Some(1), "{owners}");
 }
 
+#[test]
 async fn an_owner_that_never_existed_is_erased_all_the_same() {
     let mut setup = setup(shared().await, TRADES);
     // On a busy machine the first of the two would be swept before it is answered.
@@ -470,6 +459,7 @@ async fn an_owner_that_never_existed_is_erased_all_the_same() {
     wrong.problem(400, "invalid-parameter");
 }
 
+#[test]
 async fn uploads_for_many_leave_out_an_erased_owner() {
     let service = setup(shared().await, TRADES).start().await;
     service.client.append_all(1, 1..=3).await;
@@ -494,6 +484,7 @@ async fn uploads_for_many_leave_out_an_erased_owner() {
 }
 
 /// The export waits for its reader, and meanwhile the rest of one history is retired and the next owner is erased.
+#[test]
 async fn an_export_of_all_goes_on_past_what_is_deleted() {
     const PAGES: u64 = 4_000;
     let service = setup(shared().await, TRADES).start().await;
@@ -536,6 +527,7 @@ async fn an_export_of_all_goes_on_past_what_is_deleted() {
 }
 
 /// `verify` knows what retirement and erasure leave, and finds a page that is left behind.
+#[test_over(&[TRADES, NOTES])]
 async fn what_is_deleted_is_no_damage(history: &'static History) {
     let service = retired(history).await;
     let place = Place::of_service(&service).await;
@@ -588,6 +580,7 @@ async fn what_is_deleted_is_no_damage(history: &'static History) {
 }
 
 /// Its page 1 is still there, and its tombstone already: the cursor must get past it.
+#[test]
 async fn a_list_goes_on_after_an_owner_that_is_being_erased() {
     let service = Service::start().await;
     for owner in 1..=4 {

@@ -17,28 +17,14 @@ use pagebucket::embedded::{self, Embedded, Options, Role};
 use pagebucket_engine::Connection;
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{skip, tests};
+use crate::harness::{skip, test};
+
+crate::harness::named!("embedded");
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-tests!["embedded":
-    starts_in_an_empty_directory,
-    keeps_data_and_port_from_start_to_start,
-    moves_when_its_port_is_taken,
-    outlives_a_kill_of_mongod,
-    replaces_a_mongod_left_behind,
-    names_a_frozen_mongod_left_behind,
-    finishes_what_a_killed_start_began,
-    refuses_a_second_server,
-    lets_a_tool_join_a_server,
-    refuses_anyone_beside_a_tool,
-    dies_with_its_handle,
-    ends_a_frozen_mongod_by_force,
-    tells_why_mongod_does_not_start,
-    says_what_to_do_without_a_mongod,
-];
-
+#[test]
 pub async fn starts_in_an_empty_directory() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -58,6 +44,7 @@ pub async fn starts_in_an_empty_directory() {
     assert!(place.mongod_is_gone());
 }
 
+#[test]
 pub async fn keeps_data_and_port_from_start_to_start() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -71,6 +58,7 @@ pub async fn keeps_data_and_port_from_start_to_start() {
     mongod.stop().await;
 }
 
+#[test]
 pub async fn moves_when_its_port_is_taken() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -99,6 +87,7 @@ pub async fn moves_when_its_port_is_taken() {
     mongod.stop().await;
 }
 
+#[test]
 pub async fn outlives_a_kill_of_mongod() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -119,6 +108,7 @@ pub async fn outlives_a_kill_of_mongod() {
     assert!(place.mongod_is_gone());
 }
 
+#[test]
 pub async fn replaces_a_mongod_left_behind() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -135,6 +125,7 @@ pub async fn replaces_a_mongod_left_behind() {
     mongod.stop().await;
 }
 
+#[test]
 pub async fn names_a_frozen_mongod_left_behind() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -151,6 +142,7 @@ pub async fn names_a_frozen_mongod_left_behind() {
     place.serve().await.stop().await;
 }
 
+#[test]
 pub async fn finishes_what_a_killed_start_began() {
     let Some(place) = Place::new() else { return };
     // A dropped start kills its mongod. An empty directory is primary after some 500 ms, so that these
@@ -169,6 +161,7 @@ pub async fn finishes_what_a_killed_start_began() {
     mongod.stop().await;
 }
 
+#[test]
 pub async fn refuses_a_second_server() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -189,6 +182,7 @@ pub async fn refuses_a_second_server() {
     mongod.stop().await;
 }
 
+#[test]
 pub async fn lets_a_tool_join_a_server() {
     let Some(place) = Place::new() else { return };
     let server = place.serve().await;
@@ -213,6 +207,7 @@ pub async fn lets_a_tool_join_a_server() {
     assert!(place.mongod_is_gone());
 }
 
+#[test]
 pub async fn refuses_anyone_beside_a_tool() {
     let Some(place) = Place::new() else { return };
     let tool = place.start(Role::Tool).await.expect("it starts one");
@@ -225,6 +220,7 @@ pub async fn refuses_anyone_beside_a_tool() {
     tool.stop().await;
 }
 
+#[test]
 pub async fn dies_with_its_handle() {
     let Some(place) = Place::new() else { return };
     drop(place.serve().await);
@@ -232,6 +228,7 @@ pub async fn dies_with_its_handle() {
     place.serve().await.stop().await;
 }
 
+#[test]
 pub async fn ends_a_frozen_mongod_by_force() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -245,6 +242,7 @@ pub async fn ends_a_frozen_mongod_by_force() {
     mongod.stop().await;
 }
 
+#[test]
 pub async fn tells_why_mongod_does_not_start() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -257,6 +255,7 @@ pub async fn tells_why_mongod_does_not_start() {
 }
 
 /// The sentence for none at all is a unit test, since PATH belongs to the whole process.
+#[test]
 pub async fn says_what_to_do_without_a_mongod() {
     let options = Options { data_dir: "/nowhere/data".into(), mongod: Some("/nowhere/mongod".into()) };
     let error = embedded::start(&options, Role::Server).await.expect_err("there is none");

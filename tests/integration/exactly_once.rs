@@ -23,3 +23,5 @@ mod replica_set;
 mod run;
 mod two_instances;
 mod w1;
+
+crate::harness::named!("exactly_once");

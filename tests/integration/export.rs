@@ -16,29 +16,8 @@ use tokio::time::Instant;
 use crate::commands::program::{Place, run};
 use crate::harness::{
     ALL, Answer, Harm, History, Mongod, Proxy, READINGS, Service, Setup, TRADES, Way, eventually, fill,
-    shared, tests, tests_over, trade,
+    shared, test, test_over, trade,
 };
-
-tests_over![ALL, "export":
-    rows_are_the_items_of_listings,
-    an_import_of_it_gives_the_same_pages,
-];
-
-tests_over![&[TRADES, READINGS], "export":
-    it_is_of_the_moment_it_began,
-    a_short_outage_is_waited_for,
-    it_breaks_off_with_an_error_and_can_go_on,
-    a_long_history_in_little_memory,
-];
-
-tests!["export":
-    each_format_has_an_address,
-    bad_parameters,
-    an_import_of_odd_trades_gives_the_same_pages,
-    compressed_it_does_not_wait_to_fill_a_block,
-    a_client_that_does_not_read_is_cut_off,
-    slow_clients_lose_their_places,
-];
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -87,6 +66,7 @@ async fn listed(service: &Service, query: &str) -> Vec<Value> {
     rows
 }
 
+#[test_over(ALL)]
 async fn rows_are_the_items_of_listings(history: &'static History) {
     let service = Service::of(history).await;
     // Not in order of date; a span of time is on few pages or on all.
@@ -153,6 +133,7 @@ async fn rows_are_the_items_of_listings(history: &'static History) {
     }
 }
 
+#[test]
 async fn each_format_has_an_address() {
     let service = Service::start().await;
     service.client.append(7, &trade(1)).await.expect(201);
@@ -184,6 +165,7 @@ async fn accepting(service: &Service, path: &str, accept: &str) -> Answer {
     service.client.send(reqwest::Method::GET, path, |request| request.header("accept", accept)).await
 }
 
+#[test]
 async fn bad_parameters() {
     let service = Service::start().await;
     for (query, parameter) in [
@@ -199,6 +181,7 @@ async fn bad_parameters() {
     service.client.get("/v1/customers/0/trades/export.csv").await.problem(400, "invalid-parameter");
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn it_is_of_the_moment_it_began(history: &'static History) {
     let service = Service::of(history).await;
     // Far more than what is under way between the two sides.
@@ -245,6 +228,7 @@ async fn imported_it_gives_the_same(service: &Service, count: u64) {
     }
 }
 
+#[test]
 async fn an_import_of_odd_trades_gives_the_same_pages() {
     let service = Service::start().await;
     let odd = json!([
@@ -257,6 +241,7 @@ async fn an_import_of_odd_trades_gives_the_same_pages() {
     imported_it_gives_the_same(&service, 1).await;
 }
 
+#[test_over(ALL)]
 async fn an_import_of_it_gives_the_same_pages(history: &'static History) {
     let service = Service::of(history).await;
     for (number, date) in [(1, "0000-01-01T00:00:00Z"), (2, "9999-12-31T23:59:59.999Z")] {
@@ -282,6 +267,7 @@ async fn decompressed(bytes: &[u8]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
+#[test]
 async fn compressed_it_does_not_wait_to_fill_a_block() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -319,6 +305,7 @@ async fn compressed_it_does_not_wait_to_fill_a_block() {
     mongod.remove().await;
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_short_outage_is_waited_for(history: &'static History) {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -339,6 +326,7 @@ async fn a_short_outage_is_waited_for(history: &'static History) {
 }
 
 /// Whatever came is whole up to some row; then there is an error, not an end; behind that row it goes on.
+#[test_over(&[TRADES, READINGS])]
 async fn it_breaks_off_with_an_error_and_can_go_on(history: &'static History) {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -377,6 +365,7 @@ async fn it_breaks_off_with_an_error_and_can_go_on(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let mongod = Mongod::own().await;
     let finds = Arc::new(AtomicU32::new(0));
@@ -479,6 +468,7 @@ fn unchunked(answer: &[u8]) -> Vec<u8> {
 }
 
 /// They take something all the time, and so are never without progress for as long as they may.
+#[test]
 async fn slow_clients_lose_their_places() {
     const SLOW: u32 = 3;
     let mut setup = Setup::on(shared().await);
@@ -527,6 +517,7 @@ fn taken(pid: u32) -> u64 {
     (pages(1) - pages(2)) * 4096
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_long_history_in_little_memory(history: &'static History) {
     const MOST: u64 = 32 * 1024 * 1024;
     /// Their rows take more than that.

@@ -16,3 +16,5 @@ mod updates;
 
 pub use rig::{LONG, Rig, Told};
 pub use updates::{fail, heal};
+
+crate::harness::named!("faults");

@@ -5,18 +5,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{Client, NOTES, Service, Setup, TRADES, fill, shared, tests};
+use crate::harness::{Client, NOTES, Service, Setup, TRADES, fill, shared, test};
 use crate::histories::differing::Directory;
-
-tests!["filters":
-    any_window_of_any_values,
-    walks_find_all,
-    a_search_ends_after_a_thousand_pages,
-    texts_of_any_script,
-    what_is_no_filter_is_refused,
-    links_repeat_no_long_filter,
-    an_index_would_cost_as_much_as_the_trades,
-];
 
 /// From 1: buys and sales in turns, of a ticker that is frequent, one that is rare, and others.
 fn trade(seq: u64) -> Value {
@@ -38,6 +28,7 @@ async fn of_trades(total: u64) -> Service {
 }
 
 /// Against the same done by hand.
+#[test]
 async fn any_window_of_any_values() {
     const TOTAL: u64 = 437;
     let service = of_trades(TOTAL).await;
@@ -97,6 +88,7 @@ async fn walk(client: &Client, path: &str) -> (Vec<u64>, usize) {
     }
 }
 
+#[test]
 async fn walks_find_all() {
     const TOTAL: u64 = 437;
     let service = of_trades(TOTAL).await;
@@ -123,6 +115,7 @@ async fn walks_find_all() {
 }
 
 /// Whatever it finds, and then it says where to go on.
+#[test]
 async fn a_search_ends_after_a_thousand_pages() {
     const PAGES: u64 = 2_500;
     let service = Service::start().await;
@@ -160,6 +153,7 @@ async fn a_search_ends_after_a_thousand_pages() {
 }
 
 /// Links repeat the value so that it is read as it was written.
+#[test]
 async fn texts_of_any_script() {
     let service = Service::of(NOTES).await;
     let authors = ["Ada & Co", "Ωmega+1", "a=b#c%41", "日本"];
@@ -176,6 +170,7 @@ async fn texts_of_any_script() {
     }
 }
 
+#[test]
 async fn what_is_no_filter_is_refused() {
     let service = of_trades(12).await;
     for (query, parameter) in [
@@ -207,6 +202,7 @@ async fn what_is_no_filter_is_refused() {
 }
 
 /// Each link of an answer repeats the filters, and a head that is too long ends the connection at a proxy.
+#[test]
 async fn links_repeat_no_long_filter() {
     let directory = Directory::changed(NOTES, |notes| {
         notes["filters"] = json!(["author", "text"]);
@@ -247,6 +243,7 @@ async fn links_repeat_no_long_filter() {
 
 /// Measures why filters have no index: the bytes of one on tickers, beside the bytes of the trades. 500 customers have 200
 /// trades each, whose tickers are drawn at random from 7, 500 or 5,000.
+#[test]
 async fn an_index_would_cost_as_much_as_the_trades() {
     const TRADES_OF_EACH: u64 = 200;
     println!("| Tickers | Bytes a trade | Of an index on owner, ticker and page, full pages only |");

@@ -25,6 +25,7 @@ pub use history::{
 };
 pub use invariants::{Stored, stored, try_stored};
 pub use mongod::{Mongod, free_port, shared};
+pub use pagebucket_test_macros::{test, test_over};
 pub use proxy::{Harm, Nth, Proxy, Way};
 pub use replica_set::{ReplicaSet, Wires};
 pub use service::{Service, Setup};
@@ -69,60 +70,67 @@ pub fn fault_seconds() -> Duration {
     Duration::from_secs(seconds.unwrap_or(6))
 }
 
-/// A test that [`tests`] has registered: its name, and what makes it.
-pub struct Registered(pub &'static str, pub fn(&'static str) -> Trial);
+/// A test that [`test`] has registered: the module and the name of its function, and what makes it.
+pub struct Registered {
+    pub module: &'static str,
+    pub name: &'static str,
+    pub trial: fn(String) -> Trial,
+}
 
 inventory::collect!(Registered);
 
-/// A test that [`tests_over`] has registered: its name, the histories that it is about, and what makes it for
-/// one of them.
-pub struct RegisteredOver(
-    pub &'static str,
-    pub &'static [&'static History],
-    pub fn(String, &'static History) -> Trial,
-);
+/// A test that [`test_over`] has registered: also the histories that it is about, and what makes it for one of them.
+pub struct RegisteredOver {
+    pub module: &'static str,
+    pub name: &'static str,
+    pub histories: &'static [&'static History],
+    pub trial: fn(String, &'static History) -> Trial,
+}
 
 inventory::collect!(RegisteredOver);
 
+/// What [`named`] says of a module.
+pub struct Named {
+    pub module: &'static str,
+    pub name: &'static str,
+}
+
+inventory::collect!(Named);
+
+/// The tests of this module, and of the modules below it, have this name before their own instead of the path of
+/// their module: `named!("appends")`.
+macro_rules! named {
+    ($name:literal) => {
+        inventory::submit! { $crate::harness::Named { module: module_path!(), name: $name } }
+    };
+}
+pub(crate) use named;
+
 /// All tests of all modules, by name; those about histories once for each that is enabled.
 pub fn trials() -> Vec<Trial> {
-    let plain = inventory::iter::<Registered>.into_iter().map(|Registered(name, trial)| trial(name));
+    let plain =
+        inventory::iter::<Registered>.into_iter().map(|test| (test.trial)(full_name(test.module, test.name)));
     let is_enabled = |history: &History| ENABLED.iter().any(|enabled| enabled.name == history.name);
-    let over =
-        inventory::iter::<RegisteredOver>.into_iter().flat_map(|RegisteredOver(name, histories, trial)| {
-            let enabled = histories.iter().filter(|history| is_enabled(history));
-            enabled.map(move |history| trial(format!("{name}::{}", history.name), history))
-        });
+    let over = inventory::iter::<RegisteredOver>.into_iter().flat_map(|test| {
+        let enabled = test.histories.iter().filter(|history| is_enabled(history));
+        let name = full_name(test.module, test.name);
+        enabled.map(move |history| (test.trial)(format!("{name}::{}", history.name), history))
+    });
     let mut trials: Vec<Trial> = plain.chain(over).collect();
     trials.sort_unstable_by(|one, other| one.name().cmp(other.name()));
     trials
 }
 
-/// The tests of a module, by name: `tests!["appends": one, another]`.
-macro_rules! tests {
-    ($module:literal: $($test:ident),* $(,)?) => {
-        $(inventory::submit! {
-            $crate::harness::Registered(concat!($module, "::", stringify!($test)), |name| $crate::harness::trial(name, $test))
-        })*
+/// The name of a test: the path of its module without this crate, or as [`named`] says, then its own.
+fn full_name(module: &str, name: &str) -> String {
+    let is_above = |above: &str| {
+        module.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
+    let named = inventory::iter::<Named>.into_iter().filter(|named| is_above(named.module));
+    let nearest = named.max_by_key(|named| named.module.len()).map(|named| named.name);
+    let own = || module.split_once("::").map_or(module, |(_, path)| path);
+    format!("{}::{name}", nearest.unwrap_or_else(own))
 }
-pub(crate) use tests;
-
-/// The tests of a module that are about histories, each of which runs once for each history of a list, under
-/// the name of both: `tests_over![ALL, "appends": one, another]` makes `appends::one::trades`. Their functions
-/// take the history.
-macro_rules! tests_over {
-    ($histories:expr, $module:literal: $($test:ident),* $(,)?) => {
-        $(inventory::submit! {
-            $crate::harness::RegisteredOver(
-                concat!($module, "::", stringify!($test)),
-                $histories,
-                |name, history| $crate::harness::trial(name, move || $test(history)),
-            )
-        })*
-    };
-}
-pub(crate) use tests_over;
 
 /// All that a new database needs, in order: the migrations, which are what the directory holds, and the history that is
 /// built in.

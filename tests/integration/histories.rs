@@ -10,14 +10,11 @@ mod undefined;
 
 use serde_json::json;
 
-use crate::harness::{History, NOTES, READINGS, Service, tests_over};
-
-tests_over![&[NOTES], "histories": an_owner_is_a_short_plain_text];
-
-tests_over![&[READINGS], "histories": histories_of_one_directory_do_not_mix, nested_items_have_no_csv];
+use crate::harness::{History, NOTES, READINGS, Service, test_over};
 
 /// Letters, digits and hyphens, up to 64 of them; what separates, or means something in a path or a regular
 /// expression, is refused.
+#[test_over(&[NOTES])]
 async fn an_owner_is_a_short_plain_text(history: &'static History) {
     let service = Service::of(history).await;
     let longest = "a".repeat(64);
@@ -45,6 +42,7 @@ async fn an_owner_is_a_short_plain_text(history: &'static History) {
 }
 
 /// Neither their items nor their keys.
+#[test_over(&[READINGS])]
 async fn histories_of_one_directory_do_not_mix(history: &'static History) {
     let service = Service::of(history).await;
     let mut notes = service.client.clone();
@@ -68,6 +66,7 @@ async fn histories_of_one_directory_do_not_mix(history: &'static History) {
     assert_ne!(reading.header("etag"), note.header("etag"));
 }
 
+#[test_over(&[READINGS])]
 async fn nested_items_have_no_csv(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(1, &history.item(1)).await.expect(201);

@@ -16,17 +16,10 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Mongod, Service, Setup, TOTAL, TRADES, eventually, free_port, leave_out, shared, stored, tests,
+    Mongod, Service, Setup, TOTAL, TRADES, eventually, free_port, leave_out, shared, stored, test,
 };
 
-tests!["import":
-the_example, the_real_file, bad_rows_are_told_and_the_rest_is_stored, strict_stops_at_the_first_bad_row,
-extended_json, each_customer_keeps_its_order, bad_usage_needs_no_database, a_database_that_fails_is_told,
-an_outage_is_waited_for, an_interrupt_stores_what_was_read, an_erased_customer_keeps_no_other, through_a_server,
-a_server_that_keeps_silent_is_left_at_the_third_signal, a_key_continues_an_import,
-a_key_continues_through_a_server, a_server_that_stops_is_told, a_server_that_comes_back_is_gone_on_with,
-connections_that_are_lost, answers_of_others, no_server, a_server_that_wants_a_token, a_server_that_limits];
-
+#[test]
 async fn the_example() {
     let service = Service::start().await;
     let example = path("examples/trades.csv");
@@ -44,6 +37,7 @@ async fn the_example() {
     );
 }
 
+#[test]
 async fn the_real_file() {
     let file = std::env::var_os("PAGEBUCKET_TRANSACTIONS")
         .map_or_else(|| path("../shared/data/transactions_2004_2009.csv").into(), PathBuf::from);
@@ -71,6 +65,7 @@ async fn the_real_file() {
     assert_eq!(service.stored(7).await.numbers.len(), 9_367);
 }
 
+#[test]
 async fn bad_rows_are_told_and_the_rest_is_stored() {
     let service = Service::start().await;
     let mut text = "\u{feff}date,symbol,amount,price\r\n".to_owned();
@@ -97,6 +92,7 @@ async fn bad_rows_are_told_and_the_rest_is_stored() {
     service.stored(7).await.holds_exactly([1, 3, 7]);
 }
 
+#[test]
 async fn strict_stops_at_the_first_bad_row() {
     let service = Service::start().await;
     let text = "customerId,type,ticker,qty,date\n1,buy,A,1,2004-01-09\n2,sell,B,2,2004-01-09\n1,hold,A,3,2004-01-09\n1,buy,A,4,2004-01-09\n";
@@ -113,6 +109,7 @@ async fn strict_stops_at_the_first_bad_row() {
     service.stored(2).await.holds_exactly([2]);
 }
 
+#[test]
 async fn extended_json() {
     let service = Service::start().await;
     let text = r#"
@@ -138,6 +135,7 @@ async fn extended_json() {
 }
 
 /// More customers than appends under way, some with several batches, some with few rows.
+#[test]
 async fn each_customer_keeps_its_order() {
     let service = Service::start().await;
     let customer_of = |n: i64| if n % 3 == 0 { 1 } else { n % 101 + 2 };
@@ -151,6 +149,7 @@ async fn each_customer_keeps_its_order() {
     }
 }
 
+#[test]
 async fn bad_usage_needs_no_database() {
     let example = path("examples/trades.csv");
     for (flags, part) in [
@@ -168,6 +167,7 @@ async fn bad_usage_needs_no_database() {
     }
 }
 
+#[test]
 async fn a_database_that_fails_is_told() {
     let service = Service::start().await;
     // A tail that says nothing: no append can go on from it, now or later.
@@ -181,6 +181,7 @@ async fn a_database_that_fails_is_told() {
     assert!(said.ends_with("\nread but not stored: 25 rows\nto go on: --from-line 2\n"), "{said}");
 }
 
+#[test]
 async fn an_outage_is_waited_for() {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).start().await;
@@ -209,6 +210,7 @@ async fn an_outage_is_waited_for() {
     mongod.remove().await;
 }
 
+#[test]
 async fn an_interrupt_stores_what_was_read() {
     let service = Service::start().await;
     let mut running = start_on(shared().await, &service, &["-", "--format", "csv", "--customer", "7"]);
@@ -282,6 +284,7 @@ fn two_lines_each(quantities: impl Iterator<Item = u64>) -> String {
     format!("ticker,qty,date,note\n{}", rows.collect::<String>())
 }
 
+#[test]
 async fn through_a_server() {
     let service = Service::start().await;
     let url = format!("http://{}", service.address());
@@ -307,6 +310,7 @@ async fn through_a_server() {
     assert_eq!(found, (1..=150_000).filter(|n| n % 50 == 1).collect::<Vec<_>>(), "their order is kept");
 }
 
+#[test]
 async fn an_erased_customer_keeps_no_other() {
     let service = Service::start().await;
     let url = service.client.url("/v1/customers/7");
@@ -326,6 +330,7 @@ async fn an_erased_customer_keeps_no_other() {
     assert!(summary(&one, 3).contains("stopped: the owner is erased"), "{one:?}");
 }
 
+#[test]
 async fn a_server_that_keeps_silent_is_left_at_the_third_signal() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
@@ -356,6 +361,7 @@ async fn a_server_that_keeps_silent_is_left_at_the_third_signal() {
     assert!(said.starts_with("stored 0 trades") && said.contains("unknown"), "{said}");
 }
 
+#[test]
 async fn a_key_continues_an_import() {
     let service = Service::start().await;
     let flags = ["--format", "csv", "--customer", "7", "--key", "k"];
@@ -374,6 +380,7 @@ async fn a_key_continues_an_import() {
     assert_eq!(bad.status.code(), Some(2));
 }
 
+#[test]
 async fn a_key_continues_through_a_server() {
     let service = Service::start().await;
     let flags = ["--format", "csv", "--customer", "7", "--key", "k"];
@@ -399,6 +406,7 @@ async fn begun_through(service: &Service, rows: u64, flags: &[&str]) -> (Child, 
     (running, input)
 }
 
+#[test]
 async fn a_server_that_stops_is_told() {
     // Without a key nothing is sent again.
     let service = Service::start().await;
@@ -432,6 +440,7 @@ async fn a_server_that_stops_is_told() {
     assert!(said.ends_with("to go on: run it again with the same --key\n"), "{said}");
 }
 
+#[test]
 async fn a_server_that_comes_back_is_gone_on_with() {
     let mut setup = Setup::on(shared().await);
     // A port that is still free when it comes back.
@@ -484,6 +493,7 @@ async fn cutting(server: SocketAddr, cuts: u32, bytes: u64) -> SocketAddr {
     address
 }
 
+#[test]
 async fn connections_that_are_lost() {
     let service = Service::start().await;
     let row = |n: u64| format!("{},AMD,{n},2004-01-09\n", n % 5 + 1);
@@ -543,6 +553,7 @@ async fn answering_for(server: SocketAddr, connections: u32, rows: usize, answer
 
 /// Rows went through a proxy, and the proxy answers: only what says by itself that it is a server's own, and that nothing
 /// was stored, is believed.
+#[test]
 async fn answers_of_others() {
     const ROWS: u64 = 300;
     let service = Service::start().await;
@@ -601,6 +612,7 @@ async fn answers_of_others() {
     assert!(said.contains("read but not stored: 300 rows\n") && !said.contains("unknown"), "{said}");
 }
 
+#[test]
 async fn no_server() {
     let example = path("examples/trades.csv");
     let import = async |url: &str| {
@@ -620,6 +632,7 @@ async fn no_server() {
     assert!(said.contains("stopped: the server answers 404 Not Found: "), "{said}");
 }
 
+#[test]
 async fn a_server_that_wants_a_token() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -666,6 +679,7 @@ async fn a_server_that_wants_a_token() {
 }
 
 /// An import waits, and continues, where it may send again.
+#[test]
 async fn a_server_that_limits() {
     let service = Service::start().await;
     let detail = "Too much.";

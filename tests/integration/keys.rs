@@ -12,28 +12,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ALL, Harm, History, INVALID_ITEM, Proxy, Service, Setup, Way, eventually, shared, tests, tests_over,
-    trade,
+    ALL, Harm, History, INVALID_ITEM, Proxy, Service, Setup, Way, eventually, shared, test, test_over, trade,
 };
-
-tests_over![ALL, "keys":
-    sent_again_it_is_answered_the_same,
-    an_array_over_several_pages_is_stored_once,
-    a_later_item_does_not_hide_an_earlier_attempt,
-    another_body_under_the_same_key_is_refused,
-    a_key_belongs_to_one_owner,
-    eight_at_once_through_two_instances,
-    a_request_cut_off_after_its_record_is_completed,
-    a_request_cut_off_between_two_pages_is_completed,
-    a_repeat_with_too_little_time_left_stores_nothing,
-    what_a_key_costs,
-    a_record_lives_from_its_last_use,
-];
-
-tests!["keys": a_malformed_key_is_refused];
 
 const REPLAYED: &str = "idempotency-replayed";
 
+#[test_over(ALL)]
 async fn sent_again_it_is_answered_the_same(history: &'static History) {
     let service = Service::of(history).await;
     let first = service.client.append_once(1, "k-1", &history.item(5)).await;
@@ -53,6 +37,7 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     assert_eq!((array.expect(201), array.header(REPLAYED)), (body, "true"));
 }
 
+#[test_over(ALL)]
 async fn an_array_over_several_pages_is_stored_once(history: &'static History) {
     let service = Service::of(history).await;
     let (before, count) = (history.pages(0.7), history.pages(2.5));
@@ -65,6 +50,7 @@ async fn an_array_over_several_pages_is_stored_once(history: &'static History) {
     service.stored(1).await.holds_exactly((1..=before as i64).chain(1_000..1_000 + count as i64));
 }
 
+#[test_over(ALL)]
 async fn a_later_item_does_not_hide_an_earlier_attempt(history: &'static History) {
     let service = Service::of(history).await;
     let body = service.client.append_once(1, "early", &history.items(1..=3)).await.expect(201);
@@ -78,6 +64,7 @@ async fn a_later_item_does_not_hide_an_earlier_attempt(history: &'static History
     assert_eq!(service.stored(1).await.numbers.len(), 2_003);
 }
 
+#[test_over(ALL)]
 async fn another_body_under_the_same_key_is_refused(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append_once(1, "k", &history.item(5)).await.expect(201);
@@ -92,6 +79,7 @@ async fn another_body_under_the_same_key_is_refused(history: &'static History) {
     service.client.append_once(1, "other", &history.item(7)).await.expect(201);
 }
 
+#[test_over(ALL)]
 async fn a_key_belongs_to_one_owner(history: &'static History) {
     let service = Service::of(history).await;
     for customer in [1, 2, 12] {
@@ -102,6 +90,7 @@ async fn a_key_belongs_to_one_owner(history: &'static History) {
     }
 }
 
+#[test]
 async fn a_malformed_key_is_refused() {
     let service = Service::start().await;
     let longest = "k".repeat(255);
@@ -118,6 +107,7 @@ async fn a_malformed_key_is_refused() {
     assert_eq!(service.stored(1).await.numbers, [1]);
 }
 
+#[test_over(ALL)]
 async fn eight_at_once_through_two_instances(history: &'static History) {
     let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
@@ -154,6 +144,7 @@ async fn let_items_fail(service: &Service, refusing: bool) {
     service.database.run_command(command).await.expect("another validator");
 }
 
+#[test_over(ALL)]
 async fn a_request_cut_off_after_its_record_is_completed(history: &'static History) {
     let service = Service::of(history).await;
     let page = history.page_size;
@@ -171,6 +162,7 @@ async fn a_request_cut_off_after_its_record_is_completed(history: &'static Histo
     service.stored(1).await.holds_exactly((1..=page as i64 + 1).chain([777]));
 }
 
+#[test_over(ALL)]
 async fn a_request_cut_off_between_two_pages_is_completed(history: &'static History) {
     let service = Service::of(history).await;
     let (page, before, count) = (history.page_size, history.pages(0.5), history.pages(1.2).max(2));
@@ -195,6 +187,7 @@ async fn a_request_cut_off_between_two_pages_is_completed(history: &'static Hist
 }
 
 /// Its look-up has used up the time that a commit needs.
+#[test_over(ALL)]
 async fn a_repeat_with_too_little_time_left_stores_nothing(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri()).of(history);
@@ -229,6 +222,7 @@ fn take(seen: &Seen) -> Vec<String> {
 }
 
 /// Without a key nothing; with one a record more; sent again, the record and, once, the items.
+#[test_over(ALL)]
 async fn what_a_key_costs(history: &'static History) {
     let seen = Seen::default();
     let watch = Arc::clone(&seen);
@@ -259,6 +253,7 @@ async fn what_a_key_costs(history: &'static History) {
     );
 }
 
+#[test_over(ALL)]
 async fn a_record_lives_from_its_last_use(history: &'static History) {
     let service = Service::of(history).await;
     let records = service.database.collection::<Document>("idempotency_keys");

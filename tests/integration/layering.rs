@@ -5,17 +5,8 @@ mod files;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::harness::tests;
+use crate::harness::test;
 use files::Files;
-
-tests!["layering":
-    no_crate_is_left_out,
-    no_files_use_each_other,
-    no_rooms_use_each_other,
-    no_room_is_crowded,
-    circles_are_found,
-    circles_of_rooms_are_found,
-];
 
 /// The crates, each a directory of `api`.
 const CRATES: [&str; 5] = ["cli", "engine", "http", "model", "streams"];
@@ -52,6 +43,7 @@ fn api() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("api")
 }
 
+#[test]
 async fn no_crate_is_left_out() {
     let directories = std::fs::read_dir(api()).expect("the sources").map(|entry| entry.expect("an entry"));
     let found: BTreeSet<_> =
@@ -60,6 +52,7 @@ async fn no_crate_is_left_out() {
 }
 
 /// A reader who opens one file of a circle has to open them all.
+#[test]
 async fn no_files_use_each_other() {
     for name in CRATES {
         let circles = Files::read(&api().join(name)).circles();
@@ -68,6 +61,7 @@ async fn no_files_use_each_other() {
 }
 
 /// Nor can a directory be read alone that is in a circle with what stands beside it.
+#[test]
 async fn no_rooms_use_each_other() {
     let of = |name: &'static str| {
         let circles = Files::read(&api().join(name)).circles_of_rooms();
@@ -78,6 +72,7 @@ async fn no_rooms_use_each_other() {
 }
 
 /// What a reader takes in at a glance.
+#[test]
 async fn no_room_is_crowded() {
     let of = |name: &'static str| {
         let crowded = Files::read(&api().join(name)).crowded(16);
@@ -91,6 +86,7 @@ fn circle(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+#[test]
 async fn circles_are_found() {
     let through_a_name = Files::of(&[
         ("room", "mod one; mod two; pub use one::One;"),
@@ -115,6 +111,7 @@ async fn circles_are_found() {
     assert!(none.circles().is_empty());
 }
 
+#[test]
 async fn circles_of_rooms_are_found() {
     let rooms = Files::of(&[
         ("one", "mod inner;"),

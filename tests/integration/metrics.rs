@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use pagebucket_model::metric::{ALARMS, ALL, Metric};
 
 use crate::commands::program::{PATIENCE, Place};
-use crate::harness::{Service, eventually, tests, trade};
+use crate::harness::{Service, eventually, test, trade};
 use crate::uploads::wire::Upload;
 use crate::uploads::{lines, upload};
-
-tests!["metrics": what_is_measured_is_documented, routes_not_addresses_are_counted, uploads_are_counted];
 
 /// The names that have a `TYPE` line.
 fn names(exposition: &str) -> BTreeSet<&str> {
@@ -24,6 +22,7 @@ async fn exposition(service: &Service) -> String {
     String::from_utf8(answer.body).expect("text")
 }
 
+#[test]
 async fn what_is_measured_is_documented() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -72,6 +71,7 @@ async fn what_is_measured_is_documented() {
     assert_eq!(named, ALARMS.iter().map(|(metric, _)| *metric).collect::<Vec<_>>(), "docs/operating.md");
 }
 
+#[test]
 async fn routes_not_addresses_are_counted() {
     let service = Service::start().await;
     service.client.get("/v1/customers/424242/trades/pages/77").await.problem(404, "page-not-found");
@@ -92,6 +92,7 @@ async fn routes_not_addresses_are_counted() {
 }
 
 /// In a process of its own: all services of the tests count together.
+#[test]
 async fn uploads_are_counted() {
     let place = Place::new().await;
     let serving = place.serve(&["--log", "error"]).await;

@@ -11,25 +11,9 @@ use pagebucket_engine::{ConnectError, Connection, Migration, MigrationError, Sto
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 
-use crate::harness::{Setup, eventually, migrations, shared, tests};
+use crate::harness::{Setup, eventually, migrations, shared, test};
 
 pub mod page_views;
-
-tests!["migrations":
-    trades_is_made_as_designed,
-    no_corrupt_bucket_can_be_written,
-    applied_once_and_recorded,
-    a_changed_file_is_named,
-    a_missing_file_is_named,
-    a_database_ahead,
-    instances_starting_together_apply_each_once,
-    one_that_failed_half_way_runs_again,
-    a_collection_left_half_made_is_finished,
-    a_lock_that_is_held_is_waited_for,
-    the_lock_of_the_dead_is_taken_over,
-    trades_that_are_not_clustered_are_refused,
-    trades_without_a_guard_are_refused,
-];
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -101,6 +85,7 @@ fn file(name: &'static str, compatible: bool, commands: &[Document]) -> Migratio
     Migration::parse(name, &text).expect("a well-formed file")
 }
 
+#[test]
 async fn trades_is_made_as_designed() {
     let place = Place::new().await;
     assert_eq!(place.store.migrate().await.expect("an empty database"), migrations());
@@ -167,6 +152,7 @@ fn bucket(second: i64, page: i64, trades: usize) -> Document {
 const BEFORE_YEAR_0000: DateTime = DateTime::from_millis(-62_167_219_200_001);
 const AFTER_YEAR_9999: DateTime = DateTime::from_millis(253_402_300_800_000);
 
+#[test]
 async fn no_corrupt_bucket_can_be_written() {
     let place = Place::new().await;
     place.store.migrate().await.expect("an empty database");
@@ -302,6 +288,7 @@ fn write_error(error: &mongodb::error::Error) -> Option<i32> {
     }
 }
 
+#[test]
 async fn applied_once_and_recorded() {
     let place = Place::new().await;
     let files =
@@ -326,6 +313,7 @@ async fn applied_once_and_recorded() {
     assert_eq!((place.marks("one").await, place.marks("three").await), (1, 1));
 }
 
+#[test]
 async fn a_changed_file_is_named() {
     let place = Place::new().await;
     let first = || file("0001_one", false, &[leaving("one")]);
@@ -351,6 +339,7 @@ async fn a_changed_file_is_named() {
     }
 }
 
+#[test]
 async fn a_missing_file_is_named() {
     let place = Place::new().await;
     let files = [("0001_one", "one"), ("0002_two", "two"), ("0003_three", "three")];
@@ -369,6 +358,7 @@ async fn a_missing_file_is_named() {
     }
 }
 
+#[test]
 async fn a_database_ahead() {
     let place = Place::new().await;
     let ours = || vec![file("0001_one", false, &[leaving("one")])];
@@ -403,6 +393,7 @@ async fn a_database_ahead() {
     assert!(matches!(&error, MigrationError::Ahead(name) if name == "9999_later"), "{error}");
 }
 
+#[test]
 async fn instances_starting_together_apply_each_once() {
     let place = Place::new().await;
     let index = doc! {
@@ -427,6 +418,7 @@ async fn instances_starting_together_apply_each_once() {
     assert_eq!(place.recorded().await, ["0001_one", "0002_two", "0003_three"], "and no lock is left");
 }
 
+#[test]
 async fn one_that_failed_half_way_runs_again() {
     let place = Place::new().await;
     let first = || file("0001_one", false, &[leaving("one")]);
@@ -455,6 +447,7 @@ async fn one_that_failed_half_way_runs_again() {
     assert_eq!((place.marks("one").await, place.marks("after").await), (1, 1));
 }
 
+#[test]
 async fn a_collection_left_half_made_is_finished() {
     let place = Place::new().await;
     // As an instance leaves it that dies after the first command of 0001.
@@ -478,6 +471,7 @@ async fn hold(place: &Place, owner: ObjectId, until: i64) {
     locks.update_one(doc! { "_id": "lock" }, held).upsert(true).await.expect("to hold the lock");
 }
 
+#[test]
 async fn a_lock_that_is_held_is_waited_for() {
     let place = Place::new().await;
     let owner = ObjectId::new();
@@ -506,6 +500,7 @@ async fn a_lock_that_is_held_is_waited_for() {
     place.database.run_command(doc! { "profile": 0 }).await.expect("the profiler");
 }
 
+#[test]
 async fn the_lock_of_the_dead_is_taken_over() {
     let place = Place::new().await;
     hold(&place, ObjectId::new(), -1).await;
@@ -536,6 +531,7 @@ fn one_sentence(error: &ConnectError, part: &str) {
     assert!(!sentence.contains('\n') && !sentence.contains(". "), "one sentence: {sentence}");
 }
 
+#[test]
 async fn trades_that_are_not_clustered_are_refused() {
     let place = Place::new().await;
     place.store.refuse_foreign_collections().await.expect("there is none yet");
@@ -549,6 +545,7 @@ async fn trades_that_are_not_clustered_are_refused() {
     }
 }
 
+#[test]
 async fn trades_without_a_guard_are_refused() {
     let place = Place::new().await;
     let error = place.store.check_collections().await.expect_err("there is none yet");

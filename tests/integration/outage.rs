@@ -8,12 +8,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Client, History, Mongod, NOTES, Service, Setup, TRADES, eventually, tests_over};
+use crate::harness::{Client, History, Mongod, NOTES, Service, Setup, TRADES, eventually, test_over};
 use crate::markers::clock;
-
-tests_over![&[TRADES, NOTES], "outage": killed_under_load];
-
-tests_over![&[TRADES], "outage": ten_seconds_without_a_database];
 
 /// In milliseconds: how long the usual instance relies on what it knows of deleted pages.
 const HOUR: i64 = 3_600_000;
@@ -94,6 +90,7 @@ async fn check(service: &Service, told: &[Told]) {
     println!("{stored} acknowledged and stored, {unknown} unknown");
 }
 
+#[test_over(&[TRADES])]
 async fn ten_seconds_without_a_database(history: &'static History) {
     let mongod = Mongod::own().await;
     let mut setup = Setup::on(&mongod).of(history);
@@ -149,6 +146,7 @@ async fn ten_seconds_without_a_database(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn killed_under_load(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;

@@ -13,16 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::commands::program::Place;
-use crate::harness::{Answer, Client, Harm, Proxy, Setup, TRADES, Way, eventually, shared, tests, trade};
+use crate::harness::{Answer, Client, Harm, Proxy, Setup, TRADES, Way, eventually, shared, test, trade};
 use crate::uploads::{lines, of, upload};
-
-tests!["overload":
-    ten_times_more_clients_than_the_queue_holds,
-    a_full_queue_refuses_at_once,
-    a_customer_whose_commit_takes_long_leaves_room_for_others,
-    clients_that_hang_up_change_nothing,
-    uploads_leave_room_for_others,
-];
 
 /// The memory of a trade of these tests in the queue, in bytes: 62 of BSON, and a constant part.
 const TRADE: usize = 62 + 64;
@@ -89,6 +81,7 @@ fn memory(pid: u32) -> (u64, u64) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
+#[test]
 async fn ten_times_more_clients_than_the_queue_holds() {
     let place = Place::new().await;
     let serving = place.serve(&["--max-queue-mib", "1", "--log", "error"]).await;
@@ -151,6 +144,7 @@ async fn ten_times_more_clients_than_the_queue_holds() {
 }
 
 /// Not after a while: while nothing at all can be committed.
+#[test]
 async fn a_full_queue_refuses_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
@@ -187,6 +181,7 @@ async fn a_full_queue_refuses_at_once() {
     assert_eq!(found, stored.into_iter().collect::<Vec<_>>(), "and nothing of {refused:?}");
 }
 
+#[test]
 async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     const PART: u64 = 25;
     let proxy = Proxy::before(shared().await).await;
@@ -236,6 +231,7 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     }
 }
 
+#[test]
 async fn clients_that_hang_up_change_nothing() {
     const EACH: u64 = 20;
     let proxy = Proxy::before(shared().await).await;
@@ -300,6 +296,7 @@ async fn clients_that_hang_up_change_nothing() {
 }
 
 /// However large they are and however many: they wait for each other, and nobody else does.
+#[test]
 async fn uploads_leave_room_for_others() {
     const UPLOADS: u64 = 8;
     const LINES: u64 = 8_000;

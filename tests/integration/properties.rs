@@ -9,9 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
 
-use crate::harness::{ALL, History, Setup, Stored, engine, shared, stored, tests_over};
-
-tests_over![ALL, "properties": any_interleaving_keeps_the_invariants];
+use crate::harness::{ALL, History, Setup, Stored, engine, shared, stored, test_over};
 
 /// Each on a real database: few.
 const CASES: u32 = 24;
@@ -46,6 +44,7 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<Append>>> {
     prop::collection::vec(prop::collection::vec(append(), 1..=8), 1..=4)
 }
 
+#[test_over(ALL)]
 async fn any_interleaving_keeps_the_invariants(history: &'static History) {
     let setup = Setup::on(shared().await).of(history);
     let mongod = shared().await;

@@ -20,35 +20,10 @@ use tokio::net::TcpStream;
 
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Answer, Client, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, tests, tests_over,
-    trade,
+    Answer, Client, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, test, test_over, trade,
 };
 use crate::uploads::wire::Upload;
 use crate::uploads::{NDJSON, lines, of, upload};
-
-tests!["rates":
-    a_client_gets_its_burst_and_others_theirs,
-    what_operators_ask_is_not_limited,
-    without_a_limit_nothing_is_added,
-    a_principal_is_one_client_from_everywhere,
-    tokens_that_are_new_count_for_their_address,
-    a_known_key_is_looked_up_again_for_nothing,
-    headers_of_strangers_are_not_believed,
-    an_address_that_a_client_makes_up_is_none,
-    only_the_header_of_the_proxy_is_believed,
-    a_refusal_needs_no_body,
-    reads_cost_the_pages_that_they_read,
-    counting_views_costs_what_is_written,
-    an_upload_waits_and_ends_when_the_service_stops,
-    an_upload_pays_for_each_owner,
-    a_client_that_waits_for_its_quota_is_not_too_slow,
-    who_has_nothing_left_waits_for_the_first_rows,
-    who_has_nothing_left_stores_no_first_lines,
-    streams_cost_all_their_pages,
-    an_export_waits_until_the_service_stops,
-];
-
-tests_over![SMALL, "rates": an_array_costs_the_pages_that_it_writes];
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -95,6 +70,7 @@ fn refused(answer: &Answer, class: &str, units: u32) -> Value {
     problem
 }
 
+#[test]
 async fn a_client_gets_its_burst_and_others_theirs() {
     let service = service(5).await;
     let (client, path) = (&service.client, TRADES.path(7));
@@ -140,6 +116,7 @@ async fn a_client_gets_its_burst_and_others_theirs() {
     service.stored(7).await.holds_exactly([1; 5]);
 }
 
+#[test]
 async fn what_operators_ask_is_not_limited() {
     let service = service(1).await;
     refuse_reads(&service.client).await;
@@ -160,6 +137,7 @@ async fn refuse_reads(client: &Client) {
     eventually("a refusal", PATIENCE, || async { client.get(&TRADES.path(7)).await.status == 429 }).await;
 }
 
+#[test]
 async fn without_a_limit_nothing_is_added() {
     let service = Service::start().await;
     let answer = service.client.get(&TRADES.path(7)).await;
@@ -174,6 +152,7 @@ async fn guarded(issuer: &Issuer, burst: u32) -> Service {
     setup.start().await
 }
 
+#[test]
 async fn a_principal_is_one_client_from_everywhere() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer, 3).await;
@@ -195,6 +174,7 @@ async fn a_principal_is_one_client_from_everywhere() {
     left(&get(&bob, &path, "192.0.2.1").await, "reads", 1);
 }
 
+#[test]
 async fn tokens_that_are_new_count_for_their_address() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer, 3).await;
@@ -217,6 +197,7 @@ async fn tokens_that_are_new_count_for_their_address() {
 }
 
 /// Others at its address have used up what there is for new ones.
+#[test]
 async fn a_known_key_is_looked_up_again_for_nothing() {
     let mut setup = limited(Setup::on(shared().await), 1, 3);
     let (store, time) = (setup.store().await, Arc::new(AtomicI64::new(Clock::system().now().millis())));
@@ -255,6 +236,7 @@ async fn a_known_key_is_looked_up_again_for_nothing() {
     get(&known, &path, "192.0.2.1").await.problem(429, "too-many-requests");
 }
 
+#[test]
 async fn headers_of_strangers_are_not_believed() {
     let mut setup = limited(Setup::on(shared().await), 1, 1);
     setup.args.rate.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
@@ -271,6 +253,7 @@ async fn with_headers(service: &Service, headers: &[(&str, &str)]) -> u16 {
     service.client.send(Method::GET, &TRADES.path(7), add).await.status.as_u16()
 }
 
+#[test]
 async fn an_address_that_a_client_makes_up_is_none() {
     let service = service(1).await;
     let with = async |headers: &[(&str, &str)]| with_headers(&service, headers).await;
@@ -290,6 +273,7 @@ async fn an_address_that_a_client_makes_up_is_none() {
 }
 
 /// Proxies pass on the header that they do not write, as the client has made it up.
+#[test]
 async fn only_the_header_of_the_proxy_is_believed() {
     let service_reading = async |header| {
         let mut setup = limited(Setup::on(shared().await), 1, 1);
@@ -318,6 +302,7 @@ async fn only_the_header_of_the_proxy_is_believed() {
 }
 
 /// A client that asks before it sends ("100 Continue") is refused, and not asked to go on.
+#[test]
 async fn a_refusal_needs_no_body() {
     let service = service(1).await;
     service.client.append(7, &trade(1)).await.expect(201);
@@ -334,6 +319,7 @@ async fn a_refusal_needs_no_body() {
     service.stored(7).await.holds_exactly([1]);
 }
 
+#[test_over(SMALL)]
 async fn an_array_costs_the_pages_that_it_writes(history: &'static crate::harness::History) {
     let size = history.page_size;
     let service = limited(Setup::on(shared().await).of(history), 1, 8).start().await;
@@ -363,6 +349,7 @@ async fn an_array_costs_the_pages_that_it_writes(history: &'static crate::harnes
     service.stored(1).await.holds_exactly(1..=3 * size as i64);
 }
 
+#[test]
 async fn reads_cost_the_pages_that_they_read() {
     let service = service(100).await;
     fill(&service.database, TRADES, 7, 60, 5).await;
@@ -396,6 +383,7 @@ async fn reads_cost_the_pages_that_they_read() {
     refused(&answer, "reads", 3);
 }
 
+#[test]
 async fn counting_views_costs_what_is_written() {
     let service = service(100).await;
     let client = &service.client;
@@ -425,6 +413,7 @@ async fn counting_views_costs_what_is_written() {
     bucket("/9").await.problem(404, "bucket-not-found");
 }
 
+#[test]
 async fn an_upload_waits_and_ends_when_the_service_stops() {
     let service = service(5).await;
     let address = service.address();
@@ -443,6 +432,7 @@ async fn an_upload_waits_and_ends_when_the_service_stops() {
     crate::harness::stored(&stored, TRADES, 7).await.holds_exactly(1..=100);
 }
 
+#[test]
 async fn an_upload_pays_for_each_owner() {
     const UNITS: u32 = 100;
     for (owners, lines_of_each, units) in [(1, 40, 4), (40, 1, 40), (8, 25, 24)] {
@@ -457,6 +447,7 @@ async fn an_upload_pays_for_each_owner() {
     }
 }
 
+#[test]
 async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     let mut setup = limited(Setup::on(shared().await), 5 * 3600, 1);
     setup.args.body_timeout = 1;
@@ -466,6 +457,7 @@ async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     service.stored(7).await.holds_exactly(1..=200);
 }
 
+#[test]
 async fn who_has_nothing_left_waits_for_the_first_rows() {
     let service = service(5).await;
     fill(&service.database, TRADES, 7, 3, 10).await;
@@ -488,6 +480,7 @@ async fn who_has_nothing_left_waits_for_the_first_rows() {
     assert_eq!(rows(&waiting.await.expect("no panic")), 30);
 }
 
+#[test]
 async fn who_has_nothing_left_stores_no_first_lines() {
     let service = service(5).await;
     let path = TRADES.path(7);
@@ -515,6 +508,7 @@ async fn who_has_nothing_left_stores_no_first_lines() {
 }
 
 /// Also the last ones, which are owed.
+#[test]
 async fn streams_cost_all_their_pages() {
     const PAGES: u32 = 25;
     let service = service(100).await;
@@ -534,6 +528,7 @@ async fn streams_cost_all_their_pages() {
     .await;
 }
 
+#[test]
 async fn an_export_waits_until_the_service_stops() {
     const PAGES: u64 = 400;
     let mut setup = limited(Setup::on(shared().await).of(READINGS), 1, 150);

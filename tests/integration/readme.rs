@@ -5,15 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::harness::{Service, Setup, shared, skip, tests};
-
-tests![
-    "readme":
-    the_session_answers_as_printed,
-    the_examples_answer_as_printed,
-    compose_publishes_on_this_machine_alone,
-    the_image_gets_all_that_it_copies,
-];
+use crate::harness::{Service, Setup, shared, skip, test};
 
 /// Each `$ curl …` line of the README's blocks of this language, with what is printed below it.
 fn session(language: &str) -> Vec<(String, String)> {
@@ -37,11 +29,13 @@ fn session(language: &str) -> Vec<(String, String)> {
     session
 }
 
+#[test]
 async fn the_session_answers_as_printed() {
     answers_as_printed("console", Service::start().await).await;
 }
 
 /// Those of `examples/histories`, which a reader serves instead of trades.
+#[test]
 async fn the_examples_answer_as_printed() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories").into());
@@ -74,6 +68,7 @@ fn comparable(answer: &str) -> Value {
     value
 }
 
+#[test]
 async fn compose_publishes_on_this_machine_alone() {
     let compose =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compose.yaml")).expect("a file");
@@ -84,6 +79,7 @@ async fn compose_publishes_on_this_machine_alone() {
 }
 
 /// `.dockerignore` leaves out all that it does not name.
+#[test]
 async fn the_image_gets_all_that_it_copies() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = |name: &str| std::fs::read_to_string(root.join(name)).expect("a file of the project");
@@ -93,6 +89,12 @@ async fn the_image_gets_all_that_it_copies() {
         image.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|copy| !copy.starts_with("--"));
     let copied: Vec<_> = copies.flat_map(|copy| copy.split(' ').rev().skip(1)).collect();
     assert!(copied.len() > 5, "{copied:?}");
+    let manifest = text("Cargo.toml");
+    let members =
+        manifest.lines().find_map(|line| line.strip_prefix("members = [")).expect("the workspace's members");
+    for member in members.split('"').skip(1).step_by(2) {
+        assert!(copied.contains(&&*format!("{member}/Cargo.toml")), "cargo needs the manifest of {member}");
+    }
     for source in copied {
         let is_admitted = admitted.iter().any(|admitted| Path::new(source).starts_with(admitted));
         assert!(is_admitted && root.join(source).exists(), "{source}");

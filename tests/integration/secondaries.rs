@@ -7,15 +7,8 @@ use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
 use crate::harness::{
-    Harm, Mongod, ReplicaSet, Service, Setup, TRADES, Way, Wires, eventually, fill, tests, trade,
+    Harm, Mongod, ReplicaSet, Service, Setup, TRADES, Way, Wires, eventually, fill, test, trade,
 };
-
-tests!["secondaries":
-    full_pages_are_theirs_and_need_no_primary,
-    those_that_do_not_answer_are_passed_over,
-    one_that_lags_is_passed_over,
-    page_views_are_theirs_or_the_primarys,
-];
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -58,6 +51,7 @@ async fn until_all_show(set: &ReplicaSet, service: &Service, collection: &str, f
     }
 }
 
+#[test]
 async fn full_pages_are_theirs_and_need_no_primary() {
     const READS: i64 = 60;
     let set = ReplicaSet::start(Wires::Straight).await;
@@ -123,6 +117,7 @@ async fn full_pages_are_theirs_and_need_no_primary() {
 }
 
 /// Neither member that should be asked answers: one breaks its connections, the other keeps silent.
+#[test]
 async fn those_that_do_not_answer_are_passed_over() {
     let set = ReplicaSet::start(Wires::Harmable).await;
     set.hold_elections().await;
@@ -145,6 +140,7 @@ async fn those_that_do_not_answer_are_passed_over() {
 
 /// What a server behind the others does not show yet comes from the primary: a page that it has not, one
 /// that is not full there, pages of a window and of an export.
+#[test]
 async fn one_that_lags_is_passed_over() {
     let set = ReplicaSet::start(Wires::Straight).await;
     set.hold_elections().await;
@@ -180,6 +176,7 @@ async fn one_that_lags_is_passed_over() {
 }
 
 /// Counted at the primary, read from secondaries; and from the primary where they do not answer.
+#[test]
 async fn page_views_are_theirs_or_the_primarys() {
     const READS: i64 = 20;
     let set = ReplicaSet::start(Wires::Harmable).await;

@@ -7,13 +7,10 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ALL, History, ITEM_NOT_FOUND, Service, Setup, TOTAL, shared, tests, tests_over, trade_at,
+    ALL, History, ITEM_NOT_FOUND, Service, Setup, TOTAL, shared, test, test_over, trade_at,
 };
 
-tests_over![ALL, "service": an_empty_history, newest_first, pages_and_items_by_address];
-
-tests!["service": an_append_and_its_pages, probes_and_site, probes_at_once_share_a_ping];
-
+#[test]
 async fn an_append_and_its_pages() {
     let service = Service::start().await;
     let many: Vec<Value> = (1..=25).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
@@ -61,6 +58,7 @@ async fn an_append_and_its_pages() {
     service.client.get("/v1/customers/7/trades?page=4").await.problem(404, "page-not-found");
 }
 
+#[test_over(ALL)]
 async fn an_empty_history(history: &'static History) {
     let service = Service::of(history).await;
     let body = service.client.get(&history.path(9_007_199_254_740_991)).await.expect(200);
@@ -78,6 +76,7 @@ async fn an_empty_history(history: &'static History) {
     assert!(totals.get("first").is_none() && totals.get("last").is_none(), "{owner}");
 }
 
+#[test_over(ALL)]
 async fn newest_first(history: &'static History) {
     let service = Service::of(history).await;
     let total = history.pages(2.5);
@@ -97,6 +96,7 @@ async fn newest_first(history: &'static History) {
     assert_eq!(second["links"]["next"], history.at(1, "?page=1&order=desc"));
 }
 
+#[test_over(ALL)]
 async fn pages_and_items_by_address(history: &'static History) {
     let service = Service::of(history).await;
     let (size, total) = (history.page_size, history.pages(12.5));
@@ -130,6 +130,7 @@ async fn pages_and_items_by_address(history: &'static History) {
     assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(total), &json!(13)));
 }
 
+#[test]
 async fn probes_and_site() {
     let service = Service::start().await;
     assert_eq!(service.client.get("/livez").await.expect(200)["status"], "ok");
@@ -145,6 +146,7 @@ async fn probes_and_site() {
     assert!(!page.contains("src=\"http"), "usable without a network");
 }
 
+#[test]
 async fn probes_at_once_share_a_ping() {
     const PROBES: u64 = 200;
     let pings = Arc::new(AtomicU64::new(0));

@@ -10,13 +10,7 @@ use pagebucket_model::definition::Definitions;
 
 use crate::auth::routes::{ROWS, Row, status};
 use crate::commands::program::{Place, run};
-use crate::harness::{Service, Setup, TRADES, shared, tests};
-
-tests!["sharding":
-    commands_name_the_shard_key,
-    unique_indexes_begin_with_the_shard_key,
-    a_replica_set_has_nothing_to_shard,
-];
+use crate::harness::{Service, Setup, TRADES, shared, test};
 
 /// The routes whose reads go to all shards, as `docs/operating.md` says.
 const SCATTERED: [(&str, &str); 3] =
@@ -78,6 +72,7 @@ fn is_targeted(query: &Document, key: &Document) -> bool {
     }
 }
 
+#[test]
 async fn commands_name_the_shard_key() {
     let keys: BTreeMap<String, Document> = shard_keys(&Definitions::built_in())
         .into_iter()
@@ -137,6 +132,7 @@ async fn commands_name_the_shard_key() {
     }
 }
 
+#[test]
 async fn unique_indexes_begin_with_the_shard_key() {
     let service = Service::start().await;
     for ShardKey { collection, key } in shard_keys(&Definitions::built_in()) {
@@ -157,6 +153,7 @@ async fn unique_indexes_begin_with_the_shard_key() {
     }
 }
 
+#[test]
 async fn a_replica_set_has_nothing_to_shard() {
     let place = Place::new().await;
     for _ in 0..2 {

@@ -13,28 +13,12 @@ use serde_json::{Value, json};
 
 use crate::commands::program::Place;
 use crate::harness::{
-    ALL, Answer, Client, History, INVALID_ITEM, READINGS, Service, TRADES, tests, tests_over, trade,
+    ALL, Answer, Client, History, INVALID_ITEM, READINGS, Service, TRADES, test, test_over, trade,
 };
 use faults::{ANSWERS, BY_LINE};
 use wire::Upload;
 
 pub const NDJSON: &str = "application/x-ndjson";
-
-tests_over![ALL, "uploads":
-    one_summary,
-    an_outcome_for_each_line_as_it_commits,
-    many_owners_at_once,
-    others_may_append_meanwhile,
-    a_history_that_takes_no_more,
-];
-
-tests_over![&[TRADES, READINGS], "uploads": memory_is_constant];
-
-tests!["uploads":
-    what_is_wrong_with_a_line_is_its_own_matter,
-    problems_beyond_the_first_are_counted,
-    what_no_upload_is,
-];
 
 pub async fn upload(client: &Client, path: &str, body: impl Into<String>) -> Answer {
     let body = body.into();
@@ -59,6 +43,7 @@ pub fn of(customer: u64, qty: u64) -> String {
     TRADES.line_of(customer, qty)
 }
 
+#[test_over(ALL)]
 async fn one_summary(history: &'static History) {
     let service = Service::of(history).await;
     let path = history.uploads(7);
@@ -85,6 +70,7 @@ async fn one_summary(history: &'static History) {
     assert_eq!((&nothing["stored"], &nothing["ranges"]), (&json!(0), &json!([])));
 }
 
+#[test]
 async fn what_is_wrong_with_a_line_is_its_own_matter() {
     let service = Service::start().await;
     let long = json!({ "type": "buy", "ticker": "MDB", "qty": 1, "note": "x".repeat(64 * 1024) });
@@ -112,6 +98,7 @@ async fn what_is_wrong_with_a_line_is_its_own_matter() {
     assert_eq!(service.stored(7).await.numbers, [1, 6]);
 }
 
+#[test_over(ALL)]
 async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
     let service = Service::of(history).await;
     let mut upload = Upload::begin(service.address(), &history.outcomes(7), &[]).await;
@@ -152,6 +139,7 @@ async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
     assert_eq!(outcomes, expected);
 }
 
+#[test]
 async fn problems_beyond_the_first_are_counted() {
     let service = Service::start().await;
     let mut body = "{}\n".repeat(250);
@@ -169,6 +157,7 @@ async fn problems_beyond_the_first_are_counted() {
     assert_eq!(problem["errorsOmitted"], 43, "50 unknown fields, and 3 that are not there");
 }
 
+#[test_over(ALL)]
 async fn many_owners_at_once(history: &'static History) {
     let service = Service::of(history).await;
     let mut body = String::new();
@@ -198,6 +187,7 @@ async fn many_owners_at_once(history: &'static History) {
     assert_eq!(String::from_utf8_lossy(&answer.body), expected);
 }
 
+#[test_over(ALL)]
 async fn others_may_append_meanwhile(history: &'static History) {
     let service = Service::of(history).await;
     let others = async {
@@ -217,6 +207,7 @@ async fn others_may_append_meanwhile(history: &'static History) {
     assert_eq!(told, (1..=20_000).collect::<Vec<_>>(), "each line is where the summary says");
 }
 
+#[test]
 async fn what_no_upload_is() {
     let service = Service::start().await;
     let client = &service.client;
@@ -275,6 +266,7 @@ async fn what_no_upload_is() {
     assert_eq!(client.total(7).await, 3);
 }
 
+#[test_over(ALL)]
 async fn a_history_that_takes_no_more(history: &'static History) {
     let service = Service::of(history).await;
     // Its last page is full, and begins in the last second there is.
@@ -328,6 +320,7 @@ fn most_memory(pid: u32) -> u64 {
     line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn memory_is_constant(history: &'static History) {
     let place = Place::of(history).await;
     let serving = place.serve(&["--log", "error"]).await;

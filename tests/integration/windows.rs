@@ -6,17 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, Client, History, Service, TOTAL, tests_over};
+use crate::harness::{ALL, Client, History, Service, TOTAL, test_over};
 
-tests_over![ALL, "windows":
-    sizes_are_exact_across_pages,
-    a_cursor_beyond_the_end,
-    order_only_arranges,
-    links_lead_through_all_of_it,
-    what_is_newer_can_be_asked_for_again,
-    walks_beside_a_writer,
-];
-
+#[test_over(ALL)]
 async fn sizes_are_exact_across_pages(history: &'static History) {
     let total = history.pages(12.5);
     let (page, full) = (history.page_size, history.pages(12.0));
@@ -60,6 +52,7 @@ async fn sizes_are_exact_across_pages(history: &'static History) {
     assert_eq!(history.seqs(&default), (4..4 + history.default_limit()).collect::<Vec<_>>());
 }
 
+#[test_over(ALL)]
 async fn a_cursor_beyond_the_end(history: &'static History) {
     let total = history.pages(2.5);
     let service = Service::filled(history, total).await;
@@ -78,6 +71,7 @@ async fn a_cursor_beyond_the_end(history: &'static History) {
     assert_eq!((&unknown[TOTAL], &unknown["items"]), (&json!(0), &json!([])));
 }
 
+#[test_over(ALL)]
 async fn order_only_arranges(history: &'static History) {
     let total = history.pages(4.5);
     let service = Service::filled(history, total).await;
@@ -129,6 +123,7 @@ async fn walk(client: &Client, path: &str) -> (Vec<u64>, String) {
     }
 }
 
+#[test_over(ALL)]
 async fn links_lead_through_all_of_it(history: &'static History) {
     let total = history.pages(12.5);
     let service = Service::filled(history, total).await;
@@ -163,6 +158,7 @@ async fn links_lead_through_all_of_it(history: &'static History) {
     assert!(!answer.header("link").contains("newer"), "no registered relation");
 }
 
+#[test_over(ALL)]
 async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
     let service = Service::of(history).await;
     let empty = service.client.get(&history.at(1, "?limit=3")).await.expect(200);
@@ -182,6 +178,7 @@ async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
 
 /// A walk to either end while a writer appends as fast as it can, and then on with what is newer:
 /// every item once.
+#[test_over(ALL)]
 async fn walks_beside_a_writer(history: &'static History) {
     const ITEMS: u64 = 3_000;
     let service = Service::filled(history, 200).await;

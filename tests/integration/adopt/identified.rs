@@ -4,12 +4,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use mongodb::options::TimeseriesOptions;
 
 use super::{Moving, OLD, trade};
-use crate::harness::tests;
-
-tests!["adopt":
-    a_view_is_adopted_if_each_document_has_an_id_of_its_own,
-    a_time_series_is_adopted_if_each_document_has_an_id_of_its_own,
-];
+use crate::harness::test;
 
 /// What a view or a time-series collection whose documents share `_id`s is answered, by each way to read it.
 async fn is_refused(moving: &Moving, sentence: &str) {
@@ -21,6 +16,7 @@ async fn is_refused(moving: &Moving, sentence: &str) {
     assert_eq!(trades.count_documents(doc! {}).await.unwrap(), 0, "nothing is stored");
 }
 
+#[test]
 async fn a_view_is_adopted_if_each_document_has_an_id_of_its_own() {
     const ORDERS: i64 = 3;
     const FILLS: i64 = 10;
@@ -66,6 +62,7 @@ async fn a_view_is_adopted_if_each_document_has_an_id_of_its_own() {
     moving.is_clean(&[]).await;
 }
 
+#[test]
 async fn a_time_series_is_adopted_if_each_document_has_an_id_of_its_own() {
     let moving = Moving::new().await;
     let series = async |ids: [i32; 3]| {

@@ -9,24 +9,13 @@ use tokio::task::JoinSet;
 
 use super::{Moving, OLD, trade};
 use crate::commands::program::Place;
-use crate::harness::{NOTES, tests};
-
-tests!["adopt":
-    the_manuals_insert_many,
-    the_manuals_buckets,
-    what_the_manuals_upsert_has_ruined,
-    other_names_and_another_order,
-    the_order_is_the_servers,
-    an_array_of_owners_comes_between,
-    a_collation_of_the_source_changes_no_order,
-    two_at_once_do_no_harm,
-    histories_that_have_items_go_on,
-];
+use crate::harness::{NOTES, test};
 
 fn date(text: &str) -> DateTime {
     DateTime::parse_rfc3339_str(text).unwrap()
 }
 
+#[test]
 async fn the_manuals_insert_many() {
     let moving = Moving::new().await;
     let trades = [
@@ -58,6 +47,7 @@ async fn the_manuals_insert_many() {
 }
 
 /// With the manual's two names of a quantity, numbers of all types, out of order, one customer in several buckets.
+#[test]
 async fn the_manuals_buckets() {
     let moving = Moving::new().await;
     let item = |name: &str, quantity: Bson, at: i64| {
@@ -83,6 +73,7 @@ async fn the_manuals_buckets() {
     moving.is_clean(&[]).await;
 }
 
+#[test]
 async fn what_the_manuals_upsert_has_ruined() {
     let moving = Moving::new().await;
     let mut writers = JoinSet::new();
@@ -116,6 +107,7 @@ async fn what_the_manuals_upsert_has_ruined() {
     moving.is_clean(&[]).await;
 }
 
+#[test]
 async fn other_names_and_another_order() {
     // One of the names of a quantity, but the user's for the price.
     let moving = Moving::new().await;
@@ -154,6 +146,7 @@ async fn other_names_and_another_order() {
 
 /// Whether the items of an owner are sorted by `adopt`, or by the server, because they are too many, or have values that it leaves
 /// to the server.
+#[test]
 async fn the_order_is_the_servers() {
     let binary = |bytes: &[u8]| Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() };
     let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
@@ -221,6 +214,7 @@ async fn the_order_is_the_servers() {
 
 /// A sort takes an array for its least element. Who has an `_id` of another type is sorted by the server, and what was read before is not
 /// read again.
+#[test]
 async fn an_array_of_owners_comes_between() {
     let moving = Moving::new().await;
     let array = |owners: [i32; 2]| {
@@ -241,6 +235,7 @@ async fn an_array_of_owners_comes_between() {
 }
 
 /// Strings that a collation takes for equal are owners of their own.
+#[test]
 async fn a_collation_of_the_source_changes_no_order() {
     let moving = Moving::at(Place::of(NOTES).await).await;
     let collation = Collation::builder().locale("en").strength(CollationStrength::Secondary).build();
@@ -266,6 +261,7 @@ async fn a_collation_of_the_source_changes_no_order() {
     moving.is_clean(&[]).await;
 }
 
+#[test]
 async fn two_at_once_do_no_harm() {
     const ITEMS: i64 = 4_000;
     let moving = Moving::new().await;
@@ -280,6 +276,7 @@ async fn two_at_once_do_no_harm() {
 }
 
 /// Other writers have stored items before, and do so meanwhile.
+#[test]
 async fn histories_that_have_items_go_on() {
     let moving = Moving::new().await;
     let place = Place {

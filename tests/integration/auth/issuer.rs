@@ -13,9 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::harness::tokens::{AUDIENCE, gate};
-use crate::harness::{Setup, eventually, shared, skip, tests};
-
-tests!["auth::issuer": keys_are_replaced_while_requests_run];
+use crate::harness::{Setup, eventually, shared, skip, test};
 
 const TRADES: &str = "/v1/customers/7/trades";
 
@@ -81,6 +79,7 @@ async fn token(http: &reqwest::Client, url: &str, client: &str) -> String {
     answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
+#[test]
 async fn keys_are_replaced_while_requests_run() {
     let Some(packages) = std::env::var_os("OIDC_PROVIDER") else {
         return skip("a real issuer", "OIDC_PROVIDER does not name the packages of tests/issuer");

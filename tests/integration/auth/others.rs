@@ -5,12 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Answer, Client, Service, Setup, shared, tests, trade};
-
-tests!["auth::others":
-    a_refusal_is_the_same_for_histories_that_do_not_exist,
-    a_key_belongs_to_its_client,
-];
+use crate::harness::{Answer, Client, Service, Setup, shared, test, trade};
 
 async fn service(issuer: &Issuer) -> Service {
     let mut setup = Setup::on(shared().await);
@@ -28,6 +23,7 @@ fn refusal(answer: &Answer, owner: &str) -> String {
     format!("{headers:?}\n{body}")
 }
 
+#[test]
 async fn a_refusal_is_the_same_for_histories_that_do_not_exist() {
     let issuer = Issuer::start().await;
     let service = service(&issuer).await;
@@ -98,6 +94,7 @@ fn named(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
 }
 
 /// Two clients that may append to one history do not see each other's keys; each sees its own with every token.
+#[test]
 async fn a_key_belongs_to_its_client() {
     let issuer = Issuer::start().await;
     let service = service(&issuer).await;

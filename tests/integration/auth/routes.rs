@@ -8,13 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims};
-use crate::harness::{Service, Setup, shared, tests, trade};
-
-tests!["auth::routes":
-    each_route_is_for_those_of_its_row,
-    a_row_that_is_missing_is_found,
-    documentation_and_metrics_may_be_open,
-];
+use crate::harness::{Service, Setup, shared, test, trade};
 
 /// For whom a route is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,6 +113,7 @@ pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 
     answer.status.as_u16()
 }
 
+#[test]
 async fn each_route_is_for_those_of_its_row() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -169,6 +164,7 @@ async fn each_route_is_for_those_of_its_row() {
 }
 
 /// The control: the comparison of the table with the document finds each row that is taken out.
+#[test]
 async fn a_row_that_is_missing_is_found() {
     let document = pagebucket_http::document(
         &pagebucket_model::definition::Definitions::built_in(),
@@ -182,6 +178,7 @@ async fn a_row_that_is_missing_is_found() {
     }
 }
 
+#[test]
 async fn documentation_and_metrics_may_be_open() {
     let issuer = Issuer::start().await;
     let pages = [

@@ -7,17 +7,9 @@ use pagebucket_http::Open;
 use serde_json::json;
 
 use crate::harness::tokens::{Issuer, claims, gate, now};
-use crate::harness::{Client, Service, Setup, TRADES, eventually, fill, shared, tests};
+use crate::harness::{Client, Service, Setup, TRADES, eventually, fill, shared, test};
 use crate::uploads::lines;
 use crate::uploads::wire::Upload;
-
-tests!["auth::streams":
-    an_upload_ends_when_its_token_expires,
-    an_upload_of_nothing_says_that_its_token_expired,
-    an_upload_that_never_pauses_ends_too,
-    an_export_ends_when_its_token_expires,
-    an_upload_ends_after_its_key_is_withdrawn,
-];
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -41,6 +33,7 @@ async fn until_expired(client: &Client) {
     eventually("the token expires", LONG, async || client.get("/v1/customers/7").await.status == 401).await;
 }
 
+#[test]
 async fn an_upload_ends_when_its_token_expires() {
     let (service, issuer) = service().await;
     let token = token(&issuer);
@@ -63,6 +56,7 @@ async fn an_upload_ends_when_its_token_expires() {
     assert_eq!(service.stored(7).await.numbers, (1..=20).collect::<Vec<_>>());
 }
 
+#[test]
 async fn an_upload_of_nothing_says_that_its_token_expired() {
     let (service, issuer) = service().await;
     let token = token(&issuer);
@@ -79,6 +73,7 @@ async fn an_upload_of_nothing_says_that_its_token_expired() {
     );
 }
 
+#[test]
 async fn an_upload_that_never_pauses_ends_too() {
     let (service, issuer) = service().await;
     let token = token(&issuer);
@@ -97,6 +92,7 @@ async fn an_upload_that_never_pauses_ends_too() {
     assert_eq!(service.stored(7).await.numbers.len() as u64, problem["stored"].as_u64().expect("a number"));
 }
 
+#[test]
 async fn an_upload_ends_after_its_key_is_withdrawn() {
     let issuer = Issuer::start().await;
     let mut settings = issuer.settings();
@@ -135,6 +131,7 @@ async fn an_upload_ends_after_its_key_is_withdrawn() {
     service.stored(7).await;
 }
 
+#[test]
 async fn an_export_ends_when_its_token_expires() {
     let (service, issuer) = service().await;
     fill(&service.database, TRADES, 7, 50_000, 10).await;

@@ -5,15 +5,7 @@ use pagebucket_http::Open;
 use serde_json::{Value, json};
 
 use crate::harness::tokens::{AUDIENCE, EVERYTHING, ISSUER, Issuer, Signer, base64url, claims, now};
-use crate::harness::{Service, Setup, shared, tests, trade};
-
-tests!["auth::tokens":
-    a_token_lets_its_bearer_in,
-    a_refusal_says_why,
-    a_wrong_token_is_refused,
-    owners_are_named_by_a_claim,
-    metadata_name_the_issuer,
-];
+use crate::harness::{Service, Setup, shared, test, trade};
 
 const TRADES: &str = "/v1/customers/7/trades";
 
@@ -24,6 +16,7 @@ async fn guarded(issuer: &Issuer) -> Service {
     setup.start().await
 }
 
+#[test]
 async fn a_token_lets_its_bearer_in() {
     let issuer = Issuer::start().await;
     let eddsa = Signer::eddsa("second");
@@ -66,6 +59,7 @@ async fn a_token_lets_its_bearer_in() {
     service.stored(7).await;
 }
 
+#[test]
 async fn a_refusal_says_why() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;
@@ -94,6 +88,7 @@ async fn a_refusal_says_why() {
     }
 }
 
+#[test]
 async fn a_wrong_token_is_refused() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;
@@ -214,6 +209,7 @@ async fn a_wrong_token_is_refused() {
     assert_eq!(service.stored(7).await.numbers.len(), 1);
 }
 
+#[test]
 async fn owners_are_named_by_a_claim() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;
@@ -250,6 +246,7 @@ async fn owners_are_named_by_a_claim() {
     }
 }
 
+#[test]
 async fn metadata_name_the_issuer() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;

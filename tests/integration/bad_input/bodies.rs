@@ -4,12 +4,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{pointers, refused, total, trade_with};
-use crate::harness::{INVALID_ITEM, Service, tests, trade};
-
-tests!["bad_input::bodies": not_json, deep_nesting, too_large, shapes, all_or_nothing, many_faults, media_types];
+use crate::harness::{INVALID_ITEM, Service, test, trade};
 
 const PATH: &str = "/v1/customers/1/trades";
 
+#[test]
 async fn not_json() {
     let service = Service::start().await;
     let good = trade(1).to_string();
@@ -99,6 +98,7 @@ async fn not_json() {
     service.client.post_text(PATH, format!(" \t\r\n{good}\n")).await.expect(201);
 }
 
+#[test]
 async fn deep_nesting() {
     let service = Service::start().await;
     for depth in [10_000, 400_000] {
@@ -126,6 +126,7 @@ async fn deep_nesting() {
     );
 }
 
+#[test]
 async fn too_large() {
     let service = Service::start().await;
     const MOST: usize = 1024 * 1024;
@@ -152,6 +153,7 @@ async fn too_large() {
     assert_eq!(total(&service.client, 1).await, 1);
 }
 
+#[test]
 async fn shapes() {
     let service = Service::start().await;
     for (body, expected) in [
@@ -193,6 +195,7 @@ async fn shapes() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
+#[test]
 async fn all_or_nothing() {
     let service = Service::start().await;
     service.client.append(1, &json!(vec![trade(1); 5])).await.expect(201);
@@ -214,6 +217,7 @@ async fn all_or_nothing() {
     assert_eq!(total(&service.client, 2).await, 1000);
 }
 
+#[test]
 async fn many_faults() {
     let service = Service::start().await;
     for (faults, kept, omitted) in
@@ -239,6 +243,7 @@ async fn many_faults() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
+#[test]
 async fn media_types() {
     let service = Service::start().await;
     for (name, value) in [

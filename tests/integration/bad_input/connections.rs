@@ -8,9 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{refused, total};
-use crate::harness::{Mongod, Service, Setup, eventually, shared, tests, trade};
-
-tests!["bad_input::connections": slow_body, slow_head, body_cut_off, still_sending, waiting_to_send, not_http, too_many_requests, no_database];
+use crate::harness::{Mongod, Service, Setup, eventually, shared, test, trade};
 
 /// Longer than any of the short deadlines here, much shorter than the usual ones.
 const SOON: Duration = Duration::from_secs(8);
@@ -30,6 +28,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+#[test]
 async fn slow_body() {
     let mut setup = Setup::on(shared().await);
     setup.args.body_timeout = 1;
@@ -67,6 +66,7 @@ async fn slow_body() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
+#[test]
 async fn slow_head() {
     let mut setup = Setup::on(shared().await);
     setup.args.header_timeout = 1;
@@ -83,6 +83,7 @@ async fn slow_head() {
     assert!(until_closed(&mut stream).await.starts_with("HTTP/1.1 200 OK"));
 }
 
+#[test]
 async fn body_cut_off() {
     let service = Service::start().await;
     let body = trade(1).to_string();
@@ -99,6 +100,7 @@ async fn body_cut_off() {
 
 /// Many clients read nothing before they have sent all, and a connection that is closed meanwhile is
 /// reset: they would never see what is wrong.
+#[test]
 async fn still_sending() {
     let service = Service::start().await;
     let body = " ".repeat(10_000_000);
@@ -123,6 +125,7 @@ async fn still_sending() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
+#[test]
 async fn waiting_to_send() {
     let service = Service::start().await;
     let ask = async |head: String| {
@@ -142,6 +145,7 @@ async fn waiting_to_send() {
 }
 
 /// What is no request has no answer of ours: hyper says 4xx without a body, and closes.
+#[test]
 async fn not_http() {
     let service = Service::start().await;
     let (long_path, long_header) = ("a".repeat(70_000), "b".repeat(500_000));
@@ -172,6 +176,7 @@ async fn not_http() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
+#[test]
 async fn too_many_requests() {
     let mut setup = Setup::on(shared().await);
     setup.args.max_requests = 1;
@@ -214,6 +219,7 @@ async fn too_many_requests() {
 }
 
 /// A driver's error names hosts, ports and options: a client sees none of it.
+#[test]
 async fn no_database() {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).start().await;

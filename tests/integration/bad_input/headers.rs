@@ -6,10 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::refused;
-use crate::harness::{Answer, Service, tests, trade};
+use crate::harness::{Answer, Service, test, trade};
 
-tests!["bad_input::headers": request_ids, sniffing, preflight, origins, compression, the_site_is_compressed, the_site_has_a_policy, head];
-
+#[test]
 async fn request_ids() {
     let service = Service::start().await;
     let longest = "a".repeat(128);
@@ -43,6 +42,7 @@ async fn request_ids() {
     assert_eq!(refused(&answer, 400, "invalid-parameter", "customer 0")["requestId"], "mine-1");
 }
 
+#[test]
 async fn sniffing() {
     let service = Service::start().await;
     for path in [
@@ -87,6 +87,7 @@ const ELSEWHERE: [&str; 9] = [
     "null",
 ];
 
+#[test]
 async fn preflight() {
     let service = Service::start().await;
     let ask = |origin: &'static str| {
@@ -122,6 +123,7 @@ async fn preflight() {
     }
 }
 
+#[test]
 async fn origins() {
     let service = Service::start().await;
     let from = |method: Method, path: &'static str, origin: &'static str| {
@@ -167,6 +169,7 @@ async fn origins() {
     }
 }
 
+#[test]
 async fn compression() {
     let service = Service::start().await;
     service.client.append(1, &json!(vec![trade(1); 10])).await.expect(201);
@@ -216,6 +219,7 @@ const SITE: [&str; 14] = [
 ];
 
 /// Swagger UI is large: it is compressed once, and sent once.
+#[test]
 async fn the_site_is_compressed() {
     let service = Service::start().await;
     let (mut all, mut compressed, mut tags) = (0, 0, Vec::new());
@@ -281,6 +285,7 @@ async fn the_site_is_compressed() {
 }
 
 /// What a browser does under it, `browser` shows.
+#[test]
 async fn the_site_has_a_policy() {
     let service = Service::start().await;
     for path in SITE {
@@ -302,6 +307,7 @@ async fn the_site_has_a_policy() {
     }
 }
 
+#[test]
 async fn head() {
     let service = Service::start().await;
     service.client.append(1, &json!(vec![trade(1); 3])).await.expect(201);

@@ -4,9 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::refused;
-use crate::harness::{Service, tests, trade};
-
-tests!["bad_input::parameters": numbers_in_the_path, numbers_in_the_query, queries, ranges, all_the_faults, nothing_here, method_not_allowed];
+use crate::harness::{Service, test, trade};
 
 /// No whole number from 1 to 2^53 - 1 in decimal digits, as they stand in an address.
 const NOT_ORDINALS: [&str; 22] = [
@@ -37,6 +35,7 @@ const NOT_ORDINALS: [&str; 22] = [
 /// Not UTF-8 when decoded, or not percent-encoding at all.
 const NOT_TEXT: [&str; 5] = ["%FF", "1%C3", "%", "1%", "%ZZ"];
 
+#[test]
 async fn numbers_in_the_path() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -61,6 +60,7 @@ async fn numbers_in_the_path() {
     service.client.get("/v1/customers/9007199254740991").await.expect(200);
 }
 
+#[test]
 async fn numbers_in_the_query() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -90,6 +90,7 @@ async fn numbers_in_the_query() {
     }
 }
 
+#[test]
 async fn queries() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -168,6 +169,7 @@ async fn queries() {
 }
 
 /// `Range` in the unit that is served: malformed, more than one, or beside parameters that select something else.
+#[test]
 async fn ranges() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -209,6 +211,7 @@ async fn ranges() {
     }
 }
 
+#[test]
 async fn all_the_faults() {
     let service = Service::start().await;
     let path = "/v1/customers/0/trades?page=0&order=up&a=1&b=2";
@@ -234,6 +237,7 @@ async fn all_the_faults() {
     assert!(problem["errors"][0]["parameter"].as_str().is_some_and(|name| name.len() <= 64), "{problem}");
 }
 
+#[test]
 async fn nothing_here() {
     let service = Service::start().await;
     for path in [
@@ -259,6 +263,7 @@ async fn nothing_here() {
     refused(&service.client.append_to("/v1/nothing").await, 404, "not-found", "POST to nothing");
 }
 
+#[test]
 async fn method_not_allowed() {
     let service = Service::start().await;
     for (path, allowed) in [

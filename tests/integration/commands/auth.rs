@@ -5,18 +5,14 @@ use serde_json::{Value, json};
 use super::export::Scratch;
 use super::keys::keys;
 use super::program::{Place, Serving, run};
-use crate::harness::tests;
+use crate::harness::test;
 use crate::harness::tokens::{AUDIENCE, ISSUER, Signer, claims};
 
-tests!["commands::auth":
-    clients_are_named_in_the_log,
-    a_public_address_needs_authentication,
-    a_malformed_key_set_is_refused,
-    flags_with_two_meanings_are_refused,
-];
+crate::harness::named!("commands::auth");
 
 const TRADES: &str = "/v1/customers/7/trades";
 
+#[test]
 async fn clients_are_named_in_the_log() {
     let (place, signer) = (Place::new().await, Signer::es256("first"));
     let set = Scratch::new("jwks.json");
@@ -80,6 +76,7 @@ fn field(line: &Value, names: &[&str]) -> String {
     names.iter().map(value).collect::<Vec<_>>().join(" ")
 }
 
+#[test]
 async fn a_public_address_needs_authentication() {
     let place = Place::new().await;
     let ended = run(&mut place.pagebucket("serve", &["--listen", "0.0.0.0:0"])).await;
@@ -91,6 +88,7 @@ async fn a_public_address_needs_authentication() {
     Serving::start(place.history, &mut place.pagebucket("serve", &open)).await.stop().await;
 }
 
+#[test]
 async fn a_malformed_key_set_is_refused() {
     let place = Place::new().await;
     let jwks = |keys: &str| {
@@ -115,6 +113,7 @@ async fn a_malformed_key_set_is_refused() {
 }
 
 /// They would admit tokens without a type, or leave open which claim counts.
+#[test]
 async fn flags_with_two_meanings_are_refused() {
     let (place, set) = (Place::new().await, Scratch::new("jwks.json"));
     std::fs::write(set.path(), json!({ "keys": [Signer::es256("first").jwk()] }).to_string())

@@ -10,17 +10,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::program::{PATIENCE, Raw, Serving, all_migrations, pagebucket, run, signal};
-use crate::harness::{TOTAL, TRADES, eventually, skip, tests, trade};
-
-tests!["commands":
-    serve_alone_keeps_its_data,
-    a_data_directory_has_one_server,
-    commands_beside_a_server_tell_no_password,
-    a_data_directory_that_others_may_change_is_one_sentence,
-    killed_serve_starts_again,
-    an_early_signal_leaves_nothing_running,
-    no_mongod_is_one_sentence,
-];
+use crate::harness::{TOTAL, TRADES, eventually, skip, test, trade};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
 
@@ -92,6 +82,7 @@ fn empty_directory() -> PathBuf {
     directory
 }
 
+#[test]
 async fn serve_alone_keeps_its_data() {
     let Some(here) = Here::new() else { return };
     let serving = here.serve().await;
@@ -122,6 +113,7 @@ async fn serve_alone_keeps_its_data() {
     assert!(!here.mongod_runs());
 }
 
+#[test]
 async fn a_data_directory_has_one_server() {
     let Some(here) = Here::new() else { return };
     // Nobody serves: a tool has a mongod for its own lifetime.
@@ -153,6 +145,7 @@ async fn a_data_directory_has_one_server() {
     serving.stop().await;
 }
 
+#[test]
 async fn commands_beside_a_server_tell_no_password() {
     let Some(here) = Here::new() else { return };
     let mut serving = here.pagebucket(&["serve", "--listen", "127.0.0.1:0", "--log", "trace"]);
@@ -198,6 +191,7 @@ async fn commands_beside_a_server_tell_no_password() {
     check(&fs::read_to_string(here.data().join("mongod.log")).expect("a log"), "mongod");
 }
 
+#[test]
 async fn a_data_directory_that_others_may_change_is_one_sentence() {
     let Some(here) = Here::new() else { return };
     fs::create_dir(here.data()).expect("a directory");
@@ -217,6 +211,7 @@ async fn a_data_directory_that_others_may_change_is_one_sentence() {
     }
 }
 
+#[test]
 async fn killed_serve_starts_again() {
     let Some(here) = Here::new() else { return };
     for round in 1..=2 {
@@ -244,6 +239,7 @@ async fn killed_serve_starts_again() {
     assert!(!here.mongod_runs());
 }
 
+#[test]
 async fn an_early_signal_leaves_nothing_running() {
     let Some(here) = Here::new() else { return };
     for (arguments, name, expected) in [
@@ -269,6 +265,7 @@ async fn an_early_signal_leaves_nothing_running() {
     here.serve().await.stop().await;
 }
 
+#[test]
 async fn no_mongod_is_one_sentence() {
     let directory = empty_directory();
     for command in ["serve", "migrate"] {

@@ -5,13 +5,9 @@ use serde_json::Value;
 
 use super::keys::keys;
 use super::program::{Place, Serving, run, signal};
-use crate::harness::{eventually, tests, trade};
+use crate::harness::{eventually, test, trade};
 
-tests!["commands::erase":
-    an_owner_is_erased_and_reopened,
-    who_erases_is_in_the_audit_log,
-    flags_of_retention_are_checked_at_the_start,
-];
+crate::harness::named!("commands::erase");
 
 /// Makes the tombstone of customer 7 so old that it may be swept.
 async fn age(place: &Place) {
@@ -21,6 +17,7 @@ async fn age(place: &Place) {
     assert_eq!(aged.expect("a tombstone").modified_count, 1);
 }
 
+#[test]
 async fn an_owner_is_erased_and_reopened() {
     let place = Place::new().await;
     let unmigrated = run(&mut place.pagebucket("erase", &["--owner", "7"])).await;
@@ -77,6 +74,7 @@ async fn an_owner_is_erased_and_reopened() {
     serving.stop().await;
 }
 
+#[test]
 async fn who_erases_is_in_the_audit_log() {
     let place = Place::new().await;
     let key = async |name: &str, scope: &str| {
@@ -113,6 +111,7 @@ async fn who_erases_is_in_the_audit_log() {
     assert_eq!(numbers, (&"owner-erased".into(), &"trades".into(), &1.into(), &0.into()), "{erasure}");
 }
 
+#[test]
 async fn flags_of_retention_are_checked_at_the_start() {
     let place = Place::new().await;
     let serve = async |flags: &[&str]| {

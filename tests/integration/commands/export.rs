@@ -8,15 +8,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use super::program::{PATIENCE, Place, run, signal};
-use crate::harness::{Mongod, Service, Setup, TRADES, fill, shared, tests, trade, trade_at};
+use crate::harness::{Mongod, Service, Setup, TRADES, fill, shared, test, trade, trade_at};
 
-tests!["commands::export":
-    one_customer_as_over_http,
-    all_customers_can_be_imported,
-    bad_usage_leaves_no_file,
-    an_outage_is_waited_for,
-    an_interrupt_says_where_to_go_on,
-];
+crate::harness::named!("commands::export");
 
 /// A file name that nobody else has; the file is removed with this value.
 pub struct Scratch(PathBuf);
@@ -52,6 +46,7 @@ async fn service() -> (Service, Place) {
     (service, place)
 }
 
+#[test]
 async fn one_customer_as_over_http() {
     let (service, place) = service().await;
     fill(&service.database, TRADES, 7, 250, 3).await;
@@ -82,6 +77,7 @@ async fn one_customer_as_over_http() {
     assert_eq!((nobody.status, nobody.out.lines().count()), (Some(0), 1), "{nobody:?}");
 }
 
+#[test]
 async fn all_customers_can_be_imported() {
     let (service, place) = service().await;
     let mut expected = Vec::new();
@@ -114,6 +110,7 @@ async fn all_customers_can_be_imported() {
     }
 }
 
+#[test]
 async fn bad_usage_leaves_no_file() {
     let (_, place) = service().await;
     let file = Scratch::new("there.csv");
@@ -136,6 +133,7 @@ async fn bad_usage_leaves_no_file() {
     assert!(failed.sentence(2).contains("No such file or directory"), "{failed:?}");
 }
 
+#[test]
 async fn an_outage_is_waited_for() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).start().await;
@@ -154,6 +152,7 @@ async fn an_outage_is_waited_for() {
 }
 
 /// Its reader is slow; the signal is heard all the same.
+#[test]
 async fn an_interrupt_says_where_to_go_on() {
     let (service, place) = service().await;
     fill(&service.database, TRADES, 7, 3_000, 10).await;

@@ -6,17 +6,7 @@ use std::path::Path;
 use tokio::net::TcpListener;
 
 use super::program::{Place, Serving, pagebucket, run};
-use crate::harness::{Mongod, TRADES, eventually, tests};
-
-tests!["commands":
-    help_shows_every_flag,
-    help_shows_no_secret,
-    wrong_flags_are_usage,
-    an_environment_variable_serves_as_its_flag,
-    openapi_prints_the_documents_in_the_repository,
-    histories_are_checked_and_shown,
-    healthcheck_says_whether_it_is_ready,
-];
+use crate::harness::{Mongod, TRADES, eventually, test};
 
 /// A flag, its environment twin and its default; empty where there is none.
 type Flag = (&'static str, &'static str, &'static str);
@@ -134,6 +124,7 @@ const OPENAPI: &[Flag] = &[("--spec", "", "3.1")];
 const HEALTHCHECK: &[Flag] =
     &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"), ("--tls-cert", "PAGEBUCKET_TLS_CERT", "")];
 
+#[test]
 async fn help_shows_every_flag() {
     for (command, flags) in [
         ("serve", vec![LOG, DATABASE, SERVER, AUTH, KEYS, VIEWS]),
@@ -220,12 +211,14 @@ fn entries(help: &str) -> BTreeMap<String, String> {
     entries
 }
 
+#[test]
 async fn help_shows_no_secret() {
     let mut command = pagebucket(&["serve", "--help"]);
     let help = run(command.env("MONGODB_URI", "mongodb://user:sesame@127.0.0.1/")).await;
     assert!(help.out.contains("MONGODB_URI") && !help.out.contains("sesame"), "{}", help.out);
 }
 
+#[test]
 async fn wrong_flags_are_usage() {
     for arguments in [
         &[][..],
@@ -290,6 +283,7 @@ async fn wrong_flags_are_usage() {
     }
 }
 
+#[test]
 async fn an_environment_variable_serves_as_its_flag() {
     let place = Place::new().await;
     let mut command = pagebucket(&["serve"]);
@@ -320,6 +314,7 @@ async fn an_environment_variable_serves_as_its_flag() {
     Serving::start(TRADES, &mut command).await.stop().await;
 }
 
+#[test]
 async fn openapi_prints_the_documents_in_the_repository() {
     for (name, arguments) in
         [("openapi.json", &["openapi"][..]), ("openapi-3.0.json", &["openapi", "--spec", "3.0"])]
@@ -332,6 +327,7 @@ async fn openapi_prints_the_documents_in_the_repository() {
     }
 }
 
+#[test]
 async fn histories_are_checked_and_shown() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shown = run(&mut pagebucket(&["histories", "show", "trades"])).await;
@@ -356,6 +352,7 @@ async fn histories_are_checked_and_shown() {
     assert!(missing.sentence(2).contains("cannot be read"), "{}", missing.err);
 }
 
+#[test]
 async fn healthcheck_says_whether_it_is_ready() {
     let healthcheck = async |address: &str| run(&mut pagebucket(&["healthcheck", "--listen", address])).await;
 

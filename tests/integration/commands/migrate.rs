@@ -3,16 +3,9 @@
 use mongodb::bson::{Document, doc};
 
 use super::program::{Place, all_migrations, run};
-use crate::harness::{Mongod, TRADES, tests, trade};
+use crate::harness::{Mongod, TRADES, test, trade};
 
-tests!["commands":
-    migrate_lists_and_applies,
-    migrate_renews_the_epoch,
-    a_missing_epoch_is_pending_and_becomes_another,
-    initiate_makes_a_fresh_member_a_set,
-    initiate_refuses_a_standalone_server,
-];
-
+#[test]
 async fn migrate_lists_and_applies() {
     let place = Place::new().await;
     for _ in 0..2 {
@@ -32,6 +25,7 @@ async fn migrate_lists_and_applies() {
     }
 }
 
+#[test]
 async fn migrate_renews_the_epoch() {
     let place = Place::new().await;
     run(&mut place.pagebucket("migrate", &[])).await;
@@ -51,6 +45,7 @@ async fn migrate_renews_the_epoch() {
     assert_eq!(tag().await, after, "a restart keeps it");
 }
 
+#[test]
 async fn a_missing_epoch_is_pending_and_becomes_another() {
     let place = Place::new().await;
     run(&mut place.pagebucket("migrate", &[])).await;
@@ -97,6 +92,7 @@ async fn a_missing_epoch_is_pending_and_becomes_another() {
     assert_eq!(nothing.out, "nothing was pending\n");
 }
 
+#[test]
 async fn initiate_makes_a_fresh_member_a_set() {
     let mongod = Mongod::fresh_member().await;
     let address = mongod.uri().trim_start_matches("mongodb://").split('/').next().expect("a host").to_owned();
@@ -132,6 +128,7 @@ async fn initiate_makes_a_fresh_member_a_set() {
     mongod.remove().await;
 }
 
+#[test]
 async fn initiate_refuses_a_standalone_server() {
     let mongod = Mongod::standalone().await;
     let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };

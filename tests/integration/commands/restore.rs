@@ -12,13 +12,9 @@ use tokio::process::Command;
 
 use super::embedded::Here;
 use super::program::{Ended, PATIENCE, Place, Serving, run};
-use crate::harness::{Client, TOTAL, TRADES, eventually, stored, tests};
+use crate::harness::{Client, TOTAL, TRADES, eventually, stored, test};
 
-tests!["commands::restore":
-    owners_that_were_erased_after_the_backup_are_erased_again,
-    lines_that_cannot_be_replayed_are_named,
-    the_runbook_restores_a_backup,
-];
+crate::harness::named!("commands::restore");
 
 const OPERATING: &str = include_str!("../../../docs/operating.md");
 
@@ -105,6 +101,7 @@ async fn append_when_reopened(client: &Client, owner: u64) -> Value {
 
 /// Owner 1 is never erased. 2 is erased after the backup, with more pages than the backup has of it; 5 was not there before the backup.
 /// 3 is erased and reopened before it, 4 after it. 6 is erased before it, and reopened after it.
+#[test]
 async fn owners_that_were_erased_after_the_backup_are_erased_again() {
     let place = Place::new().await;
     let database = place.database().await;
@@ -185,6 +182,7 @@ async fn owners_that_were_erased_after_the_backup_are_erased_again() {
     assert_eq!(stored(&database, TRADES, 2).await.first_page, 5);
 }
 
+#[test]
 async fn lines_that_cannot_be_replayed_are_named() {
     let place = Place::new().await;
     let database = place.database().await;
@@ -248,6 +246,7 @@ async fn lines_that_cannot_be_replayed_are_named() {
 }
 
 /// The steps that the runbook has, as it has them.
+#[test]
 async fn the_runbook_restores_a_backup() {
     let Some(here) = Here::new() else { return };
     let (_, steps) = OPERATING.split_once("```sh\nmv data lost").expect("the runbook restores a backup");

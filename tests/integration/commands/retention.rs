@@ -10,14 +10,7 @@ use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
 
 use super::program::{Place, run};
-use crate::harness::tests;
-
-tests!["commands":
-    keys_are_kept_as_long_as_the_last_start_says,
-    views_are_kept_as_long_as_the_last_start_says,
-    instances_starting_together_agree,
-    instances_with_different_key_retentions_start_together,
-];
+use crate::harness::test;
 
 /// After how many seconds documents expire by an index, which must be there.
 async fn expiry(place: &Place, collection: &str, index: &str) -> Option<i64> {
@@ -32,6 +25,7 @@ async fn expiry(place: &Place, collection: &str, index: &str) -> Option<i64> {
     seconds.as_i32().map(i64::from).or(seconds.as_i64())
 }
 
+#[test]
 async fn keys_are_kept_as_long_as_the_last_start_says() {
     let place = Place::new().await;
     let expiry = async || expiry(&place, "idempotency_keys", "touched_1").await;
@@ -49,6 +43,7 @@ async fn keys_are_kept_as_long_as_the_last_start_says() {
     assert_eq!(expiry().await, Some(48 * 3600 + margin));
 }
 
+#[test]
 async fn views_are_kept_as_long_as_the_last_start_says() {
     const DAY: i64 = 86_400;
     let place = Place::new().await;
@@ -70,6 +65,7 @@ async fn views_are_kept_as_long_as_the_last_start_says() {
 
 /// An instance that is overtaken while it changes an index looks again: none fails, and the index is what one
 /// of them asked for.
+#[test]
 async fn instances_starting_together_agree() {
     let place = Place::new().await;
     store(&place).await.migrate().await.expect("an empty database");
@@ -95,6 +91,7 @@ async fn instances_starting_together_agree() {
 }
 
 /// On a new database each instance finds no index, and creates one with its own retention.
+#[test]
 async fn instances_with_different_key_retentions_start_together() {
     const HOURS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
     let place = Place::new().await;

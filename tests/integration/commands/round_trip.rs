@@ -6,14 +6,9 @@ use serde_json::{Value, json};
 
 use super::export::Scratch;
 use super::program::{Place, run};
-use crate::harness::{History, NOTES, READINGS, Service, Setup, shared, tests};
+use crate::harness::{History, NOTES, READINGS, Service, Setup, shared, test};
 
-tests!["commands::round_trip":
-    flat_items_of_texts,
-    nested_items,
-    items_that_no_table_holds,
-    histories_of_a_database,
-];
+crate::harness::named!("commands::round_trip");
 
 async fn service(history: &'static History) -> (Service, Place) {
     let service = Setup::on(shared().await).of(history).start().await;
@@ -49,6 +44,7 @@ async fn comes_back(service: &Service, place: &Place, extension: &str) {
     }
 }
 
+#[test]
 async fn flat_items_of_texts() {
     let (service, place) = service(NOTES.holding_any()).await;
     let texts = [
@@ -85,6 +81,7 @@ async fn flat_items_of_texts() {
     }
 }
 
+#[test]
 async fn nested_items() {
     let (service, place) = service(READINGS.holding_any()).await;
     let item = |number: u64| {
@@ -112,6 +109,7 @@ async fn nested_items() {
     comes_back(&service, &place, "ndjson").await;
 }
 
+#[test]
 async fn items_that_no_table_holds() {
     let (_service, place) = service(READINGS).await;
     let refused = run(&mut place.pagebucket("export", &["--format", "csv"])).await;
@@ -128,6 +126,7 @@ async fn items_that_no_table_holds() {
     );
 }
 
+#[test]
 async fn histories_of_a_database() {
     let (service, place) = service(NOTES).await;
     let other = doc! {

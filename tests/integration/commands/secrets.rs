@@ -6,12 +6,7 @@ use reqwest::Method;
 use tokio::task::JoinSet;
 
 use super::program::{Ended, PATIENCE, Place, pagebucket, run};
-use crate::harness::{eventually, shared, tests, trade};
-
-tests!["commands":
-    a_password_that_works_is_not_logged,
-    a_password_is_in_no_message,
-];
+use crate::harness::{eventually, shared, test, trade};
 
 const PASSWORD: &str = "sesame";
 
@@ -28,6 +23,7 @@ async fn host() -> String {
     options.hosts[0].to_string()
 }
 
+#[test]
 async fn a_password_that_works_is_not_logged() {
     let mut place = Place::new().await;
     let database = place.database().await;
@@ -58,6 +54,7 @@ async fn a_password_that_works_is_not_logged() {
     database.run_command(doc! { "dropUser": "user" }).await.expect("to drop the user");
 }
 
+#[test]
 async fn a_password_is_in_no_message() {
     let unreachable = [
         "mongodb://user:sesame@127.0.0.1:1/",

@@ -6,21 +6,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::program::{Place, Serving, run};
-use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, tests, trade};
+use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, test, trade};
 
-tests!["commands":
-    serve_prints_the_address_it_bound,
-    servers_starting_together_all_serve,
-    no_migrate_refuses_while_any_is_pending,
-    an_address_in_use_is_usage,
-    an_unreachable_server_is_one_sentence,
-    a_silent_server_is_one_sentence,
-    foreign_trades_are_refused,
-    trades_that_were_dropped_are_refused,
-    a_json_log_has_a_line_for_each_request,
-    a_standalone_server_is_warned_of,
-];
-
+#[test]
 async fn serve_prints_the_address_it_bound() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -44,6 +32,7 @@ async fn serve_prints_the_address_it_bound() {
     assert!(!serving.stop().await.err.contains("applied a migration"));
 }
 
+#[test]
 async fn servers_starting_together_all_serve() {
     let place = Place::new().await;
     let servers = futures_util::future::join_all((0..3).map(|_| place.serve(&[]))).await;
@@ -57,6 +46,7 @@ async fn servers_starting_together_all_serve() {
     assert_eq!(applied, migrations().len(), "each by one of them");
 }
 
+#[test]
 async fn no_migrate_refuses_while_any_is_pending() {
     let place = Place::new().await;
     let ended = run(&mut place.pagebucket("serve", &["--no-migrate", "--listen", "127.0.0.1:0"])).await;
@@ -75,6 +65,7 @@ async fn no_migrate_refuses_while_any_is_pending() {
     serving.stop().await;
 }
 
+#[test]
 async fn an_address_in_use_is_usage() {
     let place = Place::new().await;
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -88,6 +79,7 @@ async fn an_address_in_use_is_usage() {
     assert_eq!(ended.out, "");
 }
 
+#[test]
 async fn an_unreachable_server_is_one_sentence() {
     // A port that nobody is given by chance.
     let place =
@@ -107,6 +99,7 @@ async fn an_unreachable_server_is_one_sentence() {
     }
 }
 
+#[test]
 async fn a_silent_server_is_one_sentence() {
     // It accepts, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -120,6 +113,7 @@ async fn a_silent_server_is_one_sentence() {
     assert!(ended.sentence(3).starts_with(&expected), "{ended:?}");
 }
 
+#[test]
 async fn foreign_trades_are_refused() {
     let place = Place::new().await;
     place.database().await.create_collection("trades").await.expect("an ordinary collection");
@@ -137,6 +131,7 @@ async fn foreign_trades_are_refused() {
     assert_eq!(made, ["trades"], "nothing is made beside it");
 }
 
+#[test]
 async fn trades_that_were_dropped_are_refused() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -167,6 +162,7 @@ async fn trades_that_were_dropped_are_refused() {
     serving.stop().await;
 }
 
+#[test]
 async fn a_json_log_has_a_line_for_each_request() {
     let place = Place::new().await;
     let serving = place.serve(&["--log-format", "json"]).await;
@@ -221,6 +217,7 @@ async fn a_json_log_has_a_line_for_each_request() {
     assert_eq!(serving["level"], "INFO", "{serving}");
 }
 
+#[test]
 async fn a_standalone_server_is_warned_of() {
     let mongod = Mongod::standalone().await;
     let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };

@@ -6,30 +6,19 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::program::{PATIENCE, Place, Raw, signal};
-use crate::harness::{TOTAL, TRADES, eventually, stored, tests, trade};
+use crate::harness::{TOTAL, TRADES, eventually, stored, test, trade};
 
-tests!["commands":
-    sigterm_lets_a_request_under_way_end,
-    sigint_lets_a_request_under_way_end,
-    the_end_of_the_terminal_lets_a_request_under_way_end,
-    nobody_need_read_the_log,
-    a_second_signal_ends_at_once,
-    a_stopping_instance_says_so,
-    a_head_that_is_late_is_told_so,
-    the_exit_waits_for_load_balancers,
-    half_a_head_does_not_hold_the_exit,
-    idle_connections_do_not_hold_the_exit,
-    a_signal_ends_the_wait_for_the_lock,
-];
-
+#[test]
 async fn sigterm_lets_a_request_under_way_end() {
     a_request_under_way_ends("TERM").await;
 }
 
+#[test]
 async fn sigint_lets_a_request_under_way_end() {
     a_request_under_way_ends("INT").await;
 }
 
+#[test]
 async fn the_end_of_the_terminal_lets_a_request_under_way_end() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("what is ignored");
@@ -43,6 +32,7 @@ async fn the_end_of_the_terminal_lets_a_request_under_way_end() {
     serving.stop().await;
 }
 
+#[test]
 async fn nobody_need_read_the_log() {
     let place = Place::new().await;
     let mut serving = place.serve(&[]).await;
@@ -75,6 +65,7 @@ async fn a_request_under_way_ends(name: &str) {
     stored(&place.database().await, TRADES, 7).await.holds_exactly([1, 2]);
 }
 
+#[test]
 async fn a_second_signal_ends_at_once() {
     for (first, second) in [("TERM", "TERM"), ("TERM", "INT"), ("INT", "INT")] {
         let place = Place::new().await;
@@ -91,6 +82,7 @@ async fn a_second_signal_ends_at_once() {
     }
 }
 
+#[test]
 async fn a_stopping_instance_says_so() {
     let place = Place::new().await;
     let serving = place.serve(&["--body-timeout", "20"]).await;
@@ -125,6 +117,7 @@ async fn a_stopping_instance_says_so() {
     stored(&place.database().await, TRADES, 7).await.holds_exactly([1]);
 }
 
+#[test]
 async fn a_head_that_is_late_is_told_so() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -141,6 +134,7 @@ async fn a_head_that_is_late_is_told_so() {
     assert_eq!(serving.ended().await.status, Some(0));
 }
 
+#[test]
 async fn the_exit_waits_for_load_balancers() {
     let place = Place::new().await;
     let serving = place.serve(&["--drain-delay", "3"]).await;
@@ -163,6 +157,7 @@ async fn the_exit_waits_for_load_balancers() {
     assert_eq!((half.rest().await, unused.rest().await), (String::new(), String::new()));
 }
 
+#[test]
 async fn half_a_head_does_not_hold_the_exit() {
     let place = Place::new().await;
     let serving = place.serve(&["--header-timeout", "2"]).await;
@@ -177,6 +172,7 @@ async fn half_a_head_does_not_hold_the_exit() {
     drop(request);
 }
 
+#[test]
 async fn idle_connections_do_not_hold_the_exit() {
     let place = Place::new().await;
     let serving = place.serve(&["--header-timeout", "300"]).await;
@@ -189,6 +185,7 @@ async fn idle_connections_do_not_hold_the_exit() {
     assert_eq!((unused.rest().await, used.rest().await), (String::new(), String::new()));
 }
 
+#[test]
 async fn a_signal_ends_the_wait_for_the_lock() {
     for (command, arguments, status) in [("serve", &["--listen", "127.0.0.1:0"][..], 0), ("migrate", &[], 1)]
     {

@@ -13,15 +13,7 @@ use mongodb::{Collection, Database};
 use self::damages::{DAMAGES, Damage, harm};
 use self::deletions::{bury, deleted_in_all_ways};
 use super::program::{Ended, Place, run};
-use crate::harness::{Client, History, NOTES, TRADES, fill, stored, tests, tests_over};
-
-tests_over![&[TRADES, NOTES], "commands": each_damage_is_found_beside_writers_and_nothing_else];
-tests!["commands":
-    a_repair_gives_back_what_was_appended,
-    verify_finds_a_lost_tail_by_what_was_answered,
-    verify_compares_collections_with_what_migrations_create,
-    verify_tells_usage,
-];
+use crate::harness::{Client, History, NOTES, TRADES, fill, stored, test, test_over};
 
 /// Pages of each history that is damaged.
 const PAGES: u64 = 5;
@@ -51,6 +43,7 @@ async fn ids(history: &History, database: &Database, owner: u64) -> BTreeMap<u64
     (1..).zip(stored(database, history, owner).await.ids).collect()
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn each_damage_is_found_beside_writers_and_nothing_else(history: &'static History) {
     let place = Place::of(history).await;
     assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0));
@@ -157,6 +150,7 @@ async fn is_what_a_reader_gets(history: &History, client: &Client, owner: u64, l
 }
 
 /// The bytes that readers may have kept for a year are those that they get after the repair.
+#[test]
 async fn a_repair_gives_back_what_was_appended() {
     let place = Place::new().await;
     let serving = place.serve(&["--page-cache", "0"]).await;
@@ -190,6 +184,7 @@ async fn sorted(buckets: &Collection<Document>, owner: u64) -> Vec<Document> {
 }
 
 /// The database alone does not show that the last page is gone, but the answers that it remembers do.
+#[test]
 async fn verify_finds_a_lost_tail_by_what_was_answered() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -210,6 +205,7 @@ async fn verify_finds_a_lost_tail_by_what_was_answered() {
     serving.stop().await;
 }
 
+#[test]
 async fn verify_compares_collections_with_what_migrations_create() {
     let place = Place::new().await;
     let migrate = async || {
@@ -278,6 +274,7 @@ async fn verify_compares_collections_with_what_migrations_create() {
     is_sound().await;
 }
 
+#[test]
 async fn verify_tells_usage() {
     let place = Place::new().await;
     for (arguments, part) in [

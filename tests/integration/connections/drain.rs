@@ -7,10 +7,9 @@ use tokio::io::AsyncWriteExt;
 
 use super::PATIENCE;
 use super::wire::{Http2, closed, plain};
-use crate::harness::{Setup, TRADES, eventually, shared, tests};
+use crate::harness::{Setup, TRADES, eventually, shared, test};
 
-tests!["connections": requests_over_http2_end_before_the_service_does];
-
+#[test]
 async fn requests_over_http2_end_before_the_service_does() {
     let mut setup = Setup::on(shared().await);
     setup.args.drain_delay = 1;

@@ -11,16 +11,9 @@ use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, closed, get, plain, secure};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{Setup, TRADES, eventually, leave_out, shared, tests, trade};
+use crate::harness::{Setup, TRADES, eventually, leave_out, shared, test, trade};
 
-tests!["connections":
-    a_thousand_half_open_handshakes,
-    rapid_resets_end_the_connection,
-    mistakes_end_the_connection,
-    a_body_in_single_bytes_takes_little_memory,
-    connections_of_an_address_are_limited,
-];
-
+#[test]
 async fn a_thousand_half_open_handshakes() {
     const HALF_OPEN: usize = 1_000;
     let pair = certificates::new();
@@ -51,6 +44,7 @@ async fn a_thousand_half_open_handshakes() {
     serving.stop().await;
 }
 
+#[test]
 async fn rapid_resets_end_the_connection() {
     /// Only a failure gets there.
     const MOST: u32 = 20_000;
@@ -99,6 +93,7 @@ async fn rapid_resets_end_the_connection() {
 }
 
 /// Streams that the server resets are a way around the limit on streams that the client resets.
+#[test]
 async fn mistakes_end_the_connection() {
     const MOST: u32 = 256;
     let service = Setup::on(shared().await).start().await;
@@ -123,6 +118,7 @@ async fn mistakes_end_the_connection() {
     assert_eq!(Http2::over(plain(service.address()).await).await.get("/livez").await.status, 200);
 }
 
+#[test]
 async fn a_body_in_single_bytes_takes_little_memory() {
     const LENGTH: usize = 256 * 1024;
     let place = Place::new().await;
@@ -160,6 +156,7 @@ fn own_address() -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback())
 }
 
+#[test]
 async fn connections_of_an_address_are_limited() {
     const LIMIT: usize = 5;
     let Some(own) = own_address() else {

@@ -11,20 +11,13 @@ use tokio::time::timeout;
 use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, plain, secure};
-use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, fill, shared, tests};
+use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, fill, shared, test};
 use crate::uploads::NDJSON;
-
-tests!["connections":
-    appends_and_uploads_over_http2,
-    a_body_over_http2_must_come_in_time,
-    small_frames_wait_for_the_database,
-    a_stream_without_a_window_loses_its_place,
-    a_slow_but_steady_stream_gets_everything,
-];
 
 const JSON: &str = "application/json";
 const EXPORT: &str = "/v1/customers/7/trades/export.ndjson";
 
+#[test]
 async fn appends_and_uploads_over_http2() {
     let pair = certificates::new();
     let files = Files::of(&pair);
@@ -87,6 +80,7 @@ async fn appends_and_uploads_over_http2() {
     }
 }
 
+#[test]
 async fn a_body_over_http2_must_come_in_time() {
     let mut setup = Setup::on(shared().await);
     setup.args.body_timeout = 1;
@@ -110,6 +104,7 @@ async fn a_body_over_http2_must_come_in_time() {
 }
 
 /// Each line in a frame of its own, for as long as the client has a window while nothing is stored.
+#[test]
 async fn small_frames_wait_for_the_database() {
     const LINES: u64 = 20_000;
     let proxy = Proxy::before(shared().await).await;
@@ -156,6 +151,7 @@ async fn without_window(address: SocketAddr) -> Http2 {
     Http2::with(&builder, plain(address).await).await.expect("to begin")
 }
 
+#[test]
 async fn a_stream_without_a_window_loses_its_place() {
     let mut setup = Setup::on(shared().await);
     (setup.args.max_exports, setup.args.write_timeout, setup.args.header_timeout) = (1, 2, 3);
@@ -178,6 +174,7 @@ async fn a_stream_without_a_window_loses_its_place() {
 }
 
 /// 64 KiB in a third of the time that it may take, for longer than it may stand still.
+#[test]
 async fn a_slow_but_steady_stream_gets_everything() {
     let mut setup = Setup::on(shared().await);
     (setup.args.write_timeout, setup.args.header_timeout) = (2, 1);

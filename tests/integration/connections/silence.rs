@@ -8,13 +8,7 @@ use tokio::task::JoinSet;
 
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, closed, get, plain, secure};
-use crate::harness::{Service, Setup, shared, tests};
-
-tests!["connections":
-    silent_connections_are_closed,
-    slow_heads_are_cut_off,
-    an_idle_connection_of_http2_is_closed,
-];
+use crate::harness::{Service, Setup, shared, test};
 
 /// The preface and empty settings.
 const BEGUN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -30,6 +24,7 @@ async fn hurried(files: &Files) -> (Service, Service) {
     (plain, setup.start().await)
 }
 
+#[test]
 async fn silent_connections_are_closed() {
     let pair = certificates::new();
     let files = Files::of(&pair);
@@ -71,6 +66,7 @@ async fn silent_connections_are_closed() {
     }
 }
 
+#[test]
 async fn slow_heads_are_cut_off() {
     let mut setup = Setup::on(shared().await);
     setup.args.header_timeout = 3;
@@ -94,6 +90,7 @@ async fn slow_heads_are_cut_off() {
     }
 }
 
+#[test]
 async fn an_idle_connection_of_http2_is_closed() {
     let pair = certificates::new();
     let files = Files::of(&pair);

@@ -12,18 +12,11 @@ use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, closed, get, plain, secure};
 use crate::commands::program::{Place, Serving, pagebucket, run};
-use crate::harness::{Setup, TOTAL, TRADES, eventually, fill, shared, tests};
-
-tests!["connections":
-    all_versions_serve_the_same_bytes,
-    certificates_are_replaced_while_requests_run,
-    unusable_certificates_are_refused,
-    commands_speak_tls,
-    a_client_of_tls_that_does_not_read_is_cut_off,
-];
+use crate::harness::{Setup, TOTAL, TRADES, eventually, fill, shared, test};
 
 const PAGE: &str = "/v1/customers/1/trades/pages/1";
 
+#[test]
 async fn all_versions_serve_the_same_bytes() {
     let pair = certificates::new();
     let files = Files::of(&pair);
@@ -74,6 +67,7 @@ async fn all_versions_serve_the_same_bytes() {
     assert!(!plain.client.get("/livez").await.headers.contains_key("strict-transport-security"));
 }
 
+#[test]
 async fn certificates_are_replaced_while_requests_run() {
     let (old, new) = (certificates::new(), certificates::new());
     let files = Files::of(&old);
@@ -140,6 +134,7 @@ async fn certificates_are_replaced_while_requests_run() {
     }
 }
 
+#[test]
 async fn unusable_certificates_are_refused() {
     let (pair, other) = (certificates::new(), certificates::new());
     let good = Files::of(&pair);
@@ -179,6 +174,7 @@ async fn unusable_certificates_are_refused() {
     assert!(ended.err.contains("--tls-key <FILE>"), "{ended:?}");
 }
 
+#[test]
 async fn commands_speak_tls() {
     let (pair, other) = (certificates::new(), certificates::new());
     let (files, others) = (Files::of(&pair), Files::of(&other));
@@ -222,6 +218,7 @@ async fn commands_speak_tls() {
 }
 
 /// What rustls has encrypted waits for the client as plain text does.
+#[test]
 async fn a_client_of_tls_that_does_not_read_is_cut_off() {
     let pair = certificates::new();
     let files = Files::of(&pair);

@@ -12,14 +12,9 @@ use tokio::time::timeout;
 use super::PATIENCE;
 use super::wire::{Begun, Http2, plain};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{Setup, TRACES, TRADES, eventually, shared, tests, tests_over, trade};
+use crate::harness::{Setup, TRACES, TRADES, eventually, shared, test, test_over, trade};
 
-tests!["connections::unread":
-    unread_answers_take_little_memory,
-    an_unread_answer_keeps_its_place,
-];
-
-tests_over![&[TRACES], "connections::unread": large_unread_answers_of_a_connection_are_bounded];
+crate::harness::named!("connections::unread");
 
 /// Ten thousand points: the longest series, some 600 KB.
 const SERIES: &str =
@@ -50,6 +45,7 @@ fn anonymous_memory(serving: &Serving) -> u64 {
     line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
 }
 
+#[test]
 async fn unread_answers_take_little_memory() {
     const STREAMS: usize = 128;
     /// Of what they would hold, 290 MiB and 170 MiB.
@@ -86,6 +82,7 @@ async fn end(mut wire: TcpStream) -> Vec<u8> {
     rest
 }
 
+#[test]
 async fn an_unread_answer_keeps_its_place() {
     let mut setup = Setup::on(shared().await);
     setup.args.max_requests = 1;
@@ -125,6 +122,7 @@ async fn an_unread_answer_keeps_its_place() {
 }
 
 /// A client that takes nothing holds some of the memory for answers, and others have the rest.
+#[test_over(&[TRACES])]
 async fn large_unread_answers_of_a_connection_are_bounded(history: &'static crate::harness::History) {
     const ASKED: usize = 16;
     let mut setup = Setup::on(shared().await).of(history);

@@ -10,20 +10,7 @@ use mongodb::error::ErrorKind;
 use pagebucket::embedded::Role;
 
 use super::{Access, Orphan, Place, client, command, is_primary, signal, store, stored, until};
-use crate::harness::{free_port, skip, tests};
-
-tests!["embedded":
-    a_user_without_the_password_is_refused,
-    the_server_runs_no_scripts,
-    secrets_stay_in_their_files,
-    data_without_authentication_get_it,
-    a_lost_secret_is_made_again,
-    a_secret_that_others_can_read_is_refused,
-    a_tool_needs_the_password_file,
-    a_directory_of_another_user_is_refused,
-    a_link_in_place_of_a_file_is_refused,
-    a_directory_may_be_a_link,
-];
+use crate::harness::{free_port, skip, test};
 
 /// The server's codes.
 const AUTHENTICATION_FAILED: i32 = 18;
@@ -35,6 +22,7 @@ const SOMEBODY_ELSE: u32 = 65_534;
 /// In a data directory, readable and writable by its owner alone.
 const FILES: [&str; 5] = ["lock", "port", "password", "key", "mongod.log"];
 
+#[test]
 async fn a_user_without_the_password_is_refused() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -69,6 +57,7 @@ async fn a_user_without_the_password_is_refused() {
     mongod.stop().await;
 }
 
+#[test]
 async fn the_server_runs_no_scripts() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -79,6 +68,7 @@ async fn the_server_runs_no_scripts() {
     mongod.stop().await;
 }
 
+#[test]
 async fn secrets_stay_in_their_files() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -100,6 +90,7 @@ async fn secrets_stay_in_their_files() {
     mongod.stop().await;
 }
 
+#[test]
 async fn data_without_authentication_get_it() {
     for left_running in [false, true] {
         let Some(place) = Place::new() else { return };
@@ -125,6 +116,7 @@ async fn data_without_authentication_get_it() {
     }
 }
 
+#[test]
 async fn a_lost_secret_is_made_again() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -150,6 +142,7 @@ async fn a_lost_secret_is_made_again() {
     }
 }
 
+#[test]
 async fn a_secret_that_others_can_read_is_refused() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -166,6 +159,7 @@ async fn a_secret_that_others_can_read_is_refused() {
     }
 }
 
+#[test]
 async fn a_tool_needs_the_password_file() {
     let Some(place) = Place::new() else { return };
     let server = place.serve().await;
@@ -189,6 +183,7 @@ async fn a_tool_needs_the_password_file() {
     server.stop().await;
 }
 
+#[test]
 async fn a_directory_of_another_user_is_refused() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -220,6 +215,7 @@ async fn a_directory_of_another_user_is_refused() {
     place.serve().await.stop().await;
 }
 
+#[test]
 async fn a_link_in_place_of_a_file_is_refused() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -247,6 +243,7 @@ async fn a_link_in_place_of_a_file_is_refused() {
     place.serve().await.stop().await;
 }
 
+#[test]
 async fn a_directory_may_be_a_link() {
     let Some(place) = Place::new() else { return };
     // Both the data directory and `db` in it, each on a disk of its own.

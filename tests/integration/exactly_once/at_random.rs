@@ -11,10 +11,9 @@ use super::api_process::ApiProcess;
 use super::clients::{Load, Repeats};
 use super::replica_set::Fault;
 use super::run::{Run, hold};
-use crate::harness::{ALL, Harm, History, ReplicaSet, Setup, Way, Wires, tests_over};
+use crate::harness::{ALL, Harm, History, ReplicaSet, Setup, Way, Wires, test_over};
 
-tests_over![ALL, "exactly_once": everything_at_random];
-
+#[test_over(ALL)]
 async fn everything_at_random(history: &'static History) {
     const NAME: &str = "everything at random";
     let set = ReplicaSet::start(Wires::Harmable).await;

@@ -10,19 +10,9 @@ use std::time::Duration;
 use super::clients::attempt;
 use super::record::{Log, Reply, Told, Wanted};
 use super::run::hold;
-use crate::harness::{
-    ALL, Client, Harm, History, Nth, Proxy, SMALL, Service, Setup, Way, shared, tests_over,
-};
-
-tests_over![ALL, "exactly_once": a_first_attempt_is_cut];
+use crate::harness::{ALL, Client, Harm, History, Nth, Proxy, SMALL, Service, Setup, Way, shared, test_over};
 
 // Long pages make these long, and meet the same code.
-tests_over![SMALL, "exactly_once":
-    a_repeat_of_an_answered_one_is_cut,
-    a_repeat_of_one_that_was_lost_before_it_was_applied_is_cut,
-    a_repeat_of_one_whose_answer_was_lost_is_cut,
-];
-
 /// Longer than any append that is to be answered takes.
 const LONG: Duration = Duration::from_secs(20);
 
@@ -36,18 +26,22 @@ enum Before {
     CutOff(Way),
 }
 
+#[test_over(ALL)]
 async fn a_first_attempt_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a first attempt", Before::Nothing).await;
 }
 
+#[test_over(SMALL)]
 async fn a_repeat_of_an_answered_one_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a repeat of an answered one", Before::Answered).await;
 }
 
+#[test_over(SMALL)]
 async fn a_repeat_of_one_that_was_lost_before_it_was_applied_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a repeat, lost before", Before::CutOff(Way::There)).await;
 }
 
+#[test_over(SMALL)]
 async fn a_repeat_of_one_whose_answer_was_lost_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a repeat, lost after", Before::CutOff(Way::Back)).await;
 }

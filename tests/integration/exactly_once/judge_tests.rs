@@ -6,23 +6,9 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::judge::{Histories, Kind, judge};
 use super::record::{Item, Log, Range, Reply, Seen, Sight, Stored, Told, Wanted};
-use crate::harness::{ALL, History, Setup, shared, tests, tests_over, try_stored};
+use crate::harness::{ALL, History, Setup, shared, test, test_over, try_stored};
 
-tests!["exactly_once::judge":
-    a_good_history_is_found_good,
-    a_lost_item_is_found,
-    a_doubled_item_is_found,
-    swapped_items_are_found,
-    a_item_that_nobody_sent_is_found,
-    a_item_that_was_told_to_be_not_stored_is_found,
-    a_replay_that_differs_is_found,
-    a_replay_that_does_not_say_so_is_found,
-    an_answer_that_does_not_add_up_is_found,
-    a_page_that_changed_is_found,
-    a_total_that_shrank_is_found,
-];
-
-tests_over![ALL, "exactly_once::judge": buckets_that_break_an_invariant_are_found];
+crate::harness::named!("exactly_once::judge");
 
 const PAGE_SIZE: u64 = 10;
 const DATE: i64 = 1_698_349_623_000;
@@ -136,6 +122,7 @@ fn acknowledgement(log: &mut Log, wanted: usize, attempt: usize) -> &mut Stored 
     }
 }
 
+#[test]
 async fn a_good_history_is_found_good() {
     let (log, histories) = good();
     assert_eq!(judge(&log, &histories, PAGE_SIZE), []);
@@ -143,6 +130,7 @@ async fn a_good_history_is_found_good() {
     assert_eq!(found(|_, histories| of(histories, 8).clear()), [Kind::TotalShrank]);
 }
 
+#[test]
 async fn a_lost_item_is_found() {
     // The last of a history, so that nothing else moves; and the whole history.
     assert_eq!(found(|_, histories| of(histories, 9).truncate(11)), [Kind::Lost]);
@@ -163,6 +151,7 @@ async fn a_lost_item_is_found() {
     assert_eq!(found(other), [Kind::Lost]);
 }
 
+#[test]
 async fn a_doubled_item_is_found() {
     for owner in [7, 8] {
         let doubled = |log: &mut Log, histories: &mut Histories| {
@@ -180,11 +169,13 @@ async fn a_doubled_item_is_found() {
     assert_eq!(found(elsewhere), [Kind::Doubled]);
 }
 
+#[test]
 async fn swapped_items_are_found() {
     assert_eq!(found(|_, histories| of(histories, 9).swap(3, 4)), [Kind::Misplaced]);
     assert_eq!(found(|_, histories| of(histories, 9)[3].date += 1), [Kind::Misplaced]);
 }
 
+#[test]
 async fn a_item_that_nobody_sent_is_found() {
     let foreign = |_: &mut Log, histories: &mut Histories| {
         of(histories, 8).push(Item { number: 999, date: DATE });
@@ -192,6 +183,7 @@ async fn a_item_that_nobody_sent_is_found() {
     assert_eq!(found(foreign), [Kind::Unasked]);
 }
 
+#[test]
 async fn a_item_that_was_told_to_be_not_stored_is_found() {
     for slug in ["overloaded", "database-unavailable", "shutting-down"] {
         let refused = |log: &mut Log, _: &mut Histories| *answer(log, 3, 0) = again(slug, &[], 0);
@@ -209,6 +201,7 @@ async fn a_item_that_was_told_to_be_not_stored_is_found() {
     assert_eq!(found(refused), [Kind::Refused]);
 }
 
+#[test]
 async fn a_replay_that_differs_is_found() {
     let ranges = |log: &mut Log, histories: &mut Histories| {
         // Stored a second time, and told so.
@@ -234,6 +227,7 @@ async fn a_replay_that_differs_is_found() {
     assert_eq!(found(in_part), [Kind::Misplaced, Kind::ReplayDiffers]);
 }
 
+#[test]
 async fn a_replay_that_does_not_say_so_is_found() {
     assert_eq!(found(|log, _| acknowledgement(log, 0, 1).replayed = false), [Kind::ReplayedWrongly]);
     assert_eq!(
@@ -243,6 +237,7 @@ async fn a_replay_that_does_not_say_so_is_found() {
     );
 }
 
+#[test]
 async fn an_answer_that_does_not_add_up_is_found() {
     let short = |log: &mut Log, _: &mut Histories| *answer(log, 5, 0) = stored(&[(1, 11)], false);
     assert!(found(short).contains(&Kind::Absurd));
@@ -252,6 +247,7 @@ async fn an_answer_that_does_not_add_up_is_found() {
     assert_eq!(found(unknown), [Kind::Absurd]);
 }
 
+#[test]
 async fn a_page_that_changed_is_found() {
     // Another item, another order, another date, more than there is, a fullness that is none.
     for (number, doctored) in
@@ -276,6 +272,7 @@ async fn a_page_that_changed_is_found() {
     assert_eq!(found(date), [Kind::PageChanged]);
 }
 
+#[test]
 async fn a_total_that_shrank_is_found() {
     for totals in [Sight::Totals { items: 13, pages: 2 }, Sight::Totals { items: 12, pages: 3 }] {
         assert_eq!(found(|log, _| log.seen.push(seen(7, totals))), [Kind::TotalShrank]);
@@ -296,6 +293,7 @@ async fn a_total_that_shrank_is_found() {
 }
 
 /// Invariants 1 to 3, which the judge leaves to the reading of buckets.
+#[test_over(ALL)]
 async fn buckets_that_break_an_invariant_are_found(history: &'static History) {
     let setup = Setup::on(shared().await);
     let database = shared().await.client().await.database(&setup.connection.database);

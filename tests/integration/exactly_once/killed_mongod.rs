@@ -6,10 +6,9 @@ use rand::Rng;
 
 use super::clients::{Load, Repeats};
 use super::run::{Run, hold};
-use crate::harness::{History, Mongod, READINGS, Setup, TRADES, tests_over};
+use crate::harness::{History, Mongod, READINGS, Setup, TRADES, test_over};
 
-tests_over![&[TRADES, READINGS], "exactly_once": mongod_killed_under_load];
-
+#[test_over(&[TRADES, READINGS])]
 async fn mongod_killed_under_load(history: &'static History) {
     const NAME: &str = "a single mongod, killed";
     let mongod = Mongod::own().await;

@@ -1,17 +1,11 @@
 //! The wire is cut, or is silent, before or after the server has applied.
 
 use super::rig::{LONG, Rig, SHORT, SHORT_BUT_PATIENT, Told};
-use crate::harness::{Harm, History, Mongod, NOTES, Proxy, TRADES, Way, eventually, tests_over};
-
-tests_over![&[TRADES, NOTES], "faults":
-    a_cut_wire_loses_and_doubles_nothing,
-    an_answer_that_never_comes_is_unknown,
-    a_request_that_comes_late_finds_its_place_taken,
-    an_outcome_that_stays_unknown_may_be_stored_once,
-];
+use crate::harness::{Harm, History, Mongod, NOTES, Proxy, TRADES, Way, eventually, test_over};
 
 const MANY: std::ops::RangeInclusive<u64> = 101..=140;
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -59,6 +53,7 @@ async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn an_answer_that_never_comes_is_unknown(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -90,6 +85,7 @@ async fn an_answer_that_never_comes_is_unknown(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_request_that_comes_late_finds_its_place_taken(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -118,6 +114,7 @@ async fn a_request_that_comes_late_finds_its_place_taken(history: &'static Histo
     mongod.remove().await;
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn an_outcome_that_stays_unknown_may_be_stored_once(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;

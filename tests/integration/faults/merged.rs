@@ -13,15 +13,7 @@ use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
 
 use super::rig::{LONG, Rig, Told, Update};
-use crate::harness::{ALL, Harm, History, Proxy, Setup, Way, engine, shared, tests_over};
-
-tests_over![ALL, "faults":
-    a_stale_tail_costs_its_owner_one_retry,
-    an_append_with_little_time_left_fails_alone,
-    a_key_with_little_time_left_fails_alone,
-    a_commit_that_panics_leaves_its_owners_usable,
-    an_item_that_the_validator_refuses_fails_alone,
-];
+use crate::harness::{ALL, Harm, History, Proxy, Setup, Way, engine, shared, test_over};
 
 /// Owners of one committer, however many committers there are, if their number divides 64.
 fn of_one_committer(history: &History, count: usize) -> Vec<u64> {
@@ -47,6 +39,7 @@ async fn in_one_commit<T>(
     join(busy, queued).await
 }
 
+#[test_over(ALL)]
 async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -106,6 +99,7 @@ async fn refuse(rig: &Rig, number: u64) {
     rig.database.run_command(command).await.expect("collMod");
 }
 
+#[test_over(ALL)]
 async fn an_item_that_the_validator_refuses_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -144,6 +138,7 @@ async fn an_item_that_the_validator_refuses_fails_alone(history: &'static Histor
     rig.check(&told).await;
 }
 
+#[test_over(ALL)]
 async fn an_append_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -176,6 +171,7 @@ async fn an_append_with_little_time_left_fails_alone(history: &'static History) 
 }
 
 /// The clock panics, which a commit reads before it sends anything.
+#[test_over(ALL)]
 async fn a_commit_that_panics_leaves_its_owners_usable(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -213,6 +209,7 @@ async fn a_commit_that_panics_leaves_its_owners_usable(history: &'static History
 }
 
 /// Keys are registered together, too.
+#[test_over(ALL)]
 async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;

@@ -6,9 +6,7 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::rig::{LONG, Rig, Told};
 use super::updates::{fail, heal};
-use crate::harness::{ALL, History, Mongod, tests_over};
-
-tests_over![ALL, "faults": partly_stored, partly_stored_and_then_unknown, another_writer_between_two_buckets];
+use crate::harness::{ALL, History, Mongod, test_over};
 
 /// Longer than a read waits for the database to come back.
 const ENOUGH: Duration = Duration::from_secs(2);
@@ -53,6 +51,7 @@ fn rest(history: &History) -> Vec<i64> {
     (1_001 + room(history) as i64..=1_000 + history.pages(2.5) as i64).collect()
 }
 
+#[test_over(ALL)]
 async fn another_writer_between_two_buckets(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
@@ -67,6 +66,7 @@ async fn another_writer_between_two_buckets(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test_over(ALL)]
 async fn partly_stored(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
@@ -82,6 +82,7 @@ async fn partly_stored(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test_over(ALL)]
 async fn partly_stored_and_then_unknown(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;

@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use super::rig::{LONG, Rig, Told};
 use super::updates::{fail, heal};
-use crate::harness::{Answer, History, Mongod, READINGS, Setup, TOTAL, TRADES, tests_over};
+use crate::harness::{Answer, History, Mongod, READINGS, Setup, TOTAL, TRADES, test_over};
 
-tests_over![&[TRADES, READINGS], "faults": a_standalone_server_has_one_attempt, what_clients_are_told];
-
+#[test_over(&[TRADES, READINGS])]
 async fn a_standalone_server_has_one_attempt(history: &'static History) {
     let mongod = Mongod::failing_standalone().await;
     let rig = Rig::on(history, &mongod).await;
@@ -58,6 +57,7 @@ fn told(answer: &Answer, slug: &str) -> Value {
     problem
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn what_clients_are_told(history: &'static History) {
     let mongod = Mongod::failing_standalone().await;
     let service = Setup::on(&mongod).of(history).start().await;

@@ -7,22 +7,9 @@ use tokio::task::JoinSet;
 
 use crate::faults::{LONG, Rig, Told, fail};
 use crate::harness::{
-    Client, History, INVALID_ITEM, Mongod, READINGS, Service, Setup, TOTAL, TRACES, shared, tests_over,
+    Client, History, INVALID_ITEM, Mongod, READINGS, Service, Setup, TOTAL, TRACES, shared, test_over,
 };
 use crate::uploads::upload;
-
-tests_over![&[READINGS, TRACES], "histories::bytes":
-    pages_of_the_greatest_items_are_served_whole,
-    an_item_beyond_the_limit_is_refused_for_good,
-];
-
-tests_over![&[TRACES], "histories::bytes":
-    what_does_not_fit_into_one_reply_is_read_in_several,
-    what_does_not_fit_into_one_command_is_written_in_several,
-    a_page_beyond_the_cache_is_not_kept,
-];
-
-tests_over![&[READINGS], "histories::bytes": a_document_that_the_server_finds_too_large_is_refused_once];
 
 /// What an item may be larger or smaller than its limit where a test names no byte: more than the engine's own
 /// fields take.
@@ -104,6 +91,7 @@ fn are_whole(history: &History, listing: &Value, numbers: impl IntoIterator<Item
     assert!(items.iter().all(whole), "an item is not as it was sent");
 }
 
+#[test_over(&[READINGS, TRACES])]
 async fn pages_of_the_greatest_items_are_served_whole(history: &'static History) {
     let service = wide(history).await;
     let (size, total) = (history.page_size, history.pages(2.5));
@@ -153,6 +141,7 @@ async fn are_exported_whole(service: &Service, owner: u64, total: u64) {
 }
 
 /// Before anything is sent: 422, its key stays free, and its neighbours of an upload are stored.
+#[test_over(&[READINGS, TRACES])]
 async fn an_item_beyond_the_limit_is_refused_for_good(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     setup.args.max_body = 64 * 1024 * 1024;
@@ -186,6 +175,7 @@ async fn an_item_beyond_the_limit_is_refused_for_good(history: &'static History)
 
 /// A reply ends at 16 MB without a word: windows, spans of dates, exports, many pages and many tails at once are
 /// whole all the same.
+#[test_over(&[TRACES])]
 async fn what_does_not_fit_into_one_reply_is_read_in_several(history: &'static History) {
     let service = wide(history).await;
     let total = history.pages(8.0);
@@ -236,6 +226,7 @@ async fn what_does_not_fit_into_one_reply_is_read_in_several(history: &'static H
 }
 
 /// A command of the store stays below 12 MB, of however many owners' items it could be made.
+#[test_over(&[TRACES])]
 async fn what_does_not_fit_into_one_command_is_written_in_several(history: &'static History) {
     const MOST: usize = 12 * 1000 * 1000;
     let (sent, largest) = tokio::sync::watch::channel(0);
@@ -272,6 +263,7 @@ async fn what_does_not_fit_into_one_command_is_written_in_several(history: &'sta
 }
 
 /// It is served, and costs its reading each time.
+#[test_over(&[TRACES])]
 async fn a_page_beyond_the_cache_is_not_kept(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     (setup.args.page_cache, setup.args.max_body) = (256 * 1024, 64 * 1024 * 1024);
@@ -286,6 +278,7 @@ async fn a_page_beyond_the_cache_is_not_kept(history: &'static History) {
 
 /// BSONObjectTooLarge and 17419, "resulting document after update is larger than": as its own limits keep the store
 /// from causing them, the server is made to say so.
+#[test_over(&[READINGS])]
 async fn a_document_that_the_server_finds_too_large_is_refused_once(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;

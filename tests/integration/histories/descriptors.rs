@@ -6,9 +6,7 @@ use std::path::Path;
 use mongodb::bson::DateTime;
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, History, TRACES, tests};
-
-tests!["histories::descriptors": they_say_what_the_files_say, generated_items_and_owners_are_told_apart];
+use crate::harness::{ALL, History, TRACES, test};
 
 /// The most bytes of a page.
 const MOST: u64 = 4 * 1024 * 1024;
@@ -17,6 +15,7 @@ fn all() -> impl Iterator<Item = &'static History> {
     ALL.iter().copied().chain([TRACES])
 }
 
+#[test]
 async fn they_say_what_the_files_say() {
     for history in all() {
         let Some(directory) = history.definitions else { continue };
@@ -41,6 +40,7 @@ async fn they_say_what_the_files_say() {
     }
 }
 
+#[test]
 async fn generated_items_and_owners_are_told_apart() {
     for history in all() {
         let ids: BTreeSet<_> = (1..=100).map(|owner| history.id(owner)).collect();

@@ -10,9 +10,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 use crate::commands::program::{Place, run};
-use crate::harness::{History, READINGS, Service, same, tests_over};
-
-tests_over![&[READINGS], "histories::open_items": whatever_they_hold_comes_back];
+use crate::harness::{History, READINGS, Service, same, test_over};
 
 /// Names without a dot or a leading dollar sign, which the database reads as something else.
 fn name() -> impl Strategy<Value = String> {
@@ -57,6 +55,7 @@ async fn buckets(database: &Database, history: &History) -> Vec<Vec<u8>> {
     buckets.into_iter().map(|bucket| bucket.as_bytes().to_vec()).collect()
 }
 
+#[test_over(&[READINGS])]
 async fn whatever_they_hold_comes_back(history: &'static History) {
     let history = history.holding_any();
     let service = Service::of(history).await;

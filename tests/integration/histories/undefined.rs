@@ -10,14 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::commands::program::{Place, run};
-use crate::harness::{Answer, Service, Setup, TRADES, eventually, shared, tests};
-
-tests!["histories::undefined":
-    an_erasure_covers_what_the_database_remembers,
-    a_command_erases_and_reopens_what_the_database_remembers,
-    keys_stay_as_long_as_a_history_keeps_its_items,
-    a_history_without_a_definition_is_completed,
-];
+use crate::harness::{Answer, Service, Setup, TRADES, eventually, shared, test};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const OWNER: &str = "/v1/customers/5";
@@ -86,6 +79,7 @@ async fn count(database: &mongodb::Database, collection: &str) -> u64 {
     database.collection::<Document>(collection).count_documents(of).await.expect("a number")
 }
 
+#[test]
 async fn an_erasure_covers_what_the_database_remembers() {
     let directory = Directory::new();
     // Nothing but a poll tells it of the erasure.
@@ -121,6 +115,7 @@ async fn an_erasure_covers_what_the_database_remembers() {
     again.client.get(NOTES).await.problem(410, "erased");
 }
 
+#[test]
 async fn a_command_erases_and_reopens_what_the_database_remembers() {
     let directory = Directory::new();
     let service = directory.setup().await.start().await;
@@ -153,6 +148,7 @@ async fn a_command_erases_and_reopens_what_the_database_remembers() {
     assert_eq!(told["ranges"], json!([{ "firstSeq": 5, "lastSeq": 7 }]), "after the pages of before");
 }
 
+#[test]
 async fn keys_stay_as_long_as_a_history_keeps_its_items() {
     let directory = Directory::new();
     let mut setup = directory.setup().await;
@@ -190,6 +186,7 @@ fn soon() -> Deadline {
 }
 
 /// As after an upgrade whose migration has every history created once more.
+#[test]
 async fn a_history_without_a_definition_is_completed() {
     let directory = Directory::new();
     let both = directory.setup().await.start().await;

@@ -12,10 +12,11 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
 use super::{command, path, summary};
-use crate::harness::{Service, tests};
+use crate::harness::{Service, test};
 
-tests!["import": over_tls, through_a_proxy];
+crate::harness::named!("import");
 
+#[test]
 async fn over_tls() {
     let service = Service::start().await;
     let (address, certificate) = tls_before(service.address()).await;
@@ -32,6 +33,7 @@ async fn over_tls() {
     std::fs::remove_file(certificate).expect("it is there");
 }
 
+#[test]
 async fn through_a_proxy() {
     let service = Service::start().await;
     let (proxy, mut seen) = proxy().await;

@@ -9,17 +9,11 @@ use pagebucket_model::domain::ReadPreference;
 use serde_json::Value;
 
 use super::{PATIENCE, Place, SHORT, clock, engine_of, erase, keep, page, retire_to, soon};
-use crate::harness::{ALL, Answer, Client, History, SMALL, Service, eventually, fill, tests_over};
-
-tests_over![ALL, "markers::caches": a_cached_page_is_forgotten_when_it_is_deleted];
-
-tests_over![SMALL, "markers::caches":
-    an_instance_that_hears_nothing_forgets_in_time,
-    what_others_show_is_not_older_than_the_last_answer,
-];
+use crate::harness::{ALL, Answer, Client, History, SMALL, Service, eventually, fill, test_over};
 
 const PAGES: u64 = 30;
 
+#[test_over(ALL)]
 async fn a_cached_page_is_forgotten_when_it_is_deleted(history: &'static History) {
     let place = Place::new(history).await;
     let service: Service = place.setup().await.aging(SHORT).start().await;
@@ -60,6 +54,7 @@ async fn a_cached_page_is_forgotten_when_it_is_deleted(history: &'static History
 }
 
 /// Whether or not the history had a marker when the instance asked for the last time.
+#[test_over(SMALL)]
 async fn an_instance_that_hears_nothing_forgets_in_time(history: &'static History) {
     const AGE: Duration = Duration::from_secs(3600);
     for had_markers in [false, true] {
@@ -104,6 +99,7 @@ async fn an_instance_that_hears_nothing_forgets_in_time(history: &'static Histor
 }
 
 /// A member that lags would show pages of an erased owner for as long as it lags.
+#[test_over(SMALL)]
 async fn what_others_show_is_not_older_than_the_last_answer(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 40, 1).await;

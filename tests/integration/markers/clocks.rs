@@ -8,13 +8,7 @@ use pagebucket_engine::history::Retention;
 use pagebucket_model::domain::Clock;
 
 use super::{PATIENCE, Place, SHORT, clock, engine_of, pages_left, soon};
-use crate::harness::{Proxy, Setup, TRADES, engine, eventually, fill, shared, tests};
-
-tests!["markers::clocks":
-    a_step_of_the_servers_clock_retires_no_page_of_today,
-    an_instance_whose_clock_is_wrong_retires_nothing,
-    a_step_of_both_clocks_retires_no_page_of_today,
-];
+use crate::harness::{Proxy, Setup, TRADES, engine, eventually, fill, shared, test};
 
 const DAY: u32 = 86_400;
 
@@ -54,6 +48,7 @@ async fn is_whole(place: &Place) {
     assert_eq!(items, 3 * TRADES.page_size);
 }
 
+#[test]
 async fn a_step_of_the_servers_clock_retires_no_page_of_today() {
     let (place, proxy) = (of_today().await, Proxy::before(shared().await).await);
     let setup = Setup::at(&proxy.uri()).of(TRADES).in_database(&place.database).aging(SHORT);
@@ -80,6 +75,7 @@ async fn a_step_of_the_servers_clock_retires_no_page_of_today() {
 }
 
 /// From the first round on: it has no other evidence.
+#[test]
 async fn an_instance_whose_clock_is_wrong_retires_nothing() {
     let place = of_today().await;
     for ahead in [60, -60] {
@@ -104,6 +100,7 @@ async fn an_instance_whose_clock_is_wrong_retires_nothing() {
 }
 
 /// As on a machine that has the server and the instance.
+#[test]
 async fn a_step_of_both_clocks_retires_no_page_of_today() {
     let (place, proxy) = (of_today().await, Proxy::before(shared().await).await);
     let (clock, later) = clock();

@@ -8,19 +8,8 @@ use pagebucket_engine::history::{Erasure, Reopening};
 use super::{PATIENCE, Place, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};
 use crate::harness::{
-    ALL, Harm, History, Proxy, Setup, TRADES, Way, eventually, fill, shared, tests, tests_over,
+    ALL, Harm, History, Proxy, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
 };
-
-tests_over![ALL, "markers::damage":
-    damaged_buckets_are_erased,
-    a_damaged_tombstone_is_put_right,
-    a_bucket_of_another_owner_stays_and_is_named,
-];
-
-tests!["markers::damage":
-    a_late_erasure_of_a_damaged_bucket_deletes_nothing_later,
-    what_is_left_after_the_sweep_is_erased_by_another_request,
-];
 
 const TOMBSTONE: i64 = 9_007_199_254_740_991;
 
@@ -53,6 +42,7 @@ async fn erase_all(place: &Place, store: &Store, owners: &[u64]) {
     }
 }
 
+#[test_over(ALL)]
 async fn damaged_buckets_are_erased(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -92,6 +82,7 @@ async fn damaged_buckets_are_erased(history: &'static History) {
     assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(8));
 }
 
+#[test_over(ALL)]
 async fn a_damaged_tombstone_is_put_right(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -129,6 +120,7 @@ async fn a_damaged_tombstone_is_put_right(history: &'static History) {
 }
 
 /// It may be a part of the other's history.
+#[test_over(ALL)]
 async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -161,6 +153,7 @@ async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History)
 }
 
 /// The marker of the reopened history has the `_id` that the delete names.
+#[test]
 async fn a_late_erasure_of_a_damaged_bucket_deletes_nothing_later() {
     let (place, proxy) = (Place::new(TRADES).await, Proxy::before(shared().await).await);
     let late = Setup::at(&proxy.uri()).of(TRADES).in_database(&place.database).aging(super::SHORT);
@@ -187,6 +180,7 @@ async fn a_late_erasure_of_a_damaged_bucket_deletes_nothing_later() {
     assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(2));
 }
 
+#[test]
 async fn what_is_left_after_the_sweep_is_erased_by_another_request() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;

@@ -16,21 +16,10 @@ use super::{
 };
 use crate::harness::{
     ALL, Harm, History, NOTES, Nth, Proxy, READINGS, Setup, Way, engine, eventually, fill, shared, stored,
-    tests, tests_over,
+    test, test_over,
 };
 
-tests_over![ALL, "markers::erasure":
-    nothing_is_left_but_the_tombstone,
-    damaged_buckets_are_erased_too,
-    an_owner_that_never_was_is_erased_too,
-    numbers_go_on_after_a_reopening,
-    what_is_late_begins_no_other_erasure,
-    keys_of_the_owner_are_erased,
-    housekeeping_comes_to_the_end_of_an_erasure,
-];
-
-tests!["markers::erasure": keys_are_examined_for_one_erasure_at_a_time];
-
+#[test_over(ALL)]
 async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -79,6 +68,7 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     assert_eq!(stored(&place.database, history, 2).await.ids.len(), 2);
 }
 
+#[test_over(ALL)]
 async fn what_is_late_begins_no_other_erasure(history: &'static History) {
     let place = Place::new(history).await;
     let (store, late) = (place.store().await, place.store().await);
@@ -93,6 +83,7 @@ async fn what_is_late_begins_no_other_erasure(history: &'static History) {
     assert_eq!(place.left(1).await, before);
 }
 
+#[test_over(ALL)]
 async fn damaged_buckets_are_erased_too(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -108,6 +99,7 @@ async fn damaged_buckets_are_erased_too(history: &'static History) {
     }
 }
 
+#[test_over(ALL)]
 async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -122,6 +114,7 @@ async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
     assert_eq!(seqs(&append(&place, &store, 1, 1, 2).await.expect("stored")), [1, 2]);
 }
 
+#[test_over(ALL)]
 async fn numbers_go_on_after_a_reopening(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -166,6 +159,7 @@ async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Res
     stored.map(|(progress, _)| seqs(&progress)).map_err(|error| error.to_string())
 }
 
+#[test_over(ALL)]
 async fn keys_of_the_owner_are_erased(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -185,6 +179,7 @@ async fn keys_of_the_owner_are_erased(history: &'static History) {
 }
 
 /// Whatever histories they are of: all keys are in one collection.
+#[test]
 async fn keys_are_examined_for_one_erasure_at_a_time() {
     let proxy = Proxy::before(shared().await).await;
     let store = Setup::at(&proxy.uri()).of(NOTES).aging(SHORT).store().await;
@@ -220,6 +215,7 @@ async fn keys_are_examined_for_one_erasure_at_a_time() {
     }
 }
 
+#[test_over(ALL)]
 async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 50, 1).await;

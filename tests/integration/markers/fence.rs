@@ -17,26 +17,8 @@ use super::{
 };
 use crate::harness::{
     ALL, Harm, History, Mongod, NOTES, Proxy, ReplicaSet, Setup, TRADES, Way, Wires, engine, eventually,
-    shared, stored, tests_over, try_stored,
+    shared, stored, test_over, try_stored,
 };
-
-tests_over![ALL, "markers::fence":
-    a_late_command_brings_back_nothing_of_an_erased_owner,
-    a_late_command_opens_no_retired_page_again,
-    a_late_first_page_does_not_replace_the_marker_in_its_place,
-];
-
-tests_over![&[TRADES, NOTES], "markers::fence":
-    without_a_fence_a_late_command_opens_a_page_of_nothing,
-    a_late_tombstone_does_not_erase_a_reopened_owner,
-    what_came_late_is_deleted,
-    a_locked_server_ends_commands_that_open_pages,
-    a_clock_that_leaps_ahead_opens_no_page_again,
-];
-
-tests_over![&[TRADES], "markers::fence":
-    a_leap_of_the_clock_outlives_a_failover,
-];
 
 /// Long enough for the fence, which goes by whole seconds.
 const LATE: Ages = Ages { tail: Duration::from_secs(1), marker: Duration::from_secs(5), ..SHORT };
@@ -85,12 +67,14 @@ async fn erased_meanwhile(
     tokio::join!(held(place, &late, 1, 1_000), meanwhile).0
 }
 
+#[test_over(ALL)]
 async fn a_late_command_brings_back_nothing_of_an_erased_owner(history: &'static History) {
     let place = Place::new(history).await;
     refused_as_erased(erased_meanwhile(&place, LATE).await);
     place.is_erased(1).await;
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn without_a_fence_a_late_command_opens_a_page_of_nothing(history: &'static History) {
     let place = Place::new(history).await;
     let told = erased_meanwhile(&place, CONTROL).await.expect("this is the trap");
@@ -98,6 +82,7 @@ async fn without_a_fence_a_late_command_opens_a_page_of_nothing(history: &'stati
     assert_eq!(pages_left(&place, 1).await[0], 2, "a page of an erased owner");
 }
 
+#[test_over(ALL)]
 async fn a_late_command_opens_no_retired_page_again(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -115,6 +100,7 @@ async fn a_late_command_opens_no_retired_page_again(history: &'static History) {
     assert_eq!(stored(&place.database, history, 1).await.first_page, 4);
 }
 
+#[test_over(ALL)]
 async fn a_late_first_page_does_not_replace_the_marker_in_its_place(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, CONTROL).await;
@@ -132,6 +118,7 @@ async fn a_late_first_page_does_not_replace_the_marker_in_its_place(history: &'s
     assert_eq!(stored(&place.database, history, 1).await.first_page, 3);
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -168,6 +155,7 @@ async fn come_late(place: &Place, page: i64) {
     place.database.collection::<Document>(history.name).insert_one(bucket).await.expect("a page");
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn what_came_late_is_deleted(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -213,6 +201,7 @@ async fn what_came_late_is_deleted(history: &'static History) {
 }
 
 /// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of its own begin.
+#[test_over(&[TRADES, NOTES])]
 async fn a_locked_server_ends_commands_that_open_pages(history: &'static History) {
     let mongod = Mongod::own().await;
     let (limits, unlimited) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -263,6 +252,7 @@ async fn beside(history: &'static History, late: &str, uri: &str) -> (Place, Sto
     (Place { history, database }, late, other)
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -296,6 +286,7 @@ async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History)
     mongod.remove().await;
 }
 
+#[test_over(&[TRADES])]
 async fn a_leap_of_the_clock_outlives_a_failover(history: &'static History) {
     let set = ReplicaSet::start(Wires::Harmable).await;
     let (place, late, other) = beside(history, set.uri(), set.uri()).await;

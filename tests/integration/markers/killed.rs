@@ -10,13 +10,7 @@ use tokio::sync::Notify;
 use super::{
     PATIENCE, Place, SHORT, append, engine_of, erase, keep, refused_as_erased, retire_to, seqs, soon,
 };
-use crate::harness::{History, NOTES, TRADES, eventually, stored, tests_over};
-
-tests_over![&[TRADES, NOTES], "markers::killed":
-    an_eraser_ends_at_any_command,
-    one_that_reopens_ends_at_any_command,
-    a_housekeeper_ends_at_any_command,
-];
+use crate::harness::{History, NOTES, TRADES, eventually, stored, test_over};
 
 /// Runs `work` with a store of its own, which ends before its command number `fatal` is answered. Returns whether it was that
 /// long.
@@ -65,6 +59,7 @@ macro_rules! at_every_command {
     };
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn an_eraser_ends_at_any_command(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -94,6 +89,7 @@ async fn an_eraser_ends_at_any_command(history: &'static History) {
     });
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn one_that_reopens_ends_at_any_command(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -119,6 +115,7 @@ async fn one_that_reopens_ends_at_any_command(history: &'static History) {
     });
 }
 
+#[test_over(&[TRADES, NOTES])]
 async fn a_housekeeper_ends_at_any_command(history: &'static History) {
     // One owner that is being erased, and one whose pages are retired; in a new database, because its round is of all owners.
     let (erased, retired) = (1, 2);

@@ -16,28 +16,12 @@ use super::{
     retire_to, seqs, soon,
 };
 use crate::harness::{
-    ALL, History, Mongod, Setup, TRADES, engine, eventually, fill, stored, tests, tests_over,
+    ALL, History, Mongod, Setup, TRADES, engine, eventually, fill, stored, test, test_over,
 };
-
-tests_over![ALL, "markers::retirement":
-    the_oldest_pages_go_and_the_others_stay,
-    pages_go_by_their_dates,
-    a_search_tells_of_pages_that_go_meanwhile,
-    a_page_waits_until_no_instance_can_follow_it,
-    a_key_of_retired_items_is_not_stored_again,
-    a_marker_takes_no_items,
-    a_damaged_marker_keeps_no_other_owner,
-    one_instance_keeps_house,
-    a_history_without_markers_pays_nothing,
-];
-
-tests!["markers::retirement":
-    a_round_deletes_more_than_one_batch,
-    an_export_of_dates_that_fails_leaves_no_page_out,
-];
 
 const PAGES: u64 = 40;
 
+#[test_over(ALL)]
 async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -125,6 +109,7 @@ async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
     assert_eq!(stored(&place.database, history, 1).await.first_page, totals.pages() - 2);
 }
 
+#[test_over(ALL)]
 async fn pages_go_by_their_dates(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -152,6 +137,7 @@ async fn pages_go_by_their_dates(history: &'static History) {
 }
 
 /// The index of a search has no entry for what is deleted, so the search alone would pass over it.
+#[test_over(ALL)]
 async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -176,6 +162,7 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     }
 }
 
+#[test_over(ALL)]
 async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History) {
     let place = Place::new(history).await;
     let long = pagebucket_engine::Ages { marker: std::time::Duration::from_secs(3600), ..SHORT };
@@ -196,6 +183,7 @@ async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History)
     assert_eq!(items.history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
 }
 
+#[test_over(ALL)]
 async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -224,6 +212,7 @@ async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
 }
 
 /// The statement that opens page 1 may have the `_id` of the marker that has its place by now.
+#[test_over(ALL)]
 async fn a_marker_takes_no_items(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -263,6 +252,7 @@ async fn a_marker_takes_no_items(history: &'static History) {
     }
 }
 
+#[test_over(ALL)]
 async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -292,6 +282,7 @@ async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     .await;
 }
 
+#[test_over(ALL)]
 async fn one_instance_keeps_house(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -316,6 +307,7 @@ async fn one_instance_keeps_house(history: &'static History) {
     assert_eq!(pages_left(&place, 1).await, [1, 8, 9, 10]);
 }
 
+#[test]
 async fn a_round_deletes_more_than_one_batch() {
     const PAGES: u64 = 2_500;
     let place = Place::new(TRADES).await;
@@ -337,6 +329,7 @@ async fn a_round_deletes_more_than_one_batch() {
 }
 
 /// It fails after the pages were read, where it looks whether one before them was deleted meanwhile.
+#[test]
 async fn an_export_of_dates_that_fails_leaves_no_page_out() {
     let mongod = Mongod::failing().await;
     let setup = Setup::on(&mongod);
@@ -363,6 +356,7 @@ async fn an_export_of_dates_that_fails_leaves_no_page_out() {
 }
 
 /// No command more than before for what is there, and for what never was.
+#[test_over(ALL)]
 async fn a_history_without_markers_pays_nothing(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 30, 1).await;

@@ -6,16 +6,7 @@ use std::time::Duration;
 use pagebucket_engine::{Ages, Store};
 
 use super::{Place, SHORT, append, clock, erase, keep, refused_as_erased, retire_to, seqs};
-use crate::harness::{ALL, History, stored, tests_over, try_stored};
-
-tests_over![ALL, "markers::stale":
-    a_stale_tail_of_an_erased_owner_opens_no_page,
-    without_an_age_it_opens_a_page_of_nothing,
-    a_stale_tail_before_retired_pages_opens_no_page,
-    without_an_age_it_opens_a_retired_page_again,
-    a_machine_that_slept_reads_the_tail,
-    an_append_does_not_renew_the_age_of_its_tail,
-];
+use crate::harness::{ALL, History, stored, test_over, try_stored};
 
 /// Never asks for markers again after it began.
 const DEAF: Ages = Ages { poll: Duration::from_secs(3600), ..SHORT };
@@ -34,6 +25,7 @@ async fn stale(place: &Place, ages: Ages) -> (Store, Store) {
     (stale, place.store().await)
 }
 
+#[test_over(ALL)]
 async fn a_stale_tail_of_an_erased_owner_opens_no_page(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, DEAF).await;
@@ -42,6 +34,7 @@ async fn a_stale_tail_of_an_erased_owner_opens_no_page(history: &'static History
     place.is_erased(1).await;
 }
 
+#[test_over(ALL)]
 async fn without_an_age_it_opens_a_page_of_nothing(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, CONTROL).await;
@@ -51,6 +44,7 @@ async fn without_an_age_it_opens_a_page_of_nothing(history: &'static History) {
     assert_eq!(place.left(1).await.len(), 2, "a page of an erased owner");
 }
 
+#[test_over(ALL)]
 async fn a_stale_tail_before_retired_pages_opens_no_page(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, DEAF).await;
@@ -61,6 +55,7 @@ async fn a_stale_tail_before_retired_pages_opens_no_page(history: &'static Histo
     assert_eq!(stored(&place.database, history, 1).await.first_page, 6);
 }
 
+#[test_over(ALL)]
 async fn without_an_age_it_opens_a_retired_page_again(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, CONTROL).await;
@@ -72,6 +67,7 @@ async fn without_an_age_it_opens_a_retired_page_again(history: &'static History)
 }
 
 /// The monotonic clock stands still meanwhile; the other one does not.
+#[test_over(ALL)]
 async fn a_machine_that_slept_reads_the_tail(history: &'static History) {
     let place = Place::new(history).await;
     let (clock, later) = clock();
@@ -87,6 +83,7 @@ async fn a_machine_that_slept_reads_the_tail(history: &'static History) {
 }
 
 /// It shows that the page had room, and nothing about a tombstone.
+#[test_over(ALL)]
 async fn an_append_does_not_renew_the_age_of_its_tail(history: &'static History) {
     let place = Place::new(history).await;
     let (clock, later) = clock();

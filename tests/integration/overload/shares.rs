@@ -10,13 +10,7 @@ use tokio::time::timeout;
 
 use super::PATIENCE;
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Service, Setup, TRADES, eventually, fill, shared, tests};
-
-tests!["overload::shares":
-    of_an_address,
-    of_a_principal,
-    of_the_client_of_a_proxy,
-];
+use crate::harness::{Service, Setup, TRADES, eventually, fill, shared, test};
 
 /// Places of each kind, and how many of them one client may take.
 const PLACES: u32 = 8;
@@ -101,12 +95,14 @@ async fn others_are_served(service: &Service, greedy: &Who, others: &[Who]) {
     }
 }
 
+#[test]
 async fn of_an_address() {
     let service = setup(Setup::on(shared().await)).start().await;
     let at = |last| Who(Ipv4Addr::new(127, 0, 0, last), String::new());
     others_are_served(&service, &at(1), &[at(2), at(3)]).await;
 }
 
+#[test]
 async fn of_a_principal() {
     let issuer = Issuer::start().await;
     let mut setup = setup(Setup::on(shared().await));
@@ -119,6 +115,7 @@ async fn of_a_principal() {
     others_are_served(&service, &who("ann"), &[who("bob")]).await;
 }
 
+#[test]
 async fn of_the_client_of_a_proxy() {
     let mut setup = setup(Setup::on(shared().await));
     setup.args.rate.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];

@@ -5,16 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{PATH, count, counted, documents, view};
-use crate::harness::{Service, tests};
-
-tests!["page_views::bad_input":
-    all_the_faults_are_told_and_nothing_is_counted,
-    one_bad_view_spoils_all,
-    bodies_that_are_none,
-    an_idempotency_key_is_refused,
-    all_parameters_are_told,
-    nobody_is_answered_in_what_they_do_not_take,
-];
+use crate::harness::{Service, test};
 
 fn pointers(problem: &Value) -> Vec<&str> {
     problem["errors"]
@@ -30,6 +21,7 @@ fn parameters(problem: &Value) -> Vec<(&str, &str)> {
     errors.map(|error| (error["parameter"].as_str().unwrap(), error["detail"].as_str().unwrap())).collect()
 }
 
+#[test]
 async fn all_the_faults_are_told_and_nothing_is_counted() {
     let service = Service::start().await;
     let long = format!("/{}", "x".repeat(512));
@@ -77,6 +69,7 @@ async fn all_the_faults_are_told_and_nothing_is_counted() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
+#[test]
 async fn one_bad_view_spoils_all() {
     let service = Service::start().await;
     let mut views = vec![view("/", "2014-01-01T10:01:00Z", 1); 999];
@@ -86,6 +79,7 @@ async fn one_bad_view_spoils_all() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
+#[test]
 async fn bodies_that_are_none() {
     let service = Service::start().await;
     for text in ["", "{", "[{\"path\":\"/\"},]", "{\"path\":\"/\"}{\"path\":\"/\"}", "path=/"] {
@@ -124,6 +118,7 @@ async fn bodies_that_are_none() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
+#[test]
 async fn an_idempotency_key_is_refused() {
     let service = Service::start().await;
     let keyed = |request: reqwest::RequestBuilder| {
@@ -147,6 +142,7 @@ async fn an_idempotency_key_is_refused() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
+#[test]
 async fn all_parameters_are_told() {
     let service = Service::start().await;
     for (query, expected) in [
@@ -174,6 +170,7 @@ async fn all_parameters_are_told() {
     }
 }
 
+#[test]
 async fn nobody_is_answered_in_what_they_do_not_take() {
     let service = Service::start().await;
     let xml =

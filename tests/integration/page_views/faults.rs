@@ -11,18 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{bucket, count, counted, view};
-use crate::harness::{Client, Harm, Mongod, Proxy, Service, Setup, Way, eventually, shared, tests};
-
-tests!["page_views::faults":
-    killed_under_load,
-    two_instances,
-    cut_wires,
-    a_wire_that_stays_cut,
-    clients_that_hang_up,
-    what_waits_is_one_statement,
-    a_minute_that_takes_long_leaves_room_for_others,
-    a_corrupt_minute_concerns_its_page_alone,
-];
+use crate::harness::{Client, Harm, Mongod, Proxy, Service, Setup, Way, eventually, shared, test};
 
 /// What clients were told, in views.
 #[derive(Debug, Default, Clone, Copy)]
@@ -134,6 +123,7 @@ async fn until_more_are_counted(client: &Client, what: &str) {
     eventually(what, Duration::from_secs(60), || async { total().await > before + 20 }).await;
 }
 
+#[test]
 async fn killed_under_load() {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).start().await;
@@ -150,6 +140,7 @@ async fn killed_under_load() {
     mongod.remove().await;
 }
 
+#[test]
 async fn two_instances() {
     let service = Service::start().await;
     let sibling = service.sibling(shared().await).await;
@@ -176,6 +167,7 @@ async fn two_instances() {
     assert_eq!(in_the_database(&service.database).await, told.counted);
 }
 
+#[test]
 async fn cut_wires() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -202,6 +194,7 @@ async fn cut_wires() {
     mongod.remove().await;
 }
 
+#[test]
 async fn a_wire_that_stays_cut() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -222,6 +215,7 @@ async fn a_wire_that_stays_cut() {
 }
 
 /// Who hangs up is not told, but counted once or not at all; the others are not disturbed.
+#[test]
 async fn clients_that_hang_up() {
     let service = Service::start().await;
     let mut counters = JoinSet::new();
@@ -253,6 +247,7 @@ async fn clients_that_hang_up() {
 }
 
 /// More than one commit brings: while one is under way, all that comes for the same minute becomes one statement.
+#[test]
 async fn what_waits_is_one_statement() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -298,6 +293,7 @@ async fn what_waits_is_one_statement() {
     mongod.remove().await;
 }
 
+#[test]
 async fn a_minute_that_takes_long_leaves_room_for_others() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
@@ -325,6 +321,7 @@ async fn a_minute_that_takes_long_leaves_room_for_others() {
     assert_eq!(bucket(&service, "/hot", "2014-01-01T10:01:00Z").await["totalViews"], 25);
 }
 
+#[test]
 async fn a_corrupt_minute_concerns_its_page_alone() {
     let service = Service::start().await;
     let command = doc! {

@@ -11,12 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{PATH, count, counted, documents, view};
-use crate::harness::{Answer, Client, Harm, Proxy, Setup, Way, eventually, shared, tests, trade};
-
-tests!["page_views::limits":
-    what_never_fits_is_refused_for_good,
-    few_long_reads_at_once,
-];
+use crate::harness::{Answer, Client, Harm, Proxy, Setup, Way, eventually, shared, test, trade};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -36,6 +31,7 @@ async fn count_pages(client: &Client, pages: u64) -> Answer {
     client.send(Method::POST, &format!("{PATH}/upload"), send).await
 }
 
+#[test]
 async fn what_never_fits_is_refused_for_good() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
@@ -90,6 +86,7 @@ async fn ask_and_hang_up(server: SocketAddr, path: &str, told: tokio::sync::ones
     assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
 }
 
+#[test]
 async fn few_long_reads_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());

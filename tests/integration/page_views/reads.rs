@@ -7,20 +7,9 @@ use serde_json::json;
 
 use super::{PATH, bucket, count, counted, points, series, view};
 use crate::cost::{profiled_in, sum};
-use crate::harness::{Service, tests};
+use crate::harness::{Service, test};
 
-tests!["page_views::reads":
-    every_resolution,
-    rounded_outward,
-    ten_thousand_points_and_no_more,
-    hours_and_days_are_of_utc,
-    a_bucket_or_none,
-    the_most_viewed,
-    what_is_corrupt_is_an_internal_error,
-    a_series_is_one_scan,
-    the_most_viewed_cost_their_span,
-];
-
+#[test]
 async fn every_resolution() {
     let service = Service::start().await;
     let views = json!([
@@ -62,6 +51,7 @@ async fn every_resolution() {
     }
 }
 
+#[test]
 async fn rounded_outward() {
     let service = Service::start().await;
     counted(
@@ -102,6 +92,7 @@ async fn fill(service: &Service, path: &str, minutes: i64) {
     }
 }
 
+#[test]
 async fn ten_thousand_points_and_no_more() {
     let service = Service::start().await;
     fill(&service, "/", 10_001).await;
@@ -142,6 +133,7 @@ async fn ten_thousand_points_and_no_more() {
     );
 }
 
+#[test]
 async fn hours_and_days_are_of_utc() {
     let service = Service::start().await;
     let views = json!([view("/", "2014-03-30T00:59:59+01:00", 1), view("/", "2014-03-30T23:59:59-04:00", 2)]);
@@ -155,6 +147,7 @@ async fn hours_and_days_are_of_utc() {
     assert_eq!(points(&hours), [0; 24]);
 }
 
+#[test]
 async fn a_bucket_or_none() {
     let service = Service::start().await;
     counted(
@@ -177,6 +170,7 @@ async fn a_bucket_or_none() {
     }
 }
 
+#[test]
 async fn the_most_viewed() {
     let service = Service::start().await;
     let mut views: Vec<_> =
@@ -225,6 +219,7 @@ async fn the_most_viewed() {
 }
 
 /// What no writer of ours leaves: an answer says no more than that something is damaged.
+#[test]
 async fn what_is_corrupt_is_an_internal_error() {
     let service = Service::start().await;
     let minute = DateTime::from_millis(1_388_570_460_000);
@@ -266,6 +261,7 @@ async fn what_is_corrupt_is_an_internal_error() {
     }
 }
 
+#[test]
 async fn a_series_is_one_scan() {
     let service = Service::start().await;
     fill(&service, "/", 3_000).await;
@@ -298,6 +294,7 @@ async fn a_series_is_one_scan() {
     assert_eq!((sum(&seen, "keysExamined"), sum(&seen, "docsExamined")), (1, 1));
 }
 
+#[test]
 async fn the_most_viewed_cost_their_span() {
     let service = Service::start().await;
     fill(&service, "/a", 2_000).await;

@@ -12,18 +12,11 @@ use super::faults::{ANSWERS, BY_LINE, ending};
 use super::wire::{Upload, Writing};
 use super::{lines, upload};
 use crate::commands::program::{PATIENCE, Place, Serving};
-use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, shared, tests, trade};
-
-tests!["uploads::bounds":
-    an_upload_has_one_of_the_places_of_uploads,
-    slow_uploads_end_and_keep_nobody_out,
-    who_waits_for_the_server_is_not_slow,
-    twelve_of_many_customers_take_little_memory,
-    two_hundred_of_many_customers_take_little_memory,
-];
+use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, shared, test, trade};
 
 const UPLOADS: &str = "/v1/customers/7/trades/upload";
 
+#[test]
 async fn an_upload_has_one_of_the_places_of_uploads() {
     let mut setup = Setup::on(shared().await);
     (setup.args.max_requests, setup.args.max_uploads) = (1, 1);
@@ -61,6 +54,7 @@ async fn trickle(mut write: Writing, piece: &str) {
     }
 }
 
+#[test]
 async fn slow_uploads_end_and_keep_nobody_out() {
     // The last two are lines that are refused, however many bytes they have.
     let pieces = ["\n", "  ", "x", "\r\n", "{}\n", &format!("{}\n", "x".repeat(600))].map(str::to_owned);
@@ -131,6 +125,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
 }
 
 /// For longer than a client may take.
+#[test]
 async fn who_waits_for_the_server_is_not_slow() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
@@ -155,10 +150,12 @@ async fn who_waits_for_the_server_is_not_slow() {
     service.stored(7).await.holds_exactly(all.map(|qty| qty as i64));
 }
 
+#[test]
 async fn twelve_of_many_customers_take_little_memory() {
     take_at_most(96, 12, 40_000).await;
 }
 
+#[test]
 async fn two_hundred_of_many_customers_take_little_memory() {
     take_at_most(256, 200, 3_000).await;
 }

@@ -7,19 +7,8 @@ use serde_json::{Value, json};
 use super::wire::Upload;
 use crate::commands::program::{PATIENCE, Place};
 use crate::harness::{
-    History, Mongod, READINGS, Service, Setup, TRADES, eventually, shared, stored, tests_over,
+    History, Mongod, READINGS, Service, Setup, TRADES, eventually, shared, stored, test_over,
 };
-
-tests_over![&[TRADES, READINGS], "uploads::faults":
-    cut_in_the_middle,
-    a_client_that_sends_nothing_more,
-    a_client_that_takes_no_outcomes,
-    a_client_that_hangs_up_leaves_what_it_sent,
-    the_database_dies,
-    the_database_dies_under_many,
-    a_stopping_service_tells_what_is_stored,
-    a_stopping_service_ends_an_upload_that_has_sent_nothing,
-];
 
 /// Where an upload is answered line by line.
 pub const BY_LINE: &str = "/upload.ndjson";
@@ -45,6 +34,7 @@ async fn until_stored(service: &Service, owner: u64, count: u64) {
     eventually("they are stored", PATIENCE, async || service.client.total(owner).await >= count).await;
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn cut_in_the_middle(history: &'static History) {
     let service = Service::of(history).await;
     for (owner, answer) in (1..).zip(ANSWERS) {
@@ -69,6 +59,7 @@ async fn cut_in_the_middle(history: &'static History) {
     assert!(problem["detail"].as_str().unwrap().ends_with("Nothing was stored."), "{problem}");
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_client_that_sends_nothing_more(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
     setup.args.body_timeout = 2;
@@ -95,6 +86,7 @@ async fn a_client_that_sends_nothing_more(history: &'static History) {
     assert_eq!((&problem["type"], &problem["status"]), (&json!("/problems#body-timeout"), &json!(408)));
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_client_that_takes_no_outcomes(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
     setup.args.body_timeout = 1;
@@ -116,6 +108,7 @@ async fn a_client_that_takes_no_outcomes(history: &'static History) {
     assert!(0 < total && total <= sent, "{total} of {sent}");
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_client_that_hangs_up_leaves_what_it_sent(history: &'static History) {
     let service = Service::of(history).await;
     for (owner, answer) in (1..).zip(ANSWERS) {
@@ -159,6 +152,7 @@ async fn told_exactly(service: &Service, problem: &Value, sent: &[(u64, u64)]) {
     assert_eq!(problem["stored"], count, "{problem}");
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn the_database_dies(history: &'static History) {
     for answer in ANSWERS {
         let mongod = Mongod::own().await;
@@ -194,6 +188,7 @@ async fn the_database_dies(history: &'static History) {
     }
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn the_database_dies_under_many(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -222,6 +217,7 @@ async fn the_database_dies_under_many(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_stopping_service_tells_what_is_stored(history: &'static History) {
     for answer in ANSWERS {
         let place = Place::of(history).await;
@@ -257,6 +253,7 @@ async fn a_stopping_service_tells_what_is_stored(history: &'static History) {
     }
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_stopping_service_ends_an_upload_that_has_sent_nothing(history: &'static History) {
     let place = Place::of(history).await;
     let serving = place.serve(&[]).await;

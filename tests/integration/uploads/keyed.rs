@@ -16,23 +16,8 @@ use super::wire::Upload;
 use super::{NDJSON, upload_with};
 use crate::harness::{
     ALL, Client, History, Mongod, READINGS, Service, Setup, TOTAL, TRADES, engine, eventually, shared,
-    tests_over,
+    test_over,
 };
-
-tests_over![ALL, "uploads::keyed":
-    sent_again_it_is_answered_the_same,
-    cut_off_it_continues,
-    a_changed_line_is_that_lines_problem,
-    a_line_mended_the_second_time_is_passed_by,
-    a_line_spoilt_the_second_time_stays,
-    a_key_is_of_one_kind_of_request,
-    many_owners_continue_each,
-    two_at_once_store_each_line_once,
-    what_a_key_costs,
-    lines_beyond_the_last_number,
-];
-
-tests_over![&[TRADES, READINGS], "uploads::keyed": a_database_that_dies_and_comes_back];
 
 /// The outcomes of an upload, line by line: a `seq`, or the kind of the problem.
 async fn outcomes(client: &Client, path: &str, key: &str, body: &str) -> Vec<Value> {
@@ -50,6 +35,7 @@ async fn outcomes(client: &Client, path: &str, key: &str, body: &str) -> Vec<Val
     text.lines().map(outcome).collect()
 }
 
+#[test_over(ALL)]
 async fn sent_again_it_is_answered_the_same(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(7, &history.item(1_000_000)).await.expect(201);
@@ -78,6 +64,7 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers.len(), 3_223);
 }
 
+#[test_over(ALL)]
 async fn cut_off_it_continues(history: &'static History) {
     let service = Service::of(history).await;
     let mut expected = Vec::new();
@@ -103,6 +90,7 @@ async fn cut_off_it_continues(history: &'static History) {
     }
 }
 
+#[test_over(ALL)]
 async fn a_changed_line_is_that_lines_problem(history: &'static History) {
     let service = Service::of(history).await;
     upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=1_500)).await.expect(200);
@@ -132,6 +120,7 @@ async fn a_changed_line_is_that_lines_problem(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, (1..=1_500).collect::<Vec<_>>());
 }
 
+#[test_over(ALL)]
 async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
     let service = Service::of(history).await;
     // At the ends of parts and inside of them; the last one is mended in time.
@@ -153,6 +142,7 @@ async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, expected);
 }
 
+#[test_over(ALL)]
 async fn a_line_spoilt_the_second_time_stays(history: &'static History) {
     let service = Service::of(history).await;
     upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=1_200)).await.expect(200);
@@ -166,6 +156,7 @@ async fn a_line_spoilt_the_second_time_stays(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, (1..=1_200).collect::<Vec<_>>());
 }
 
+#[test_over(ALL)]
 async fn a_key_is_of_one_kind_of_request(history: &'static History) {
     let service = Service::of(history).await;
     let json = async |key: &str, owner: u64| {
@@ -186,6 +177,7 @@ async fn a_key_is_of_one_kind_of_request(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, [1, 2]);
 }
 
+#[test_over(ALL)]
 async fn many_owners_continue_each(history: &'static History) {
     let service = Service::of(history).await;
     let whose = |line: u64| line * 7 % 23 + 1;
@@ -208,6 +200,7 @@ async fn many_owners_continue_each(history: &'static History) {
     }
 }
 
+#[test_over(ALL)]
 async fn two_at_once_store_each_line_once(history: &'static History) {
     let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
@@ -243,6 +236,7 @@ async fn two_at_once_store_each_line_once(history: &'static History) {
     }
 }
 
+#[test_over(&[TRADES, READINGS])]
 async fn a_database_that_dies_and_comes_back(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -271,6 +265,7 @@ async fn a_database_that_dies_and_comes_back(history: &'static History) {
     mongod.remove().await;
 }
 
+#[test_over(ALL)]
 async fn what_a_key_costs(history: &'static History) {
     let seen = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
     let watch = Arc::clone(&seen);
@@ -302,6 +297,7 @@ async fn what_a_key_costs(history: &'static History) {
 }
 
 /// A key tells a line's number in 32 bits: nobody sends so many here, so that the store is asked itself.
+#[test_over(ALL)]
 async fn lines_beyond_the_last_number(history: &'static History) {
     const LAST: u64 = u32::MAX as u64;
     let store = Setup::on(shared().await).of(history).store().await;
