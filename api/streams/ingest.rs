@@ -30,6 +30,6 @@ pub use intake::{Event, Intake, Phase, Watch};
 pub use pending::BATCH;
 pub use report::{End, Lines, Ranges, Report, Tally, Unknown};
 pub use run::run;
-pub use send::{Destination, Refusal, Sent};
+pub use send::{Destination, Refusal, RowOutcome, Sent};
 pub use splitter::{Line, Splitter};
 pub use stream::{Bad, Chunk, Incoming, LONGEST_ROW, Options, Row};

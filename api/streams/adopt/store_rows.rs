@@ -64,7 +64,7 @@ impl<T: Told> Watch<NotStored> for Storing<'_, T> {
                 }
             },
             Event::Sent(sent) => {
-                self.counts.refused += sent.ends.iter().filter(|end| end.is_err()).count() as u64;
+                self.counts.refused += sent.refused().count() as u64;
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use std::io;
 use pagebucket_engine::history::Cause;
 use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
 
-use super::send::Sent;
+use super::send::{RowOutcome, Sent};
 use super::stream::Row;
 
 /// The counts of a stream, so far or at its end.
@@ -155,18 +155,19 @@ impl Tally {
 
     /// The outcome of a batch.
     pub fn sent(&mut self, sent: &Sent) {
-        let (ended, rest) = sent.rows.split_at(sent.ends.len());
-        for (row, end) in ended.iter().zip(&sent.ends) {
-            match end {
-                Ok(seq) => self.stored(row, *seq),
-                Err(_) => self.refused(row),
+        let mut unknown = Vec::new();
+        for (row, outcome) in sent.outcomes() {
+            match outcome {
+                RowOutcome::Stored(seq) => self.stored(row, seq),
+                RowOutcome::Refused(_) => self.refused(row),
+                RowOutcome::Unknown => unknown.push(row.line),
+                RowOutcome::NotStored => drop(self.left.insert(row.line)),
             }
         }
         if let Some(last) = sent.last {
             self.report.last = Some((sent.owner.clone(), last));
         }
-        self.unknown(&sent.owner, rest[..sent.unknown].iter().map(|row| row.line).collect());
-        self.left.extend(rest.iter().map(|row| row.line));
+        self.unknown(&sent.owner, unknown);
     }
 
     /// A row is stored.
@@ -233,6 +234,7 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pending::Batch;
     use super::*;
     use pagebucket_engine::history::Cause;
     use pagebucket_model::domain::Instant;
@@ -251,10 +253,12 @@ mod tests {
     /// A batch of one owner, of which the first are stored and the next are unknown.
     fn sent(owner: u64, lines: &[u64], stored: usize, unknown: usize) -> Sent {
         let rows: Vec<_> = lines.iter().map(|&line| row(line, owner)).collect();
-        let failed = (stored < rows.len()).then_some(Cause::Contended);
-        let seq = |index: usize| Ok(Seq::new(index as u64 + 1).unwrap());
-        let ends = (0..stored).map(seq).collect();
-        Sent { owner: OwnerId::Integer(owner), rows, ends, unknown, last: None, failed, so_far: None }
+        let mut sent = Sent::nothing_of(Batch { owner: OwnerId::Integer(owner), rows, so_far: None });
+        sent.failed = (stored < lines.len()).then_some(Cause::Contended);
+        (1..=stored as u64).for_each(|seq| sent.settle(1, RowOutcome::Stored(Seq::new(seq).unwrap())));
+        sent.settle(unknown, RowOutcome::Unknown);
+        sent.settle_rest(RowOutcome::NotStored);
+        sent
     }
 
     fn closed(sent: &[Sent], end: Option<End>) -> Report {

@@ -12,7 +12,7 @@ use super::budget::{Account, Budget};
 use super::intake::{Event, Intake, Phase, Watch};
 use super::pending::{Least, Pending};
 use super::report::{End, Report};
-use super::send::{Destination, bytes_under_way, send};
+use super::send::{Destination, RowOutcome, bytes_under_way, send};
 use super::stream::{Incoming, Options};
 
 /// Maximum number of concurrent appends, each of another owner.
@@ -106,11 +106,11 @@ pub async fn run<B>(
                 pending.done(&sent.owner, sent.last);
                 intake.tally.sent(&sent);
                 intake.watch.hear(Event::Sent(&sent));
-                if let Some(cause) = sent.failed {
+                if let Some(cause) = sent.failed.take() {
                     let end = &mut intake.tally.report.end;
                     // A batch that was stopped has not failed.
-                    let stopped =
-                        stop.is_cancelled() && sent.unknown == 0 && matches!(end, Some(End::Interrupted));
+                    let is_known = sent.outcomes().all(|(_, outcome)| outcome != RowOutcome::Unknown);
+                    let stopped = stop.is_cancelled() && is_known && matches!(end, Some(End::Interrupted));
                     if !stopped && !matches!(end, Some(End::Database(_))) {
                         *end = Some(End::Database(cause));
                     }

@@ -42,24 +42,64 @@ pub enum Refusal {
     Line(LineRefusal),
 }
 
-/// The outcome of a batch: `ends` has those of the first rows, the next `unknown` rows have an unknown outcome, and the
-/// others are not stored.
+/// What became of a row that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowOutcome {
+    /// It is stored durably, with this sequence number.
+    Stored(Seq),
+    /// It is not stored, though it is an item.
+    Refused(Refusal),
+    /// It may or may not be stored.
+    Unknown,
+    /// It is not stored, because the stream ended before.
+    NotStored,
+}
+
+/// A batch that has ended.
 #[derive(Debug)]
 pub struct Sent {
     /// The owner.
     pub owner: OwnerId,
     /// The rows in their order.
-    pub rows: Vec<Row>,
-    /// The outcomes of the first rows: where each is stored, or why it is not, though it is an item.
-    pub ends: Vec<Result<Seq, Refusal>>,
-    /// Number of the next rows, which may or may not be stored.
-    pub unknown: usize,
+    pub(super) rows: Vec<Row>,
+    /// Their outcomes, one for each row; while the batch is under way, those of the first rows.
+    outcomes: Vec<RowOutcome>,
     /// The last sequence number of the owner's history, if all rows are stored.
-    pub last: Option<Seq>,
-    /// Why some rows have no outcome.
-    pub failed: Option<Cause>,
+    pub(super) last: Option<Seq>,
+    /// Why some rows are unknown or not stored.
+    pub(super) failed: Option<Cause>,
     /// What the owner's next batch needs, if rows are stored once.
     pub(super) so_far: Option<SoFar>,
+}
+
+impl Sent {
+    /// Nothing is sent yet.
+    pub(super) fn nothing_of(Batch { owner, rows, so_far }: Batch) -> Self {
+        Self { owner, rows, outcomes: Vec::new(), last: None, failed: None, so_far }
+    }
+
+    /// The rows in their order, each with its outcome.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&Row, RowOutcome)> {
+        self.rows.iter().zip(self.outcomes.iter().copied())
+    }
+
+    /// The rows that are refused, in their order.
+    pub fn refused(&self) -> impl Iterator<Item = (&Row, Refusal)> {
+        self.outcomes().filter_map(|(row, outcome)| match outcome {
+            RowOutcome::Refused(refusal) => Some((row, refusal)),
+            RowOutcome::Stored(_) | RowOutcome::Unknown | RowOutcome::NotStored => None,
+        })
+    }
+
+    /// Gives the next `count` rows this outcome.
+    pub(super) fn settle(&mut self, count: usize, outcome: RowOutcome) {
+        self.outcomes.resize(self.outcomes.len() + count, outcome);
+    }
+
+    /// Gives all rows that have no outcome yet this one.
+    pub(super) fn settle_rest(&mut self, outcome: RowOutcome) {
+        self.outcomes.resize(self.rows.len(), outcome);
+    }
 }
 
 /// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on the way to
@@ -89,23 +129,23 @@ const KEYED: usize = 10 * 1024;
 /// [`Options::patience`] or until `stop`, and tells `waiting` why it waits.
 pub(super) async fn send(
     to: Destination,
-    Batch { owner, rows, so_far }: Batch,
+    mut batch: Batch,
     options: Options,
     stop: CancellationToken,
     waiting: UnboundedSender<&'static str>,
 ) -> Sent {
-    let so_far = so_far.or_else(|| match &to.key {
-        Some(key) => Some(SoFar::Lines(UploadedSoFar::nothing(owner.clone(), key.clone()))),
-        None => rows.first()?.mark.as_ref().map(|_| SoFar::Marked(MarkedSoFar::default())),
+    batch.so_far = batch.so_far.or_else(|| match &to.key {
+        Some(key) => Some(SoFar::Lines(UploadedSoFar::nothing(batch.owner.clone(), key.clone()))),
+        None => batch.rows.first()?.mark.as_ref().map(|_| SoFar::Marked(MarkedSoFar::default())),
     });
-    let mut sent = Sent { owner, rows, ends: Vec::new(), unknown: 0, last: None, failed: None, so_far };
+    let mut sent = Sent::nothing_of(batch);
     let mut give_up = Instant::now() + options.patience;
     let mut pause = Duration::from_millis(250);
     let mut looked_for = false;
     let mut room = Waiting { stop: stop.clone(), waited: Duration::ZERO };
     let most = to.engine.most_of_an_upload();
     loop {
-        let rest = &sent.rows[sent.ends.len()..];
+        let rest = &sent.rows[sent.outcomes.len()..];
         let part = &rest[..part(rest, most)];
         let appended = match &mut sent.so_far {
             // In a box, because it would be most of the memory of a batch without a key.
@@ -121,16 +161,19 @@ pub(super) async fn send(
         };
         // Time spent waiting for other uploads does not count.
         give_up += std::mem::take(&mut room.waited);
-        let before = sent.ends.len();
-        sent.ends.extend(progress.ends().map(|end| end.map_err(Refusal::Line)));
-        if sent.ends.len() > before {
+        let before = sent.outcomes.len();
+        sent.outcomes.extend(progress.ends().map(|end| match end {
+            Ok(seq) => RowOutcome::Stored(seq),
+            Err(refusal) => RowOutcome::Refused(Refusal::Line(refusal)),
+        }));
+        if sent.outcomes.len() > before {
             give_up = Instant::now() + options.patience;
         }
         let Some((unknown, cause)) = failed else {
             if !progress.is_replayed() {
                 sent.last = progress.last_seq();
             }
-            if sent.ends.len() < sent.rows.len() {
+            if sent.outcomes.len() < sent.rows.len() {
                 continue;
             }
             return sent;
@@ -140,7 +183,7 @@ pub(super) async fn send(
             && unknown == 0
             && let Err(Some(refusal)) = passing
         {
-            sent.ends.resize(sent.rows.len(), Err(refusal));
+            sent.settle_rest(RowOutcome::Refused(refusal));
             return sent;
         }
         // With a key an unknown outcome is looked up, at least once, even if that takes longer than the patience.
@@ -156,7 +199,9 @@ pub(super) async fn send(
                 continue;
             }
         }
-        (sent.unknown, sent.failed) = (unknown, Some(cause));
+        sent.settle(unknown, RowOutcome::Unknown);
+        sent.settle_rest(RowOutcome::NotStored);
+        sent.failed = Some(cause);
         return sent;
     }
 }

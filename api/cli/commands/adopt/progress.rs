@@ -87,7 +87,7 @@ impl Watch<NotStored> for Progress {
                 NotStored::Miscounted(line) => self.miscounted.line(&self.shown, format_args!("{line}")),
             },
             Event::Sent(sent) => {
-                for refusal in sent.ends.iter().filter_map(|end| end.as_ref().err()) {
+                for (_, refusal) in sent.refused() {
                     let owner = format!("{} {}", self.owner, sent.owner);
                     self.refused.line(&self.shown, format_args!("refused: an item of {owner}: {refusal}"));
                 }

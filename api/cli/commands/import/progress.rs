@@ -52,10 +52,8 @@ impl Watch<String> for Progress {
             Event::Came(_) => {}
             Event::Bad(bad) => self.bad(&bad),
             Event::Sent(sent) => {
-                for (row, end) in sent.rows.iter().zip(&sent.ends) {
-                    if let Err(refusal) = end {
-                        self.bad(&Bad { line: row.line, size: row.size, why: refusal.to_string() });
-                    }
+                for (row, refusal) in sent.refused() {
+                    self.bad(&Bad { line: row.line, size: row.size, why: refusal.to_string() });
                 }
             }
             Event::Progress(report) => self.shown.show(report.stored, "stored", report.bytes),

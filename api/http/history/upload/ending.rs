@@ -34,10 +34,8 @@ impl Watch<BadLine> for Summary {
         match event {
             Event::Bad(bad) => self.tell(bad.line, &bad.why.faults),
             Event::Sent(sent) => {
-                for (row, end) in sent.rows.iter().zip(&sent.ends) {
-                    if let Err(refusal) = end {
-                        self.tell(row.line, &Faults::of_whole(refusal.to_string()));
-                    }
+                for (row, refusal) in sent.refused() {
+                    self.tell(row.line, &Faults::of_whole(refusal.to_string()));
                 }
             }
             Event::Came(_) | Event::Progress(_) | Event::Waiting(_) => {}

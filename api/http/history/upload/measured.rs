@@ -3,7 +3,7 @@
 use std::io;
 
 use pagebucket_model::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
-use pagebucket_streams::ingest::{End, Event, Report, Watch};
+use pagebucket_streams::ingest::{End, Event, Report, RowOutcome, Watch};
 
 use ::metrics::Counter;
 
@@ -56,9 +56,10 @@ impl<W: Watch<BadLine> + Send> Watch<BadLine> for Measured<'_, W> {
                 self.refused.increment(1);
             }
             Event::Sent(sent) => {
-                let stored = sent.ends.iter().filter(|end| end.is_ok()).count();
+                let is_stored = |outcome| matches!(outcome, RowOutcome::Stored(_));
+                let stored = sent.outcomes().filter(|(_, outcome)| is_stored(*outcome)).count();
                 self.stored.increment(stored as u64);
-                self.refused.increment((sent.ends.len() - stored) as u64);
+                self.refused.increment(sent.refused().count() as u64);
             }
             Event::Progress(_) | Event::Waiting(_) => {}
         }

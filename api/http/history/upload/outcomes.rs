@@ -10,7 +10,7 @@ use pagebucket_engine::Gone;
 use pagebucket_engine::history::LineRefusal;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, Seq};
-use pagebucket_streams::ingest::{Event, Refusal, Sent, Watch};
+use pagebucket_streams::ingest::{Event, Refusal, RowOutcome, Sent, Watch};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -147,23 +147,17 @@ impl Outcomes {
     }
 
     fn sent(&mut self, sent: &Sent) {
-        let (ended, rest) = sent.rows.split_at(sent.ends.len());
-        for (row, end) in ended.iter().zip(&sent.ends) {
-            let problem = |refusal| {
-                let problem = Problem::new(kind(refusal), format!("Not stored: {refusal}."));
-                match refusal {
-                    Refusal::Gone(gone) => problem.gone(gone),
-                    _ => problem,
-                }
-            };
-            match *end {
-                Ok(seq) => self.settle(row.line, Ok(seq)),
-                Err(refusal) => self.settle(row.line, Err(&problem(refusal))),
-            }
-        }
         let unknown = "The database gave no answer in time: the line may or may not be stored.";
-        for row in &rest[..sent.unknown] {
-            self.settle(row.line, Err(&Problem::new(Kind::OutcomeUnknown, unknown)));
+        for (row, outcome) in sent.outcomes() {
+            match outcome {
+                RowOutcome::Stored(seq) => self.settle(row.line, Ok(seq)),
+                RowOutcome::Refused(refusal) => self.settle(row.line, Err(&refused(refusal))),
+                RowOutcome::Unknown => {
+                    self.settle(row.line, Err(&Problem::new(Kind::OutcomeUnknown, unknown)));
+                }
+                // The end of the answer says why.
+                RowOutcome::NotStored => {}
+            }
         }
         self.advance();
     }
@@ -210,13 +204,19 @@ impl Watch<BadLine> for Outcomes {
     }
 }
 
-fn kind(refusal: Refusal) -> Kind {
-    match refusal {
+/// The problem of a line that is an item and is not stored.
+fn refused(refusal: Refusal) -> Problem {
+    let kind = match refusal {
         Refusal::HistoryExhausted => Kind::HistoryExhausted,
         Refusal::KeyReused => Kind::IdempotencyKeyReused,
         Refusal::Gone(Gone::Retired { .. }) => Kind::Retired,
         Refusal::Gone(Gone::Erased) => Kind::Erased,
         Refusal::Line(LineRefusal::Differs) => Kind::LineDiffers,
         Refusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => Kind::LineOutOfOrder,
+    };
+    let problem = Problem::new(kind, format!("Not stored: {refusal}."));
+    match refusal {
+        Refusal::Gone(gone) => problem.gone(gone),
+        _ => problem,
     }
 }
