@@ -19,14 +19,19 @@ use super::views::OutcomeView;
 use crate::history::item_view::OwnerMember;
 use crate::problem::{Kind, Problem};
 
-/// Sent after the last outcome. Without it the answer is cut off, so that no client takes it for complete.
-pub(super) const END: Bytes = Bytes::new();
+/// A part of the answer, on its way to the connection.
+pub(super) enum Piece {
+    /// Some bytes of its lines.
+    Lines(Bytes),
+    /// All lines were sent. Without it the answer is cut off, so that no client takes it for complete.
+    End,
+}
 
 /// While more bytes of outcomes than this are held, no more lines are read.
 const MOST: usize = 256 * 1024;
 
 /// Most bytes that are handed to the connection at once.
-const PIECE: usize = 32 * 1024;
+const MOST_OF_A_PIECE: usize = 32 * 1024;
 
 /// With fewer lines than this, memory is not given back.
 const FEW: usize = 64;
@@ -40,7 +45,7 @@ pub(super) struct Outcomes {
     settled: usize,
     /// Outcomes in order, ready to be sent.
     ready: Vec<u8>,
-    client: mpsc::Sender<Bytes>,
+    client: mpsc::Sender<Piece>,
     /// Since when the client has read nothing, although something is ready.
     stalled: Option<Instant>,
     limit: Duration,
@@ -64,7 +69,7 @@ impl Outcomes {
     /// For a client that must take something within `limit`.
     pub(super) fn new(
         definition: &Arc<Definition>,
-        client: mpsc::Sender<Bytes>,
+        client: mpsc::Sender<Piece>,
         many: bool,
         limit: Duration,
     ) -> Self {
@@ -86,13 +91,17 @@ impl Outcomes {
             self.ready.extend(self.text(None, None, Err(&problem)));
         }
         let rest = std::mem::take(&mut self.ready);
-        rest.is_empty() || matches!(timeout(limit, self.client.send(rest.into())).await, Ok(Ok(())))
+        if rest.is_empty() {
+            return true;
+        }
+        let rest = Piece::Lines(rest.into());
+        matches!(timeout(limit, self.client.send(rest)).await, Ok(Ok(())))
     }
 
     /// Marks the answer as complete.
     pub(super) async fn end(self) {
         // It fails only if the client has disconnected.
-        let _ = self.client.send(END).await;
+        let _ = self.client.send(Piece::End).await;
     }
 
     /// A line of the answer.
@@ -164,13 +173,13 @@ impl Outcomes {
 }
 
 /// Takes the first piece of what is ready.
-fn piece(ready: &mut Vec<u8>) -> Bytes {
-    if ready.len() <= PIECE {
-        return std::mem::take(ready).into();
+fn piece(ready: &mut Vec<u8>) -> Piece {
+    if ready.len() <= MOST_OF_A_PIECE {
+        return Piece::Lines(std::mem::take(ready).into());
     }
-    let piece: Vec<_> = ready.drain(..PIECE).collect();
+    let piece: Vec<_> = ready.drain(..MOST_OF_A_PIECE).collect();
     ready.shrink_to(2 * ready.len());
-    piece.into()
+    Piece::Lines(piece.into())
 }
 
 impl Watch<BadLine> for Outcomes {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::ending::Summary;
 use super::measured::Measured;
-use super::outcomes::{self, Outcomes};
+use super::outcomes::{Outcomes, Piece};
 use super::quota::WAITING_OF_MANY;
 use super::read::{BadLine, Reader};
 use crate::api::Api;
@@ -104,7 +104,7 @@ impl Upload {
 
     /// Answers at once, and stores the lines meanwhile.
     pub fn answer_by_line(self) -> Response {
-        let (send, receive) = mpsc::channel::<Bytes>(1);
+        let (send, receive) = mpsc::channel(1);
         tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
             let (owner, limit, stop) =
@@ -129,8 +129,8 @@ impl Upload {
         let lines = stream::unfold(Some(receive), async |receive| {
             let mut receive = receive?;
             match receive.recv().await {
-                Some(lines) if lines == outcomes::END => None,
-                Some(lines) => Some((Ok(lines), Some(receive))),
+                Some(Piece::Lines(lines)) => Some((Ok(lines), Some(receive))),
+                Some(Piece::End) => None,
                 None => Some((Err("the answer is not complete"), None)),
             }
         });
