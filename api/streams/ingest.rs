@@ -26,10 +26,10 @@ mod splitter;
 mod stream;
 
 pub use budget::Budget;
-pub use intake::{Event, Intake, Phase, Watch};
+pub use intake::{Event, Intake, NotTaken, Phase, Watch};
 pub use pending::BATCH;
 pub use report::{End, Lines, Ranges, Report, Tally, Unknown};
 pub use run::run;
 pub use send::{Destination, Refusal, RowOutcome, Sent};
 pub use splitter::{Line, Splitter};
-pub use stream::{Bad, Chunk, Incoming, LONGEST_ROW, Options, Row};
+pub use stream::{Bad, Chunk, Incoming, LONGEST_ROW, Options, Row, Unreadable};

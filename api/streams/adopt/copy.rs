@@ -1,12 +1,10 @@
 //! The whole source, as rows.
 
-use std::io;
-
 use super::found::size;
 use super::mark::Marker;
 use super::rows::{Parts, task};
 use super::told::NotStored;
-use crate::ingest::{BATCH, Incoming};
+use crate::ingest::{BATCH, Incoming, Unreadable};
 
 /// Items of a group, and their bytes: each owner's stored items are searched once for all that it has in a group.
 const GROUP: usize = 20_000;
@@ -24,7 +22,7 @@ pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> 
                         group.extend(batch);
                     }
                     Some(Err(error)) => {
-                        ended = Some(Some(io::Error::other(error)));
+                        ended = Some(Some(Unreadable::failed(error)));
                         break;
                     }
                     None => {
@@ -35,7 +33,7 @@ pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> 
             }
             let mut rows = match marker.rows(group).await {
                 Ok(rows) => rows,
-                Err(error) => return drop(send.send(Err(io::Error::other(error))).await),
+                Err(error) => return drop(send.send(Err(Unreadable::failed(error))).await),
             };
             while !rows.is_empty() {
                 let rest = rows.split_off(rows.len().min(BATCH));

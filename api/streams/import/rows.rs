@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::columns::{ColumnName, Columns, OpenError};
 use super::csv::{self, Lines};
 use crate::format::Format;
-use crate::ingest::{BATCH, Bad, Chunk, Incoming, LONGEST_ROW, Row};
+use crate::ingest::{BATCH, Bad, Chunk, Incoming, LONGEST_ROW, Row, Unreadable};
 
 /// The rows of a file, read one by one in constant memory.
 pub struct Rows {
@@ -122,7 +122,7 @@ pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<String> {
                 }
             }
             ended |= send.blocking_send(Ok(chunk)).is_err();
-            failed.into_iter().for_each(|error| drop(send.blocking_send(Err(error))));
+            failed.into_iter().for_each(|error| drop(send.blocking_send(Err(Unreadable::failed(error)))));
         }
     });
     receive

@@ -2,7 +2,6 @@
 //! and for rows that go to a server.
 
 use std::future::pending;
-use std::io;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -10,7 +9,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::report::{End, Report, Tally};
 use super::send::Sent;
-use super::stream::{Bad, Incoming, Row};
+use super::stream::{Bad, Incoming, Row, Unreadable};
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
@@ -30,6 +29,10 @@ pub enum Event<'a, B> {
     Waiting(&'a str),
 }
 
+/// The receiver of what a [`Watch`] holds is gone, or takes nothing in time.
+#[derive(Debug)]
+pub struct NotTaken;
+
 /// Hears of a stream while it goes on. Its functions must be quick: rows wait for them.
 pub trait Watch<B> {
     /// Something has happened.
@@ -48,8 +51,8 @@ pub trait Watch<B> {
     /// Hands on what it holds; stays pending while it holds nothing.
     ///
     /// # Errors
-    /// The receiver is gone.
-    fn hand_on(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+    /// The receiver takes nothing.
+    fn hand_on(&mut self) -> impl Future<Output = Result<(), NotTaken>> + Send {
         pending()
     }
 }
@@ -127,10 +130,10 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
                     _ => self.advance(Phase::Finishing),
                 }
             }
-            handed_on = self.watch.hand_on(), if self.heard => if let Err(error) = handed_on {
+            handed_on = self.watch.hand_on(), if self.heard => if let Err(NotTaken) = handed_on {
                 // The rest is not heard of: what was read is stored, and no more is read.
                 self.heard = false;
-                self.end(Phase::Sending, End::Unreadable(error));
+                self.end(Phase::Sending, End::Unreadable(Unreadable::NotTaken));
             },
             _ = self.tick.tick() => self.watch.hear(Event::Progress(&self.tally.report)),
         }

@@ -1,13 +1,12 @@
 //! The report of a stream, and how it is made.
 
 use std::collections::{BTreeSet, HashSet};
-use std::io;
 
 use pagebucket_engine::history::Cause;
 use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
 
 use super::send::{RowOutcome, Sent};
-use super::stream::Row;
+use super::stream::{Row, Unreadable};
 
 /// The counts of a stream, so far or at its end.
 #[derive(Debug, Default)]
@@ -59,8 +58,8 @@ pub enum End {
     BadRow,
     /// A signal, or the stop of the server.
     Interrupted,
-    /// The rest of the file cannot be read.
-    Unreadable(io::Error),
+    /// The rest of the rows is not read.
+    Unreadable(Unreadable),
     /// The database failed.
     Database(Cause),
     /// The server of an import ended it, or was lost; in its words.

@@ -1,5 +1,6 @@
 //! The rows of a stream, and its options.
 
+use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use pagebucket_engine::history::Mark;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::item::Draft;
 use tokio::sync::mpsc;
+use tokio::task::JoinError;
 
 /// The longest row, in bytes, its line breaks included.
 pub const LONGEST_ROW: usize = 64 * 1024;
@@ -68,5 +70,39 @@ pub struct Bad<B> {
 /// Rows in their order, at most about [`BATCH`](super::BATCH).
 pub type Chunk<B> = Vec<Result<Row, Bad<B>>>;
 
+/// Why the rest of the rows is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// What has the rows fails: a file, or a database. The error says why.
+    #[error(transparent)]
+    Failed(Box<dyn Error + Send + Sync>),
+    /// The client was cut off before its last row.
+    #[error("the rows are incomplete")]
+    Incomplete,
+    /// The client sends too little within this time.
+    #[error("the rows came too slowly")]
+    TooSlow(Duration),
+    /// The client's token or key is no longer valid.
+    #[error("the token or key is no longer valid")]
+    Expired,
+    /// The client does not take the outcomes.
+    #[error("the outcomes are not taken")]
+    NotTaken,
+}
+
+impl Unreadable {
+    /// What has the rows fails with this error.
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<JoinError> for Unreadable {
+    /// Without the words of the panic: they are in the log.
+    fn from(error: JoinError) -> Self {
+        Self::failed(io::Error::from(error))
+    }
+}
+
 /// The source of rows. An error is the last item: the rest cannot be read.
-pub type Incoming<B> = mpsc::Receiver<io::Result<Chunk<B>>>;
+pub type Incoming<B> = mpsc::Receiver<Result<Chunk<B>, Unreadable>>;

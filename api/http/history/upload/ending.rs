@@ -1,16 +1,16 @@
 //! The end of an upload: a summary with the faults of its first refused lines, or the problem that ended it early.
 
-use std::io::ErrorKind;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pagebucket_engine::Error;
 use pagebucket_engine::history::Cause;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Faults, OwnerId};
-use pagebucket_streams::ingest::{End, Event, Lines, Report, Watch};
+use pagebucket_streams::ingest::{End, Event, Lines, Report, Unreadable, Watch};
 use serde_json::{Map, Value, json};
 
-use super::read::BadLine;
+use super::read::{BadLine, LEAST};
 use super::views::{CountsView, LineProblemView, ManyUploadedView, RangeView, UploadedView};
 use crate::history::item_view::OwnerMember;
 use crate::problem::{self, Kind, Problem};
@@ -82,22 +82,7 @@ impl Summary {
         let Some(end) = end else { return Ok(summary) };
         let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
         let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
-        let unread = if let End::Unreadable(error) = &end { error.to_string() } else { String::new() };
-        let (kind, why) = match &end {
-            End::Database(cause) => problem::why_not_stored(cause),
-            End::Interrupted => (Kind::ShuttingDown, "This instance is stopping."),
-            // The reader wrote this text.
-            End::Unreadable(error) if error.kind() == ErrorKind::TimedOut => (Kind::BodyTimeout, &*unread),
-            End::Unreadable(error) if error.kind() == ErrorKind::PermissionDenied => {
-                (Kind::Unauthorized, &*unread)
-            }
-            End::Unreadable(error) if error.kind() == ErrorKind::BrokenPipe => {
-                (Kind::TimedOut, "The client did not read the answer in time.")
-            }
-            End::Unreadable(_) | End::BadRow | End::Server(_) => {
-                (Kind::MalformedJson, "The body is incomplete.")
-            }
-        };
+        let (kind, why) = why_ended(&end);
         let problem = if stored == 0 && matches!(end, End::Database(Cause::KeyReused)) {
             Problem::new(kind, format!("{why} This request stored nothing."))
         } else {
@@ -127,6 +112,30 @@ impl Summary {
             }
         }))
     }
+}
+
+/// The kind and the text of the problem that has ended an upload, without what became of its lines.
+fn why_ended(end: &End) -> (Kind, Cow<'static, str>) {
+    let (kind, why) = match end {
+        End::Database(cause) => problem::why_not_stored(cause),
+        End::Interrupted => (Kind::ShuttingDown, "This instance is stopping."),
+        End::Unreadable(Unreadable::TooSlow(span)) => {
+            let seconds = span.as_secs();
+            let why = format!(
+                "The body came too slowly: neither an item nor {LEAST} bytes in {seconds} s of waiting. Lines that are \
+                 refused do not count."
+            );
+            return (Kind::BodyTimeout, why.into());
+        }
+        End::Unreadable(Unreadable::Expired) => (Kind::Unauthorized, "The token or key is no longer valid."),
+        End::Unreadable(Unreadable::NotTaken) => {
+            (Kind::TimedOut, "The client did not read the answer in time.")
+        }
+        End::Unreadable(Unreadable::Incomplete | Unreadable::Failed(_)) | End::BadRow | End::Server(_) => {
+            (Kind::MalformedJson, "The body is incomplete.")
+        }
+    };
+    (kind, why.into())
 }
 
 /// Ranges of lines, both ends included. One without `last` has no end.

@@ -1,9 +1,7 @@
 //! Metrics of uploads.
 
-use std::io;
-
 use pagebucket_model::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
-use pagebucket_streams::ingest::{End, Event, Report, RowOutcome, Watch};
+use pagebucket_streams::ingest::{End, Event, NotTaken, Report, RowOutcome, Watch};
 
 use ::metrics::Counter;
 
@@ -74,7 +72,7 @@ impl<W: Watch<BadLine> + Send> Watch<BadLine> for Measured<'_, W> {
         self.inner.held()
     }
 
-    fn hand_on(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+    fn hand_on(&mut self) -> impl Future<Output = Result<(), NotTaken>> + Send {
         self.inner.hand_on()
     }
 }

@@ -1,7 +1,6 @@
 //! The streamed answer to an upload: one outcome for each line, in order, as it is stored.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use pagebucket_engine::Gone;
 use pagebucket_engine::history::LineRefusal;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, Seq};
-use pagebucket_streams::ingest::{Event, Refusal, RowOutcome, Sent, Watch};
+use pagebucket_streams::ingest::{Event, NotTaken, Refusal, RowOutcome, Sent, Watch};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -203,10 +202,10 @@ impl Watch<BadLine> for Outcomes {
         self.lines.capacity() * size_of::<Waiting>() + self.settled + self.ready.capacity()
     }
 
-    async fn hand_on(&mut self) -> io::Result<()> {
+    async fn hand_on(&mut self) -> Result<(), NotTaken> {
         let Some(stalled) = self.stalled else { return std::future::pending().await };
         let place = timeout_at(stalled + self.limit, self.client.reserve()).await;
-        let place = place.map_err(|_elapsed| ErrorKind::BrokenPipe)?.map_err(|_| ErrorKind::BrokenPipe)?;
+        let place = place.map_err(|_elapsed| NotTaken)?.map_err(|_disconnected| NotTaken)?;
         place.send(piece(&mut self.ready));
         self.stalled = (!self.ready.is_empty()).then(Instant::now);
         Ok(())

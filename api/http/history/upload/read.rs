@@ -1,7 +1,6 @@
 //! Reads the lines of an upload's body.
 
 use std::collections::HashMap;
-use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Clock, DraftError, Fault, Faults, OwnerId};
-use pagebucket_streams::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter};
+use pagebucket_streams::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter, Unreadable};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
@@ -24,7 +23,7 @@ const MOST_FAULTS: usize = 10;
 const CHUNK: usize = 16 * 1024;
 
 /// Bytes, without white space, that a client must send in each span in which no item ends.
-const LEAST: usize = 1024;
+pub(super) const LEAST: usize = 1024;
 
 /// A line that is no item.
 #[derive(Debug)]
@@ -100,7 +99,7 @@ impl Filling {
 
 /// Reads a body, piece by piece, and hands on its lines.
 pub(super) struct Reader {
-    chunks: mpsc::Sender<io::Result<Chunk<BadLine>>>,
+    chunks: mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>,
     chunk: Chunk<BadLine>,
     /// Bytes of the lines in `chunk`.
     bytes: usize,
@@ -126,7 +125,7 @@ struct Enough;
 
 impl Reader {
     pub(super) fn new(
-        chunks: mpsc::Sender<io::Result<Chunk<BadLine>>>,
+        chunks: mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>,
         definition: Arc<Definition>,
         owner: Option<OwnerId>,
         clock: Option<Clock>,
@@ -184,16 +183,11 @@ impl Reader {
                     return self.hand_on().await;
                 }
                 Ok(Some(Err(_))) => {
-                    let _ = self.chunks.send(Err(ErrorKind::UnexpectedEof.into())).await;
+                    let _ = self.chunks.send(Err(Unreadable::Incomplete)).await;
                     return Ok(());
                 }
                 Err(_elapsed) => {
-                    let seconds = self.pace.span.as_secs();
-                    let words = format!(
-                        "The body came too slowly: neither an item nor {LEAST} bytes in {seconds} s of waiting. Lines \
-                         that are refused do not count."
-                    );
-                    let _ = self.chunks.send(Err(io::Error::new(ErrorKind::TimedOut, words))).await;
+                    let _ = self.chunks.send(Err(Unreadable::TooSlow(self.pace.span))).await;
                     // The client may continue to send, and should be able to read why the upload ended.
                     return Err(Enough);
                 }
@@ -261,8 +255,7 @@ impl Reader {
 
     /// Ends the upload before the lines that were not handed on.
     async fn expire(&mut self) -> Result<(), Enough> {
-        let expired = io::Error::new(ErrorKind::PermissionDenied, "The token or key is no longer valid.");
-        let _ = self.chunks.send(Err(expired)).await;
+        let _ = self.chunks.send(Err(Unreadable::Expired)).await;
         Err(Enough)
     }
 
