@@ -36,6 +36,14 @@ pub struct Member<'a> {
 #[error("{0}")]
 pub struct NotJson(String);
 
+impl NotJson {
+    /// What is wrong with a text that is a single line: the place is a byte of it.
+    pub fn in_one_line(&self) -> String {
+        // The parser calls it line 1.
+        self.0.replace(" at line 1 column ", ", at byte ")
+    }
+}
+
 impl<'a> Json<'a> {
     /// Checks that all of `bytes` is one JSON text, of any depth.
     ///

@@ -151,11 +151,7 @@ pub fn parse_views_by_line(bytes: &[u8], now: Instant) -> Result<Vec<PageView>, 
         faults.in_line(index as u64 + 1);
         match Json::check(line) {
             Ok(raw) => views.extend(parse_view(raw, "", now, &mut faults)),
-            Err(error) => {
-                // The parser sees a single line and calls it line 1.
-                let detail = error.to_string().replace(" at line 1 column ", ", at byte ");
-                faults.push(String::new, format!("is not JSON: {detail}"));
-            }
+            Err(error) => faults.push(String::new, format!("is not JSON: {}", error.in_one_line())),
         }
     }
     if views.is_empty() && faults.is_empty() {

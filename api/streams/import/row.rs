@@ -55,10 +55,7 @@ impl Columns {
     /// # Errors
     /// All that is wrong with it, as one sentence.
     pub fn of_line(&self, line: &[u8]) -> Result<(OwnerId, Draft), String> {
-        let raw = Json::check(line).map_err(|error| {
-            // Of one line, serde_json says that it is line 1.
-            format!("is not JSON: {}", error.to_string().replace(" at line 1 column ", ", at byte "))
-        })?;
+        let raw = Json::check(line).map_err(|error| format!("is not JSON: {}", error.in_one_line()))?;
         let mut members = match Json::read(raw) {
             Json::Object(members) => members,
             other => return Err(format!("must be an object, not {}", other.kind())),

@@ -242,9 +242,7 @@ impl Reader {
                 Ok(Row { line: number, size, owner, draft, mark: None })
             }
             Err(DraftError::NotJson(error)) => {
-                // The parser sees a single line, and always calls it line 1.
-                let detail = error.to_string().replace(" at line 1 column ", ", at byte ");
-                Err(bad(Faults::of_whole(format!("is not JSON: {detail}")), false))
+                Err(bad(Faults::of_whole(format!("is not JSON: {}", error.in_one_line())), false))
             }
             Err(DraftError::Invalid(mut faults)) => {
                 faults.truncate(MOST_FAULTS);
