@@ -20,7 +20,7 @@ mod window;
 
 pub use access::{Owners, Principal, Scope, Scopes};
 pub use clock::Clock;
-pub use fault::{DraftError, Fault, Faults, Invalid, one_or_many};
+pub use fault::{BrokenRule, DraftError, Fault, Faults, Invalid, one_or_many};
 pub use instant::{DateRange, Instant};
 pub use json::{Json, Member, NotJson};
 pub use key::IdempotencyKey;

@@ -88,9 +88,9 @@ impl Problem {
 
     /// For JSON with these faults.
     pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
-        let error = |Fault { line, pointer, detail }: &Fault| match line {
-            Some(line) => json!({ "line": line, "pointer": pointer, "detail": detail }),
-            None => json!({ "pointer": pointer, "detail": detail }),
+        let error = |Fault { line, pointer, rule }: &Fault| match line {
+            Some(line) => json!({ "line": line, "pointer": pointer, "detail": rule.to_string() }),
+            None => json!({ "pointer": pointer, "detail": rule.to_string() }),
         };
         let errors = faults.kept().iter().map(error).collect();
         Self::new(kind, summary(faults.count(), "fault")).with_errors(errors, faults.omitted())

@@ -1,3 +1,4 @@
+use derive_more::Display;
 use serde_json::value::RawValue;
 
 use super::{Json, NotJson};
@@ -9,8 +10,60 @@ pub struct Fault {
     pub pointer: String,
     /// The line of the JSON document, counted from 1, if each line of the input is a document.
     pub line: Option<u64>,
-    /// What is wrong, as a sentence without a full stop.
-    pub detail: String,
+    /// What is wrong.
+    pub rule: BrokenRule,
+}
+
+/// The rule that an input breaks. It is displayed as a sentence without a subject and a full stop.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+pub enum BrokenRule {
+    /// A value has another type of JSON.
+    #[display("{rule}, not {found}")]
+    Type {
+        /// Such as "must be a string".
+        rule: String,
+        /// The type that it has, such as "a number".
+        found: &'static str,
+    },
+    /// A number is not a whole one within these bounds, both included.
+    #[display("must be a whole number from {least} to {most}, written without a fraction or an exponent")]
+    WholeNumber {
+        /// The least.
+        least: i64,
+        /// The greatest.
+        most: i64,
+    },
+    /// Any other rule, as the sentence.
+    #[display("{_0}")]
+    Other(String),
+}
+
+impl BrokenRule {
+    /// Memory on the heap, in bytes.
+    pub fn heap(&self) -> usize {
+        match self {
+            Self::Type { rule, found: _ } | Self::Other(rule) => rule.capacity(),
+            Self::WholeNumber { .. } => 0,
+        }
+    }
+}
+
+impl From<String> for BrokenRule {
+    fn from(rule: String) -> Self {
+        Self::Other(rule)
+    }
+}
+
+impl From<&str> for BrokenRule {
+    fn from(rule: &str) -> Self {
+        Self::Other(rule.to_owned())
+    }
+}
+
+impl From<Invalid> for BrokenRule {
+    fn from(Invalid(rule): Invalid) -> Self {
+        Self::Other(rule)
+    }
 }
 
 /// All faults of an input: the first [`Faults::KEPT`] in full, of the rest only the number, so that a hostile
@@ -28,18 +81,18 @@ impl Faults {
     pub const KEPT: usize = 100;
 
     /// Adds a fault. `pointer` is only called if the fault is kept.
-    pub fn push(&mut self, pointer: impl FnOnce() -> String, detail: impl Into<String>) {
+    pub fn push(&mut self, pointer: impl FnOnce() -> String, rule: impl Into<BrokenRule>) {
         if self.kept.len() < Self::KEPT {
-            self.kept.push(Fault { pointer: pointer(), line: self.line, detail: detail.into() });
+            self.kept.push(Fault { pointer: pointer(), line: self.line, rule: rule.into() });
         } else {
             self.omitted += 1;
         }
     }
 
     /// One fault, of the whole document.
-    pub fn of_whole(detail: impl Into<String>) -> Self {
+    pub fn of_whole(rule: impl Into<BrokenRule>) -> Self {
         let mut faults = Self::default();
-        faults.push(String::new, detail);
+        faults.push(String::new, rule);
         faults
     }
 

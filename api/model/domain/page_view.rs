@@ -276,7 +276,7 @@ mod tests {
             places(&faults),
             [(Some(3), "/path"), (Some(3), "/views"), (Some(4), ""), (Some(5), ""), (Some(6), "")]
         );
-        assert!(faults.kept()[2].detail.ends_with(", at byte 1"), "{faults:?}");
+        assert!(faults.kept()[2].rule.to_string().ends_with(", at byte 1"), "{faults:?}");
         assert_eq!(places(&parse_views_by_line(b" \n\n", now()).unwrap_err()), [(None, "")]);
     }
 

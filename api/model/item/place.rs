@@ -1,5 +1,7 @@
+use std::fmt::Display;
+
 use super::limits::LONGEST_NAME;
-use crate::domain::Faults;
+use crate::domain::{BrokenRule, Faults};
 
 /// Where a value stands in a JSON text. It is written down only when a fault is reported.
 #[derive(Clone, Copy)]
@@ -23,14 +25,17 @@ impl Place<'_> {
 
     /// Adds a fault at this place. A name of more than 64 bytes is not repeated: the fault is reported of the object
     /// that has it.
-    pub(super) fn fault(&self, faults: &mut Faults, detail: impl Into<String>) {
-        match self.outermost_long_name() {
-            None => faults.push(|| self.pointer(), detail),
-            Some((object, bytes)) => faults.push(
-                || object.pointer(),
-                format!("has a field with a name of {bytes} bytes, which {}", detail.into()),
-            ),
-        }
+    pub(super) fn fault(&self, faults: &mut Faults, rule: BrokenRule) {
+        let Some((object, bytes)) = self.outermost_long_name() else {
+            return faults.push(|| self.pointer(), rule);
+        };
+        let of_object =
+            |rule: &dyn Display| format!("has a field with a name of {bytes} bytes, which {rule}");
+        let rule = match rule {
+            BrokenRule::Type { rule, found } => BrokenRule::Type { rule: of_object(&rule), found },
+            rule => of_object(&rule).into(),
+        };
+        faults.push(|| object.pointer(), rule);
     }
 
     fn outermost_long_name(&self) -> Option<(&Self, usize)> {

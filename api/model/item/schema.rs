@@ -88,10 +88,10 @@ impl Schema {
         // Also by what the engine asks for beside the schema.
         for (number, example) in schema.root.examples.iter().enumerate() {
             if let Err(DraftError::Invalid(faults)) = schema.parse_drafts(example.as_bytes(), 1)
-                && let Some(Fault { pointer, detail, .. }) = faults.kept().first()
+                && let Some(Fault { pointer, rule, .. }) = faults.kept().first()
             {
                 let place = within(&format!("examples/{number}{pointer}"));
-                return Err(Mistake::new(place, format!("is no item: it {detail}")));
+                return Err(Mistake::new(place, format!("is no item: it {rule}")));
             }
         }
         Ok(schema)
@@ -230,7 +230,7 @@ impl Schema {
         let property = properties.iter().find(|property| property.name == name);
         let json = to_raw_value(text).expect("a text is JSON");
         let fault = property.and_then(|property| compile::fault_of(&property.node, &json, ""));
-        fault.map_or(Ok(()), |fault| Err(Invalid(fault.detail)))
+        fault.map_or(Ok(()), |fault| Err(Invalid(fault.rule.to_string())))
     }
 
     /// What the members may be that are no properties; `None` if there must not be any.
@@ -347,5 +347,5 @@ fn take_owner(
             Err(Invalid(format!("must be a {wanted}, not {}", other.kind())))
         }
     };
-    parsed.map_err(|Invalid(detail)| faults.push(|| format!("/{name}"), detail)).ok()
+    parsed.map_err(|invalid| faults.push(|| format!("/{name}"), invalid)).ok()
 }

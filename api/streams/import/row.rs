@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pagebucket_model::domain::{Fault, Faults, Invalid, Json, Member, OwnerId};
+use pagebucket_model::domain::{BrokenRule, Fault, Faults, Json, Member, OwnerId};
 use pagebucket_model::item::Draft;
 
 use super::columns::{Column, Columns};
@@ -108,8 +108,8 @@ impl Columns {
                     cell.value.json(column.values.kind).map(|json| values.push((name, json)))
                 }
             };
-            if let Err(Invalid(rule)) = value {
-                said.push((at, self.broken(column, cell, cells, &rule)));
+            if let Err(invalid) = value {
+                said.push((at, self.broken(column, cell, cells, &invalid.into())));
             }
         }
         if let Some((side, _)) = sign {
@@ -151,28 +151,37 @@ impl Columns {
     }
 
     /// A fault that the schema has found, with its column, the name of the file and what the cell shows.
-    fn found(&self, Fault { pointer, detail, .. }: &Fault, cells: &[Option<Cell<'_>>]) -> (usize, String) {
-        let Some(path) = pointer.strip_prefix('/') else { return (LAST, detail.clone()) };
+    fn found(&self, Fault { pointer, rule, .. }: &Fault, cells: &[Option<Cell<'_>>]) -> (usize, String) {
+        let Some(path) = pointer.strip_prefix('/') else { return (LAST, rule.to_string()) };
         let (first, rest) = path.split_once('/').map_or((path, None), |(first, rest)| (first, Some(rest)));
         let Some(at) = self.columns.iter().position(|column| column.property == first) else {
-            return (LAST, format!("{path:?} {detail}"));
+            return (LAST, format!("{path:?} {rule}"));
         };
         let said = match (&cells[at], rest) {
             (None, _) => missing(&self.columns[at]),
-            (Some(Cell { name, .. }), Some(rest)) => format!("{:?} {detail}", format!("{name}/{rest}")),
-            (Some(cell), None) => self.broken(&self.columns[at], cell, cells, without_kind(detail)),
+            (Some(Cell { name, .. }), Some(rest)) => format!("{:?} {rule}", format!("{name}/{rest}")),
+            (Some(cell), None) => self.broken(&self.columns[at], cell, cells, rule),
         };
         (at, said)
     }
 
     /// The rule that a cell breaks, with what the cell shows.
-    fn broken(&self, column: &Column, cell: &Cell<'_>, cells: &[Option<Cell<'_>>], rule: &str) -> String {
+    fn broken(
+        &self,
+        column: &Column,
+        cell: &Cell<'_>,
+        cells: &[Option<Cell<'_>>],
+        rule: &BrokenRule,
+    ) -> String {
         let Cell { name, value } = cell;
-        let shown = value.shown();
-        if column.property == trades::QTY && self.sign(cells).is_some() {
-            return format!("{name:?} {}{shown}", trades::signed_rule(rule));
-        }
-        format!("{name:?} {rule}{shown}")
+        let is_signed = || column.property == trades::QTY && self.sign(cells).is_some();
+        let rule = match rule {
+            // The cell shows what it is instead.
+            BrokenRule::Type { rule, found: _ } => rule.clone(),
+            BrokenRule::WholeNumber { least: 1, most } if is_signed() => trades::signed_rule(*most),
+            rule => rule.to_string(),
+        };
+        format!("{name:?} {rule}{}", value.shown())
     }
 }
 
@@ -213,12 +222,4 @@ fn sentence(mut said: Vec<(usize, String)>, omitted: usize) -> String {
 fn missing(column: &Column) -> String {
     let names: Vec<_> = column.names.iter().map(|name| format!("{name:?}")).collect();
     format!("has no field {}", names.join(" or "))
-}
-
-/// A rule without "not a string" and the like at its end: what the cell shows follows.
-fn without_kind(rule: &str) -> &str {
-    match rule.rsplit_once(", not ") {
-        Some((rule, "null" | "a boolean" | "a number" | "a string" | "an array" | "an object")) => rule,
-        _ => rule,
-    }
 }

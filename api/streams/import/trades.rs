@@ -44,9 +44,10 @@ pub(super) fn split_sign<'v>(value: &'v Value<'_>) -> (&'static str, Option<&'v 
     }
 }
 
-/// The rule of a quantity, for one that may be negative.
-pub(super) fn signed_rule(rule: &str) -> String {
-    let parts = rule.strip_prefix("must be a whole number from 1 to ").and_then(|rest| rest.split_once(", "));
-    let Some((most, rest)) = parts else { return rule.to_owned() };
-    format!("must be a whole number other than 0, negative where sold, at most {most} either way, {rest}")
+/// The rule of a quantity that may be negative, of at most `most` items.
+pub(super) fn signed_rule(most: i64) -> String {
+    format!(
+        "must be a whole number other than 0, negative where sold, at most {most} either way, written without a fraction \
+         or an exponent"
+    )
 }

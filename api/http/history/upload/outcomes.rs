@@ -148,7 +148,7 @@ impl Outcomes {
             Problem::invalid_body(Kind::InvalidItem, &bad.faults)
         } else {
             let fault = bad.faults.kept().first().expect("a line that is not JSON has a fault that says so");
-            Problem::new(Kind::MalformedJson, format!("The line {}.", fault.detail))
+            Problem::new(Kind::MalformedJson, format!("The line {}.", fault.rule))
         };
         self.settle(line, Err(&problem));
         self.advance();

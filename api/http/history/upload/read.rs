@@ -36,7 +36,7 @@ pub(super) struct BadLine {
 impl BadLine {
     /// Size of the faults on the heap, in bytes.
     fn bytes(&self) -> usize {
-        let fault = |fault: &Fault| size_of::<Fault>() + fault.pointer.capacity() + fault.detail.capacity();
+        let fault = |fault: &Fault| size_of::<Fault>() + fault.pointer.capacity() + fault.rule.heap();
         self.faults.kept().iter().map(fault).sum()
     }
 }

@@ -107,8 +107,11 @@ pub struct LineProblemView {
 impl LineProblemView {
     /// The faults of a line.
     pub fn new(line: u64, faults: &Faults) -> Self {
-        let view = |Fault { pointer, detail, line: _ }| FaultView { pointer, detail };
-        let errors = faults.kept().iter().cloned().map(view).collect();
+        let view = |Fault { pointer, rule, line: _ }: &Fault| FaultView {
+            pointer: pointer.clone(),
+            detail: rule.to_string(),
+        };
+        let errors = faults.kept().iter().map(view).collect();
         Self { line, errors, errors_omitted: Some(faults.omitted()).filter(|&omitted| omitted > 0) }
     }
 }

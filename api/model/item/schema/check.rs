@@ -6,7 +6,7 @@ use bson::spec::ElementType;
 use serde_json::value::RawValue;
 
 use super::node::{ANY, Array, Bound, Kinds, Node, NumberKind, Numbers, Object};
-use crate::domain::{Faults, Instant, Invalid, Json, Member};
+use crate::domain::{BrokenRule, Faults, Instant, Invalid, Json, Member};
 use crate::item::canonical;
 use crate::item::decimal::{Decimal, NotDecimal, is_multiple};
 use crate::item::format::Format;
@@ -36,8 +36,8 @@ impl Checker<'_> {
         self.out.len() > self.most_bytes
     }
 
-    fn fault(&mut self, place: &Place<'_>, detail: impl Into<String>) -> ElementType {
-        place.fault(self.faults, detail);
+    fn fault(&mut self, place: &Place<'_>, rule: impl Into<BrokenRule>) -> ElementType {
+        place.fault(self.faults, rule.into());
         ElementType::Null
     }
 
@@ -111,10 +111,7 @@ impl Checker<'_> {
         let refusing = number.and_then(|number| rules.bounds.iter().find(|bound| !bound.admits(number)));
         if rules.kind == NumberKind::Integer && (whole.is_none() || refusing.is_some()) {
             let (least, most) = rules.integers();
-            let rule = format!(
-                "must be a whole number from {least} to {most}, written without a fraction or an exponent"
-            );
-            return self.fault(place, rule);
+            return self.fault(place, BrokenRule::WholeNumber { least, most });
         }
         let Some(number) = number else {
             return self.fault(place, "must be a number that a double can hold");
@@ -161,7 +158,7 @@ impl Checker<'_> {
                 ElementType::String
             }),
         };
-        written.unwrap_or_else(|Invalid(rule)| self.fault(place, rule))
+        written.unwrap_or_else(|invalid| self.fault(place, invalid))
     }
 
     fn array(&mut self, rules: &Array, items: &[&RawValue], place: &Place<'_>) {
@@ -269,11 +266,11 @@ impl Checker<'_> {
     }
 }
 
-fn wrong_kind(node: &Node, json: &Json<'_>) -> String {
+fn wrong_kind(node: &Node, json: &Json<'_>) -> BrokenRule {
     if node.text.format == Some(Format::Decimal) && matches!(json, Json::Number(_)) {
-        return "must be a string, such as \"15.54\": a JSON number would be rounded on its way".to_owned();
+        return "must be a string, such as \"15.54\": a JSON number would be rounded on its way".into();
     }
-    format!("must be {}, not {}", node.kinds.words(), json.kind())
+    BrokenRule::Type { rule: format!("must be {}", node.kinds.words()), found: json.kind() }
 }
 
 /// The decimal128 of a text that is within the bounds.

@@ -325,7 +325,7 @@ fn accept(node: &Node, value: &Source<'_>) -> Result<()> {
     match fault_of(node, value.raw, &value.pointer) {
         None => Ok(()),
         Some(fault) => {
-            Err(Mistake::new(&*fault.pointer, format!("is refused by its own schema: it {}", fault.detail)))
+            Err(Mistake::new(&*fault.pointer, format!("is refused by its own schema: it {}", fault.rule)))
         }
     }
 }
