@@ -14,13 +14,14 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use self::check::Checker;
-use self::node::{Count, Kinds, Node, NumberKind};
+use self::node::{ANY, Count, Kinds, Node, NumberKind};
 use super::draft::Draft;
 use super::format::Format;
 use super::noun::Noun;
 use super::place::Place;
 use crate::domain::{
-    DraftError, Fault, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize, one_or_many,
+    BrokenRule, DraftError, Fault, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize,
+    one_or_many,
 };
 
 pub use self::node::{SIDES, Side};
@@ -231,6 +232,12 @@ impl Schema {
         let json = to_raw_value(text).expect("a text is JSON");
         let fault = property.and_then(|property| compile::fault_of(&property.node, &json, ""));
         fault.map_or(Ok(()), |fault| Err(Invalid(fault.rule.to_string())))
+    }
+
+    /// The rule that a value of this property breaks which should be a number, and is none that JSON can write.
+    pub fn not_a_number(&self, name: &str) -> BrokenRule {
+        let property = self.root.object.properties.iter().find(|property| property.name == name);
+        check::not_a_number(property.map_or(&ANY, |property| &property.node))
     }
 
     /// What the members may be that are no properties; `None` if there must not be any.

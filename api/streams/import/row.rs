@@ -8,7 +8,7 @@ use pagebucket_model::item::Draft;
 use super::columns::{Column, Columns};
 use super::csv::Record;
 use super::trades;
-use super::value::{Value, json, number, plain};
+use super::value::{Unwritable, Value, json, number, plain};
 
 /// The value of a row under one name.
 #[derive(Debug)]
@@ -95,22 +95,26 @@ impl Columns {
                 }
                 continue;
             };
-            let value = match sign {
-                _ if at == 0 && self.owner.is_none() => {
-                    cell.value.owner(self.definition.owner.kind).map(|id| owner = Some(id))
-                }
-                Some((_, Some(digits))) if column.property == trades::QTY => {
-                    values.push((Some(trades::QTY.into()), number(digits, "0.5")));
-                    Ok(())
-                }
-                _ => {
-                    let name = Some(Cow::from(&column.property));
-                    cell.value.json(column.values.kind).map(|json| values.push((name, json)))
-                }
+            let json = match sign {
+                _ if at == 0 && self.owner.is_none() => match cell.value.owner(self.definition.owner.kind) {
+                    Ok(id) => {
+                        owner = Some(id);
+                        continue;
+                    }
+                    Err(invalid) => Err(invalid.into()),
+                },
+                Some((_, Some(digits))) if column.property == trades::QTY => number(digits),
+                _ => cell.value.json(column.values.kind),
             };
-            if let Err(invalid) = value {
-                said.push((at, self.broken(column, cell, cells, &invalid.into())));
-            }
+            let rule = match json {
+                Ok(json) => {
+                    values.push((Some(Cow::from(&column.property)), json));
+                    continue;
+                }
+                Err(Unwritable::Invalid(invalid)) => invalid.into(),
+                Err(Unwritable::NotANumber) => self.definition.item.not_a_number(&column.property),
+            };
+            said.push((at, self.broken(column, cell, cells, &rule)));
         }
         if let Some((side, _)) = sign {
             values.push((Some(trades::SIDE.into()), json(side)));

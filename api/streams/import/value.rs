@@ -29,6 +29,16 @@ pub(super) enum Value<'a> {
     NotText(&'static str),
 }
 
+/// Why a value has no JSON.
+#[derive(Debug, derive_more::From)]
+pub(super) enum Unwritable {
+    /// It breaks this rule.
+    #[from]
+    Invalid(Invalid),
+    /// It should be a number, and is none: the schema has the rule.
+    NotANumber,
+}
+
 /// Number of characters of a value that a message repeats.
 const SHOWN: usize = 40;
 
@@ -44,30 +54,28 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The JSON of the value, of this kind if it can be. What is of another kind becomes JSON that the schema refuses.
+    /// The JSON of the value, of this kind if it can be. JSON of another kind is for the schema to refuse.
     ///
     /// # Errors
-    /// It is of another kind, and the schema has no words for that.
-    pub(super) fn json(&self, kind: Option<ColumnKind>) -> Result<Box<RawValue>, Invalid> {
+    /// JSON cannot write it.
+    pub(super) fn json(&self, kind: Option<ColumnKind>) -> Result<Box<RawValue>, Unwritable> {
         Ok(match (kind, self) {
             (_, Self::Json(raw)) if self.is_null() => (*raw).to_owned(),
             (Some(ColumnKind::Date), _) => json(&self.date()?),
             (Some(ColumnKind::Decimal), _) => json(self.number()?),
-            // The schema refuses a fraction as what is no integer, and 1e999 as what is no double.
-            (Some(ColumnKind::Integer), _) => number(self.number()?, "0.5"),
-            (Some(ColumnKind::Number), _) => number(self.number()?, "1e999"),
+            (Some(ColumnKind::Integer | ColumnKind::Number), _) => number(self.number()?)?,
             (Some(ColumnKind::Boolean), Self::Text(text) | Self::Date(text))
                 if matches!(&**text, "true" | "false") =>
             {
                 json(&(text == "true"))
             }
-            (Some(ColumnKind::Boolean), Self::Empty) => return Err(Invalid::new("must be a boolean")),
+            (Some(ColumnKind::Boolean), Self::Empty) => return Err(Invalid::new("must be a boolean").into()),
             (_, Self::Text(text) | Self::Date(text)) => json(text),
-            (_, Self::Number(digits) | Self::Decimal(digits)) => number(digits, "0"),
+            (_, Self::Number(digits) | Self::Decimal(digits)) => number(digits)?,
             (_, Self::Json(raw)) => plain(raw),
             // The schema may have more to say than that it is required.
             (_, Self::Empty) => json(""),
-            (_, Self::Millis(_) | Self::NotText(_)) => return Err(Invalid::new("must be a string")),
+            (_, Self::Millis(_) | Self::NotText(_)) => return Err(Invalid::new("must be a string").into()),
         })
     }
 
@@ -146,7 +154,10 @@ impl Serialize for Plain<'_> {
             _ if levels == 0 => raw.serialize(to),
             Json::Array(items) => to.collect_seq(items.into_iter().map(|item| Plain(item, levels - 1))),
             Json::Object(members) => match wrapped(&members) {
-                Some(Value::Number(digits)) => number(&digits, raw.get()).serialize(to),
+                Some(Value::Number(digits)) => match number(&digits) {
+                    Ok(number) => number.serialize(to),
+                    Err(_) => raw.serialize(to),
+                },
                 Some(Value::Date(text)) if let Ok(instant) = parse_date(&text) => instant.serialize(to),
                 Some(Value::Decimal(text) | Value::Date(text)) => to.serialize_str(&text),
                 Some(Value::Millis(text)) if let Ok(instant) = parse_millis(&text) => instant.serialize(to),
@@ -162,13 +173,16 @@ impl Serialize for Plain<'_> {
     }
 }
 
-/// A number of JSON, or `otherwise`, which is JSON, if the text is none.
-pub(super) fn number(text: &str, otherwise: &str) -> Box<RawValue> {
+/// A number of JSON.
+///
+/// # Errors
+/// The text is none.
+pub(super) fn number(text: &str) -> Result<Box<RawValue>, Unwritable> {
     // JSON allows white space around a number.
     let bare = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         && text.ends_with(|last: char| last.is_ascii_digit());
     let number = bare.then(|| RawValue::from_string(text.to_owned()).ok());
-    number.flatten().unwrap_or_else(|| RawValue::from_string(otherwise.to_owned()).expect("it is JSON"))
+    number.flatten().ok_or(Unwritable::NotANumber)
 }
 
 /// `{"$numberLong": "5"}` and the like: an object of one member that is one scalar. Never descends more than two levels.

@@ -30,6 +30,7 @@ pub(super) struct Checker<'f> {
 pub(super) type Piece = Option<Range<usize>>;
 
 const TWICE: &str = "must not be given more than once";
+const NOT_A_DOUBLE: &str = "must be a number that a double can hold";
 
 impl Checker<'_> {
     pub(super) fn oversized(&self) -> bool {
@@ -110,11 +111,10 @@ impl Checker<'_> {
         let number = double(text);
         let refusing = number.and_then(|number| rules.bounds.iter().find(|bound| !bound.admits(number)));
         if rules.kind == NumberKind::Integer && (whole.is_none() || refusing.is_some()) {
-            let (least, most) = rules.integers();
-            return self.fault(place, BrokenRule::WholeNumber { least, most });
+            return self.fault(place, whole_number(rules));
         }
         let Some(number) = number else {
-            return self.fault(place, "must be a number that a double can hold");
+            return self.fault(place, NOT_A_DOUBLE);
         };
         if let Some(bound) = refusing {
             return self.fault(place, bound.rule());
@@ -271,6 +271,21 @@ fn wrong_kind(node: &Node, json: &Json<'_>) -> BrokenRule {
         return "must be a string, such as \"15.54\": a JSON number would be rounded on its way".into();
     }
     BrokenRule::Type { rule: format!("must be {}", node.kinds.words()), found: json.kind() }
+}
+
+/// The rule that a value breaks which should be a number, and is none that JSON can write.
+pub(super) fn not_a_number(node: &Node) -> BrokenRule {
+    match &node.one_of {
+        _ if !node.kinds.has(Kinds::NUMBER) => wrong_kind(node, &Json::Number("")),
+        Some(one_of) => one_of.rule.as_str().into(),
+        None if node.numbers.kind == NumberKind::Integer => whole_number(&node.numbers),
+        None => NOT_A_DOUBLE.into(),
+    }
+}
+
+fn whole_number(rules: &Numbers) -> BrokenRule {
+    let (least, most) = rules.integers();
+    BrokenRule::WholeNumber { least, most }
 }
 
 /// The decimal128 of a text that is within the bounds.
