@@ -20,6 +20,7 @@
 mod columns;
 mod csv;
 mod row;
+mod row_faults;
 #[cfg(test)]
 mod row_tests;
 mod rows;
@@ -27,6 +28,7 @@ mod trades;
 mod value;
 
 pub use columns::{ColumnName, Columns, OpenError};
+pub use row_faults::RowFaults;
 pub use rows::{Rows, read_ahead};
 
 pub use crate::format::Format;

@@ -104,7 +104,7 @@ pub async fn check(
                 Found::Refused(refused) => match refused.known.clone() {
                     Some((owner, key)) => {
                         let what = refused.what();
-                        (owner, Expected { key, what, item: Err(refused.reason) })
+                        (owner, Expected { key, what, item: Err(refused.reason.to_string()) })
                     }
                     None => {
                         checked.differences += 1;

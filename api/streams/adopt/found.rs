@@ -39,7 +39,7 @@ pub(super) fn found(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
 pub(super) fn size((found, _): &Part) -> usize {
     match found {
         Found::Item(item) => item.size(),
-        Found::Refused(refused) => refused.reason.len() + 256,
+        Found::Refused(refused) => refused.reason.size() + 256,
         Found::Miscounted(line) => line.len(),
     }
 }

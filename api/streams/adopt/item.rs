@@ -12,7 +12,7 @@ use pagebucket_model::item::{ColumnKind, Draft, is_kept, write_name, write_value
 
 use super::pipeline::{ITEMS, Place, Shape, whole, whole_text};
 use super::told::{Refused, at};
-use crate::import::{ColumnName, Columns, OpenError};
+use crate::import::{ColumnName, Columns, OpenError, RowFaults};
 
 /// How the documents of a source become items.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Adopted {
     }
 
     /// It cannot be stored, for this reason.
-    pub(super) fn refused(self, reason: String) -> Box<Refused> {
+    pub(super) fn refused(self, reason: RowFaults) -> Box<Refused> {
         let (id, document) = (self.id(), Document::try_from(&*self.source).unwrap_or_default());
         Box::new(Refused { id, place: self.place, reason, document, known: Some((self.owner, self.key)) })
     }
@@ -185,8 +185,9 @@ impl Reader {
                     // Whose it is cannot be known.
                     let reason = format!("has {:?} itself, which only its bucket may have", self.owner);
                     let read = self.item(place.id, place.index, &composed);
-                    let mut refused = read.map_or_else(|refused| refused, |item| item.refused(String::new()));
-                    refused.reason = reason;
+                    let mut refused =
+                        read.map_or_else(|refused| refused, |item| item.refused(RowFaults::default()));
+                    refused.reason = reason.into();
                     refused.known = refused.known.filter(|_| place.owner.is_some());
                     return Some(Err(refused));
                 }
@@ -203,7 +204,7 @@ impl Reader {
                 let known = place.index.and(owner_of(place.owner, self.definition.owner.kind).ok());
                 let known = known.map(|owner| self.known(owner, &identity(place.id), place.index));
                 let (id, place) = (id(place.id), place.index);
-                return Some(Err(Box::new(Refused { id, place, reason, document, known })));
+                return Some(Err(Box::new(Refused { id, place, reason: reason.into(), document, known })));
             }
         };
         Some(self.item(place.id, place.index, &composed))
@@ -223,7 +224,8 @@ impl Reader {
         let owner = owner_of(owner, self.definition.owner.kind);
         let identity = identity(id);
         let known = owner.as_ref().ok().map(|owner| self.known(owner.clone(), &identity, place));
-        let read = owner.map_err(|why| format!("{:?} {why}", self.owner)).and_then(|_| self.draft(document));
+        let read =
+            owner.map_err(|why| format!("{:?} {why}", self.owner).into()).and_then(|_| self.draft(document));
         match (read, known) {
             (Ok((_, draft)), Some((owner, key))) => {
                 let source = document.to_owned();
@@ -244,7 +246,7 @@ impl Reader {
     }
 
     /// The item as the schema makes it from the document's JSON, if nothing is lost.
-    fn draft(&self, document: &RawDocument) -> Result<(OwnerId, Draft), String> {
+    fn draft(&self, document: &RawDocument) -> Result<(OwnerId, Draft), RowFaults> {
         let members = self.members(document)?;
         let read = self.columns.of_line(&json(&members)?)?;
         let stored: Vec<_> = read.1.document().into_iter().flatten().collect();
@@ -255,13 +257,14 @@ impl Reader {
             let property = member.known_as(&members).map_or(*name, |known| &known.property);
             match stored.iter().find(|(stored, _)| stored.as_str() == property) {
                 Some((_, stored)) if is_kept(*value, *stored) => {}
-                Some(_) => return Err(format!("{name:?} would lose its type or a part of its value")),
+                Some(_) => return Err(format!("{name:?} would lose its type or a part of its value").into()),
                 None => {
                     let article = self.definition.item.noun().article();
                     return Err(format!(
                         "{name:?} would be lost, because it is no property of {article}: --map PROPERTY={name} renames it, \
                          and --ignore {name} leaves it out"
-                    ));
+                    )
+                    .into());
                 }
             }
         }

@@ -81,7 +81,7 @@ impl Marker {
                         Ok(Row { line, size, owner: item.owner, draft: item.draft, mark })
                     }
                     // It may have been adopted, and deleted since.
-                    Err(gone) => not(NotStored::Refused(item.refused(gone.to_string()))),
+                    Err(gone) => not(NotStored::Refused(item.refused(gone.to_string().into()))),
                 },
             }
         };

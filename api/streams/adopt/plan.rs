@@ -1,5 +1,6 @@
 //! A dry run: what would come of an adoption.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use super::found::Found;
 use super::item::Reader;
 use super::rows;
 use super::source::{Source, SourceError};
-use super::told::{NotStored, Reasons, Refused, Told};
+use super::told::{NotStored, Refused, Told};
+use crate::import::RowFaults;
 use crate::ingest::{Bad, Event, Report};
 
 /// Number of histories that are named.
@@ -92,6 +94,21 @@ pub async fn plan(
     plan.reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     plan.took = began.elapsed();
     Ok(plan)
+}
+
+/// Reasons of refusals, without the values of the items, and how often each was given.
+#[derive(Debug, Default)]
+struct Reasons(BTreeMap<String, u64>);
+
+impl Reasons {
+    fn add(&mut self, reason: &RowFaults) {
+        /// A source may have any number of wrong members.
+        const MOST: usize = 1_000;
+        let rules = reason.rules();
+        let is_kept = self.0.len() < MOST || self.0.contains_key(&rules);
+        let rules = if is_kept { rules } else { "for other reasons".to_owned() };
+        *self.0.entry(rules).or_default() += 1;
+    }
 }
 
 fn told_of(told: &mut impl Told, refused: Box<Refused>) {

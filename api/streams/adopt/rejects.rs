@@ -47,7 +47,7 @@ impl Rejects {
         if let Some(place) = place {
             line.insert("place", i64::from(*place));
         }
-        line.extend(doc! { "source": &self.source, "reason": reason, "document": document });
+        line.extend(doc! { "source": &self.source, "reason": reason.to_string(), "document": document });
         // At once, so that no line is written in two parts.
         let line = format!("{}\n", Bson::Document(line).into_canonical_extjson());
         self.failed = self.failed.take().or(self.file.write_all(line.as_bytes()).err());

@@ -1,12 +1,12 @@
 //! What an adoption tells while it goes on.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use mongodb::bson::{Bson, Document};
 use pagebucket_engine::history::ItemKey;
 use pagebucket_model::domain::{Instant, OwnerId};
 
+use crate::import::RowFaults;
 use crate::ingest::Watch;
 
 /// An item of the source that is refused.
@@ -17,8 +17,8 @@ pub struct Refused {
     pub id: Bson,
     /// Its index in the array of a bucket.
     pub place: Option<u32>,
-    /// All that is wrong with it, as a sentence without a subject.
-    pub reason: String,
+    /// All that is wrong with it.
+    pub reason: RowFaults,
     /// The item with its owner, as it is in the source.
     pub document: Document,
     /// Its owner and its identity, if the owner is known.
@@ -95,22 +95,4 @@ pub trait Told: Watch<NotStored> {
 
     /// How far a follower is behind.
     fn lag(&mut self, lag: Lag);
-}
-
-/// Reasons without the values in them, and how often each was given.
-#[derive(Debug, Default)]
-pub(super) struct Reasons(pub BTreeMap<String, u64>);
-
-impl Reasons {
-    pub(super) fn add(&mut self, reason: &str) {
-        /// A source may have any number of wrong members.
-        const MOST: usize = 1_000;
-        let rule = reason.split("; ").map(|one| one.split(", not ").next().unwrap_or(one));
-        let rule = rule.collect::<Vec<_>>().join("; ");
-        if self.0.len() < MOST || self.0.contains_key(&rule) {
-            *self.0.entry(rule).or_default() += 1;
-        } else {
-            *self.0.entry("for other reasons".to_owned()).or_default() += 1;
-        }
-    }
 }

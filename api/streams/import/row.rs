@@ -1,12 +1,14 @@
 //! From a record or a line to the cells of a row, and from these to an item.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use pagebucket_model::domain::{BrokenRule, Fault, Faults, Json, Member, OwnerId};
 use pagebucket_model::item::Draft;
 
 use super::columns::{Column, Columns};
 use super::csv::Record;
+use super::row_faults::{RowFault, RowFaults};
 use super::trades;
 use super::value::{Unwritable, Value, json, number, plain};
 
@@ -18,9 +20,6 @@ struct Cell<'a> {
     value: Value<'a>,
 }
 
-/// Most faults of a row that are told. A row of 64 KiB may have ten thousand.
-const MOST_FAULTS: usize = 10;
-
 /// After the faults of all columns.
 const LAST: usize = usize::MAX;
 
@@ -28,13 +27,13 @@ impl Columns {
     /// The item of a record of CSV, and its owner.
     ///
     /// # Errors
-    /// All that is wrong with it, as one sentence.
+    /// All that is wrong with it.
     pub(super) fn of_record(
         &self,
         record: &Record,
         header: &[String],
         places: &[Option<usize>],
-    ) -> Result<(OwnerId, Draft), String> {
+    ) -> Result<(OwnerId, Draft), RowFaults> {
         let cells = self.columns.iter().zip(places).map(|(column, place)| {
             let place = (*place)?;
             let (field, quoted) = record.field(place);
@@ -53,12 +52,12 @@ impl Columns {
     /// The item of a line of NDJSON, and its owner.
     ///
     /// # Errors
-    /// All that is wrong with it, as one sentence.
-    pub fn of_line(&self, line: &[u8]) -> Result<(OwnerId, Draft), String> {
+    /// All that is wrong with it.
+    pub fn of_line(&self, line: &[u8]) -> Result<(OwnerId, Draft), RowFaults> {
         let raw = Json::check(line).map_err(|error| format!("is not JSON: {}", error.in_one_line()))?;
         let mut members = match Json::read(raw) {
             Json::Object(members) => members,
-            other => return Err(format!("must be an object, not {}", other.kind())),
+            other => return Err(RowFault::but_found("must be an object".to_owned(), other.kind()).into()),
         };
         let cells: Vec<_> =
             self.columns.iter().map(|column| cell(column, &members)).collect::<Result<_, _>>()?;
@@ -81,8 +80,12 @@ impl Columns {
     /// them become JSON, and the schema checks that as it checks the API's.
     ///
     /// # Errors
-    /// All that is wrong with the row, as one sentence.
-    fn item(&self, cells: &[Option<Cell<'_>>], others: Vec<Member<'_>>) -> Result<(OwnerId, Draft), String> {
+    /// All that is wrong with the row.
+    fn item(
+        &self,
+        cells: &[Option<Cell<'_>>],
+        others: Vec<Member<'_>>,
+    ) -> Result<(OwnerId, Draft), RowFaults> {
         let sign = self.sign(cells);
         let mut owner = self.owner.clone();
         let mut values = Vec::with_capacity(cells.len() + others.len() + 1);
@@ -133,12 +136,15 @@ impl Columns {
             if let Some(Cell { name, value: Value::Empty }) = cell
                 && !said.iter().any(|(told, _)| *told == at)
             {
-                said.push((at, format!("{name:?} must not be empty")));
+                said.push((at, RowFault::new(format!("{name:?} must not be empty"))));
             }
         }
         match (owner, draft) {
             (Some(owner), Some(draft)) if said.is_empty() => Ok((owner, draft)),
-            _ => Err(sentence(said, faults.omitted())),
+            _ => {
+                said.sort_by_key(|(at, _)| *at);
+                Err(RowFaults::new(said.into_iter().map(|(_, fault)| fault).collect(), faults.omitted()))
+            }
         }
     }
 
@@ -155,15 +161,26 @@ impl Columns {
     }
 
     /// A fault that the schema has found, with its column, the name of the file and what the cell shows.
-    fn found(&self, Fault { pointer, rule, .. }: &Fault, cells: &[Option<Cell<'_>>]) -> (usize, String) {
-        let Some(path) = pointer.strip_prefix('/') else { return (LAST, rule.to_string()) };
+    fn found(&self, Fault { pointer, rule, .. }: &Fault, cells: &[Option<Cell<'_>>]) -> (usize, RowFault) {
+        // What is not a cell has nothing to show but its type.
+        let within = |name: Option<String>| {
+            let of = |rule: &dyn Display| match &name {
+                Some(name) => format!("{name:?} {rule}"),
+                None => rule.to_string(),
+            };
+            match rule {
+                BrokenRule::Type { rule, found } => RowFault::but_found(of(rule), *found),
+                rule => RowFault::new(of(rule)),
+            }
+        };
+        let Some(path) = pointer.strip_prefix('/') else { return (LAST, within(None)) };
         let (first, rest) = path.split_once('/').map_or((path, None), |(first, rest)| (first, Some(rest)));
         let Some(at) = self.columns.iter().position(|column| column.property == first) else {
-            return (LAST, format!("{path:?} {rule}"));
+            return (LAST, within(Some(path.to_owned())));
         };
         let said = match (&cells[at], rest) {
             (None, _) => missing(&self.columns[at]),
-            (Some(Cell { name, .. }), Some(rest)) => format!("{:?} {rule}", format!("{name}/{rest}")),
+            (Some(Cell { name, .. }), Some(rest)) => within(Some(format!("{name}/{rest}"))),
             (Some(cell), None) => self.broken(&self.columns[at], cell, cells, rule),
         };
         (at, said)
@@ -176,7 +193,7 @@ impl Columns {
         cell: &Cell<'_>,
         cells: &[Option<Cell<'_>>],
         rule: &BrokenRule,
-    ) -> String {
+    ) -> RowFault {
         let Cell { name, value } = cell;
         let is_signed = || column.property == trades::QTY && self.sign(cells).is_some();
         let rule = match rule {
@@ -185,7 +202,7 @@ impl Columns {
             BrokenRule::WholeNumber { least: 1, most } if is_signed() => trades::signed_rule(*most),
             rule => rule.to_string(),
         };
-        format!("{name:?} {rule}{}", value.shown())
+        RowFault::but_found(format!("{name:?} {rule}"), value.shown())
     }
 }
 
@@ -212,18 +229,7 @@ fn cell<'a>(column: &'a Column, members: &[Member<'a>]) -> Result<Option<Cell<'a
     Ok(None)
 }
 
-/// The first faults, in the order of their columns.
-fn sentence(mut said: Vec<(usize, String)>, omitted: usize) -> String {
-    said.sort_by_key(|(at, _)| *at);
-    let omitted = omitted + said.len().saturating_sub(MOST_FAULTS);
-    let mut said: Vec<_> = said.into_iter().take(MOST_FAULTS).map(|(_, said)| said).collect();
-    if omitted > 0 {
-        said.push(format!("and {omitted} more faults"));
-    }
-    said.join("; ")
-}
-
-fn missing(column: &Column) -> String {
+fn missing(column: &Column) -> RowFault {
     let names: Vec<_> = column.names.iter().map(|name| format!("{name:?}")).collect();
-    format!("has no field {}", names.join(" or "))
+    RowFault::new(format!("has no field {}", names.join(" or ")))
 }

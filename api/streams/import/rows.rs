@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::columns::{ColumnName, Columns, OpenError};
 use super::csv::{self, Lines};
+use super::row_faults::RowFaults;
 use crate::format::Format;
 use crate::ingest::{BATCH, Bad, Chunk, Incoming, LONGEST_ROW, Row, Unreadable};
 
@@ -76,11 +77,12 @@ impl Rows {
     /// The file cannot be read any further.
     pub fn read(&mut self) -> io::Result<Option<Result<Row, Bad<String>>>> {
         let columns = &self.columns;
+        let words = |faults: RowFaults| faults.to_string();
         loop {
             let (line, size, item) = match &self.table {
                 Some((header, places)) => match csv::read(&mut self.lines, Some(header.len()))? {
                     Some(Ok(record)) => {
-                        (record.line, record.size, columns.of_record(&record, header, places))
+                        (record.line, record.size, columns.of_record(&record, header, places).map_err(words))
                     }
                     Some(Err(Bad { line, size, why })) => (line, size, Err(why)),
                     None => return Ok(None),
@@ -90,7 +92,7 @@ impl Rows {
                     Some(line) if line.cut => {
                         (line.number, line.size, Err(format!("is longer than {LONGEST_ROW} bytes")))
                     }
-                    Some(line) => (line.number, line.size, columns.of_line(&line.bytes)),
+                    Some(line) => (line.number, line.size, columns.of_line(&line.bytes).map_err(words)),
                     None => return Ok(None),
                 },
             };

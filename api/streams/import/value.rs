@@ -111,12 +111,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value, for the end of a sentence, with control characters escaped.
+    /// The value in a sentence, with control characters escaped.
     pub(super) fn shown(&self) -> String {
         match self {
-            Self::Empty => ", not \"\"".to_owned(),
-            Self::Json(raw) => format!(", not {}", Json::read(raw).kind()),
-            Self::NotText(kind) => format!(", not {kind}"),
+            Self::Empty => "\"\"".to_owned(),
+            Self::Json(raw) => Json::read(raw).kind().to_owned(),
+            Self::NotText(kind) => (*kind).to_owned(),
             Self::Text(text)
             | Self::Number(text)
             | Self::Decimal(text)
@@ -124,7 +124,7 @@ impl<'a> Value<'a> {
             | Self::Millis(text) => {
                 let beginning: String = text.chars().take(SHOWN).collect();
                 let more = if beginning.len() < text.len() { "…" } else { "" };
-                format!(", not {beginning:?}{more}")
+                format!("{beginning:?}{more}")
             }
         }
     }
