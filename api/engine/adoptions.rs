@@ -6,7 +6,7 @@ use mongodb::error::Error as DriverError;
 use mongodb::options::{Acknowledgment, ReturnDocument, WriteConcern};
 use mongodb::{Collection, Database};
 
-use super::{COMMAND, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "adoptions";

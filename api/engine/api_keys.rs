@@ -10,10 +10,11 @@ use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
 use pagebucket_model::domain::{Instant, Scope, Scopes};
 
-use super::group_commit::{Command, Sessions, Verdict, durable};
-use super::majority::{MonotonicReads, at_most};
-use super::values::{self, binary, date};
-use super::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::reply::Verdict;
+use crate::mongo::session::{Command, Sessions, durable};
+use crate::mongo::values::{self, binary, date};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "api_keys";

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::COMMIT;
+use crate::mongo::COMMIT;
 
 /// Limits on memory and on the queue of requests that wait for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,11 +12,12 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 use pagebucket_model::definition::Definitions;
 
-use super::connection::{ConnectError, describe};
-use super::error::code;
 use super::migrations::histories;
-use super::values::whole_number;
-use super::{api_keys, indexes, page_views};
+use super::{api_keys, page_views};
+use crate::mongo::connection::{ConnectError, describe};
+use crate::mongo::error::code;
+use crate::mongo::indexes;
+use crate::mongo::values::whole_number;
 
 /// The other collections with a validator, and the fields of the unique index of each.
 const GUARDED: [(&str, &[&str]); 2] =

@@ -6,13 +6,13 @@
 //! remembered between commits. Items are kept in order by owner ([`super::history`]); page views are summed
 //! by page and minute ([`super::page_views`]).
 //!
-//! Commands are numbered ([`session`]), so a command whose answer is lost is replayed and applied at most once.
-//! An answer is judged statement by statement ([`reply`]).
+//! Commands are numbered ([`session`](crate::mongo::session)), so a command whose answer is lost is replayed and applied at most once.
+//! An answer is judged statement by statement ([`reply`](crate::mongo::reply)).
 //!
 //! # Deadlines
 //!
 //! A commit's deadline is the latest deadline of its requests, so the request with the least time left does not
-//! shorten the time of the others. Each request has at least [`COMMIT`](super::COMMIT) left when the commit
+//! shorten the time of the others. Each request has at least [`COMMIT`](crate::mongo::COMMIT) left when the commit
 //! takes it: long enough to replay a command until another primary answers. A request with less time is not
 //! taken. It is answered on its own, as not stored, before any part of it is sent. The same holds for a request
 //! that was refused and would be placed again. If a request's own deadline passes while its commit goes on,
@@ -25,11 +25,7 @@
 //! room for others.
 
 mod committer;
-mod reply;
-mod session;
 mod ticket;
 
 pub(super) use committer::{BatchPolicy, COMMITTERS, Committers, Handle, Messages};
-pub(super) use reply::{Answer, Verdict, judge};
-pub(super) use session::{Command, Sessions, Unanswered, durable};
 pub(super) use ticket::{Full, NoAnswer, Pending, Queue, Room, Ticket};

@@ -32,7 +32,7 @@
 //!
 //! Opening page P + 1 compares nothing about page P, so P must be known to be *permanently* full. A tail is
 //! therefore known only from an append acknowledged at majority ([`catalog`]), or from a read at majority
-//! ([`tails`], [`majority`](super::majority)). The statements of one owner go in one ordered command, so no
+//! ([`tails`], [`majority`](crate::mongo::majority)). The statements of one owner go in one ordered command, so no
 //! page is opened after a failed one. Within one process an owner has at most one commit under way; between
 //! processes the guards decide.
 //!
@@ -48,7 +48,7 @@
 //! Every page is one seek ([`find`]), whatever the length of the history. A command asks for no more buckets
 //! than fit into one reply ([`source`]). The pages before a tail never change, so pages read later still
 //! belong to the moment at which the tail was read ([`reads`]). A read shows at least what an earlier read
-//! showed and what was acknowledged before, whichever server is primary ([`majority`](super::majority)). The
+//! showed and what was acknowledged before, whichever server is primary ([`majority`](crate::mongo::majority)). The
 //! state up to an item that was read before can be read without reading the tail again ([`high_water`]).
 //! Simultaneous readers of one history share commands ([`coalesce`]). Spans of time have their own index
 //! ([`date_scan`]); items with given values are found by examining pages, a bounded number of them ([`matching`]).

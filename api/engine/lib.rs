@@ -1,331 +1,34 @@
 //! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
 //!
-//! [`Store`] is the entry point. [`history`] implements the bucket pattern for histories, [`page_views`] the
-//! same pattern for counters; the documentation of each begins with its design. [`api_keys`] keeps the records of API
-//! keys. [`migrations`] creates the collections, [`collections`] checks that they are still there, and [`connection`]
-//! opens and checks the server.
+//! [`Store`] is the entry point. [`mongo`] knows the driver. [`history`] implements the bucket pattern for histories, [`page_views`]
+//! the same pattern for counters; the documentation of each begins with its design. [`api_keys`] keeps the records of API
+//! keys. [`migrations`] creates the collections, [`collections`] checks that they are still there.
 
 pub mod adoptions;
 pub mod api_keys;
-mod bson_writer;
 mod capacity;
 mod collections;
-mod connection;
-mod deadline;
-mod epoch;
-mod error;
 mod group_commit;
 pub mod history;
-mod house;
-mod indexes;
-mod majority;
+mod housekeeping;
 mod migrations;
 mod moment;
+mod mongo;
 pub mod page_views;
 mod poll;
-mod read_preference;
 mod sharding;
+mod store;
 mod unserved;
-mod values;
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
-use mongodb::Database;
-use mongodb::bson::doc;
-use pagebucket_model::definition::{Definition, Definitions};
-use pagebucket_model::domain::{Clock, ReadPreference};
-use tokio::sync::{Mutex, OnceCell};
-use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
 pub use capacity::{Ages, Capacity};
-pub use connection::{CommandObserver, ConnectError, Connection, Topology};
-pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
-pub use epoch::Epoch;
-pub use error::{Corruption, Error, Gone, Result};
-pub use house::Housekeeping;
+pub use housekeeping::Housekeeping;
+pub use migrations::epoch::Epoch;
 pub use migrations::histories::KnownHistory;
 pub use migrations::{Migration, MigrationError};
-pub use read_preference::criteria;
+pub use mongo::read_preference::criteria;
+pub use mongo::{
+    COMMAND, COMMIT, CommandObserver, ConnectError, Connection, Corruption, Deadline, Error, Gone,
+    NO_PRIMARY, Result, Topology,
+};
 pub use sharding::{ShardKey, shard_keys};
-
-use adoptions::Adoptions;
-use api_keys::ApiKeys;
-use group_commit::Sessions;
-use history::{AppendQueue, Engine, Retention, ScanTurn};
-use migrations::histories;
-use page_views::PageViews;
-use unserved::Unserved;
-
-/// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
-///
-/// A store may only be used on the tokio runtime that created it.
-#[derive(Clone, Debug)]
-pub struct Store {
-    database: Database,
-    topology: Topology,
-    definitions: Definitions,
-    histories: Vec<Engine>,
-    unserved: Unserved,
-    appends: AppendQueue,
-    page_views: PageViews,
-    api_keys: ApiKeys,
-    epoch: Arc<OnceCell<Epoch>>,
-    /// When the last ping was sent that was answered.
-    pinged: Arc<Mutex<Option<Instant>>>,
-    _poll: Arc<AbortOnDropHandle<()>>,
-}
-
-impl Store {
-    /// Connects, and checks that the server is one that this version can use.
-    ///
-    /// # Errors
-    /// No server answers in time, the server is too old, or the connection string is invalid.
-    pub async fn connect(
-        connection: Connection,
-        definitions: Definitions,
-        capacity: Capacity,
-        clock: Clock,
-    ) -> Result<Self, ConnectError> {
-        let (client, topology) = connection.open().await?;
-        let database = client.database(&connection.database);
-        let sessions = Arc::new(Sessions::new(client, topology));
-        let (appends, scan_turn) = (AppendQueue::new(capacity), ScanTurn::default());
-        let engine = |definition: &Arc<Definition>| {
-            let (definition, database) = (Arc::clone(definition), database.clone());
-            Engine::new(definition, database, &sessions, &clock, &appends, capacity, &scan_turn)
-        };
-        let histories: Vec<_> = definitions.iter().map(engine).collect();
-        let unserved = Unserved::new(database.clone(), &sessions, &clock, &appends, &scan_turn, capacity);
-        let poll = poll::start(database.clone(), histories.clone(), capacity.ages).await;
-        let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
-        let page_views = PageViews::new(database.clone(), sessions, capacity);
-        let (epoch, pinged, _poll) = (Arc::default(), Arc::default(), Arc::new(poll));
-        Ok(Self {
-            database,
-            topology,
-            definitions,
-            histories,
-            unserved,
-            appends,
-            page_views,
-            api_keys,
-            epoch,
-            pinged,
-            _poll,
-        })
-    }
-
-    /// The engines of all histories, in the order of their definitions.
-    pub fn histories(&self) -> &[Engine] {
-        &self.histories
-    }
-
-    /// The engines of all histories of a collection of owners that the database remembers, for erasures: first those that are
-    /// defined here, then the others.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or an owner cannot be erased from one of the histories: its creation is not
-    /// complete, or what the database remembers of it is damaged.
-    pub async fn histories_of(&self, owners: &str, deadline: Deadline) -> Result<Vec<Engine>, Error> {
-        let served = self.histories.iter().filter(|engine| engine.definition().owner.collection == owners);
-        let mut engines: Vec<_> = served.cloned().collect();
-        let owner = engines.first().map(|engine| engine.definition().owner.clone());
-        for engine in self.unserved.engines(&self.definitions, Some(owners), deadline).await? {
-            let (definition, field) = (engine.definition(), "owner");
-            if owner.as_ref().is_some_and(|owner| *owner != definition.owner) {
-                let id = format!("{} of {}", definition.name, histories::COLLECTION);
-                let detail = format!("is not that of the other histories of {owners}");
-                return Err(Corruption::new(id, field, detail).into());
-            }
-            engines.push(engine);
-        }
-        Ok(engines)
-    }
-
-    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are refused
-    /// meanwhile.
-    pub async fn drain_appends(&self) {
-        self.appends.all.drain().await;
-    }
-
-    /// One round of housekeeping: retires by these retentions, by the names of their histories, finishes deletions, and sweeps
-    /// tombstones, these two also in histories without a definition. `None` if another instance is at it.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
-    pub async fn keep_house(
-        &self,
-        retention: &BTreeMap<Box<str>, Retention>,
-    ) -> Result<Option<Housekeeping>, Error> {
-        let unserved = self.unserved.engines(&self.definitions, None, Deadline::within(COMMAND));
-        house::keep(&self.database, &self.histories, unserved, retention).await
-    }
-
-    /// What the histories are.
-    pub fn definitions(&self) -> &Definitions {
-        &self.definitions
-    }
-
-    /// The engine of the histories with this name.
-    pub fn history(&self, name: &str) -> Option<&Engine> {
-        self.histories.iter().find(|engine| &*engine.definition().name == name)
-    }
-
-    /// The views of pages.
-    pub fn page_views(&self) -> &PageViews {
-        &self.page_views
-    }
-
-    /// What is remembered of adoptions.
-    pub fn adoptions(&self) -> Adoptions {
-        Adoptions::new(self.database.clone())
-    }
-
-    /// The API keys.
-    pub fn api_keys(&self) -> &ApiKeys {
-        &self.api_keys
-    }
-
-    /// The same database, with full pages and page views read from the preferred members.
-    #[must_use]
-    pub fn preferring(self, preference: ReadPreference) -> Self {
-        let histories = self.histories.iter().map(|engine| engine.preferring(preference)).collect();
-        Self { histories, page_views: self.page_views.preferring(preference), ..self }
-    }
-
-    /// The same database, with views acknowledged as soon as one server has them in memory. They may be lost:
-    /// only for benchmarks.
-    #[cfg(feature = "bench")]
-    #[must_use]
-    pub fn counting_at_w1(self) -> Self {
-        Self { page_views: self.page_views.counting_at_w1(Capacity::default()), ..self }
-    }
-
-    /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and returns how many each has. Done again, it
-    /// does only what is missing. Use it after migrations, on a [`Topology::Sharded`].
-    ///
-    /// # Errors
-    /// The cluster does not answer, refuses a command, or the user lacks the privilege.
-    pub async fn shard(&self, chunks: u64) -> Result<Vec<(ShardKey, u64)>, Error> {
-        sharding::shard(&self.database, &self.definitions, chunks).await
-    }
-
-    /// What kind of deployment this is.
-    pub fn topology(&self) -> Topology {
-        self.topology
-    }
-
-    /// Sets how long page views are kept after their minute, in whole seconds. `None` keeps them without a
-    /// limit.
-    ///
-    /// # Errors
-    /// The database does not answer, or the user may not change an index.
-    pub async fn keep_views_for(&self, retention: Option<Duration>) -> Result<(), ConnectError> {
-        let seconds = retention.map(|retention| retention.as_secs() as i64);
-        let kept = indexes::expire_after(&self.database, page_views::COLLECTION, "timestamp", seconds);
-        Ok(kept.await?)
-    }
-
-    /// Before migrations: refuses a collection with the name of a history that is not ours.
-    ///
-    /// # Errors
-    /// A collection belongs to another program, or the database does not answer.
-    pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
-        collections::refuse_foreign(&self.database, &self.definitions).await
-    }
-
-    /// After migrations: refuses a collection that is missing or lacks one of its guards.
-    ///
-    /// # Errors
-    /// A collection is missing, it differs from what migrations create, or the database does not answer.
-    pub async fn check_collections(&self) -> Result<(), ConnectError> {
-        collections::check_guards(&self.database, &self.definitions).await
-    }
-
-    /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in the collections.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn verify_collections(&self) -> Result<Vec<String>, ConnectError> {
-        collections::differences(&self.database, &self.definitions).await
-    }
-
-    /// Sets how long idempotency keys are kept after their last use, in whole seconds.
-    ///
-    /// # Errors
-    /// The database does not answer, or the user may not change an index.
-    pub async fn keep_keys_for(&self, retention: Duration) -> Result<(), ConnectError> {
-        Ok(history::keep_keys_for(&self.database, retention).await?)
-    }
-
-    /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of the calls that were
-    /// waiting when it asked. So many probes at once take no connections from appends and reads.
-    ///
-    /// # Errors
-    /// The primary does not answer in time.
-    pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
-        let (began, deadline) = (Instant::now(), Deadline::within(limit));
-        let mut pinged = deadline.wait_for(self.pinged.lock()).await.ok_or_else(Error::no_answer)?;
-        if pinged.is_none_or(|sent| sent < began) {
-            let sent = Instant::now();
-            let database = self.database.client().database("admin");
-            let ping = async move { Ok(database.run_command(doc! { "ping": 1 }).await.map(drop)?) };
-            deadline.read(ping).await?;
-            *pinged = Some(sent);
-        }
-        Ok(())
-    }
-
-    /// The database's epoch. It is read once and then kept in memory.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or it is not migrated.
-    pub async fn epoch(&self, deadline: Deadline) -> Result<Epoch, Error> {
-        self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
-    }
-
-    /// Gives the database another epoch, after a backup was restored: tags of before are then of another database. Instances
-    /// that run keep the epoch that they have read.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn renew_epoch(&self) -> Result<(), Error> {
-        epoch::renew(&self.database, Deadline::within(COMMAND)).await
-    }
-
-    /// The histories that the database has, by name, whether they are defined here or not.
-    ///
-    /// # Errors
-    /// The database does not answer, or another program has written what it remembers of a history.
-    pub async fn known_histories(&self) -> Result<Vec<KnownHistory>, Error> {
-        let documents = histories::all(&self.database).await?;
-        documents.into_iter().map(|(name, document)| KnownHistory::read(name, &document)).collect()
-    }
-
-    /// The names of the pending migrations, in order.
-    ///
-    /// # Errors
-    /// The migrations or the histories of this binary do not fit those of the database.
-    pub async fn pending_migrations(&self) -> Result<Vec<String>, MigrationError> {
-        migrations::pending_names(&self.database, migrations::embedded()?, &self.definitions).await
-    }
-
-    /// Applies the pending migrations and returns their names.
-    ///
-    /// # Errors
-    /// The migrations of this binary do not fit those of the database, or a command was refused.
-    pub async fn migrate(&self) -> Result<Vec<String>, MigrationError> {
-        self.apply(migrations::embedded()?).await
-    }
-
-    /// Same as [`Store::migrate`], with other files.
-    ///
-    /// # Errors
-    /// Same as [`Store::migrate`].
-    pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<String>, MigrationError> {
-        migrations::apply(&self.database, files, &self.definitions).await
-    }
-}
+pub use store::Store;

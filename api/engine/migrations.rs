@@ -4,6 +4,7 @@
 //! applied file, with the checksum of the file's text. Every command may be run again, so an interrupted
 //! migration is applied from its beginning. A lock with a lease ([`lock`]) lets one instance apply at a time.
 
+pub(super) mod epoch;
 mod error;
 mod files;
 pub(super) mod histories;
@@ -18,7 +19,7 @@ use mongodb::bson::{Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 use pagebucket_model::definition::Definitions;
 
-use super::{COMMAND, Deadline, Error, epoch};
+use crate::mongo::{COMMAND, Deadline, Error};
 pub use error::MigrationError;
 pub use files::Migration;
 pub(super) use files::embedded;

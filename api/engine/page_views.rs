@@ -52,7 +52,7 @@
 //! # Retention
 //!
 //! Views are kept without a limit, or for some days: then the index on `timestamp` is a TTL index
-//! ([`indexes`](super::indexes)).
+//! ([`indexes`](crate::mongo::indexes)).
 
 mod document;
 mod engine;

@@ -8,10 +8,11 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::history::Engine;
-use super::majority::MonotonicReads;
 use super::migrations::histories;
-use super::values::whole_number;
-use super::{Ages, Deadline, Error, NO_PRIMARY};
+use crate::capacity::Ages;
+use crate::mongo::majority::MonotonicReads;
+use crate::mongo::values::whole_number;
+use crate::mongo::{Deadline, Error, NO_PRIMARY};
 
 /// Asks once, and then again and again, in a task that ends with its handle.
 pub(super) async fn start(database: Database, engines: Vec<Engine>, ages: Ages) -> AbortOnDropHandle<()> {

@@ -12,8 +12,9 @@ use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::{Definition, Definitions};
 
 use super::history::RECORDS;
-use super::values::binary;
-use super::{Error, Result, page_views};
+use super::page_views;
+use crate::mongo::values::binary;
+use crate::mongo::{Error, Result};
 
 /// Documents that are sampled for each chunk, to find where to split.
 const SAMPLED: u64 = 20;

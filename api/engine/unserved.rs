@@ -11,12 +11,14 @@ use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use parking_lot::Mutex;
 
-use super::group_commit::{COMMITTERS, Sessions};
+use super::group_commit::COMMITTERS;
 use super::history::{AppendQueue, Engine, ScanTurn};
-use super::majority::MonotonicReads;
 use super::migrations::histories::{self, KnownHistory};
-use super::values::whole_number;
-use super::{Capacity, Deadline, Error, Result};
+use crate::capacity::Capacity;
+use crate::mongo::majority::MonotonicReads;
+use crate::mongo::session::Sessions;
+use crate::mongo::values::whole_number;
+use crate::mongo::{Deadline, Error, Result};
 
 /// What the engines of such histories are made from.
 #[derive(Clone, Debug)]

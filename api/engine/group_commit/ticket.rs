@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::{COMMAND, COMMIT, Deadline};
+use crate::mongo::{COMMAND, COMMIT, Deadline};
 
 /// How long a request may wait for its first commit: long enough to get through a full queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);

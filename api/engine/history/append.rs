@@ -19,7 +19,7 @@ use super::outcome::{AppendError, Appended, Cause, Progress};
 use super::request::{Keyed, Request, weight};
 use super::source::OfOwner;
 use crate::group_commit::{COMMITTERS, NoAnswer, Room, Ticket};
-use crate::{COMMAND, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);

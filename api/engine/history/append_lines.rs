@@ -23,7 +23,7 @@ use super::dedup::{
 use super::engine::Engine;
 use super::outcome::{AppendError, Appended, Cause, Progress};
 use super::request::{Keyed, weight};
-use crate::{COMMAND, Deadline};
+use crate::mongo::{COMMAND, Deadline};
 
 /// How often the record is touched: far more often than it could expire.
 const TOUCH: Duration = Duration::from_secs(300);

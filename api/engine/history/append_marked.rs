@@ -23,7 +23,7 @@ use super::dedup::{Goal, ItemKey, Search, scan};
 use super::engine::Engine;
 use super::outcome::{AppendError, Appended, Progress};
 use super::tails::Tails;
-use crate::{COMMAND, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// How an item is known to be stored already.
 #[derive(Debug, Clone, PartialEq, Eq)]

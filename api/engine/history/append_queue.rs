@@ -18,8 +18,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::Cause;
+use crate::capacity::Capacity;
 use crate::group_commit::{Full, Queue, Room};
-use crate::{Capacity, Error};
+use crate::mongo::Error;
 
 /// The longest wait of an upload for room: longer than it takes to commit all that the largest number of
 /// uploads can have waiting.

@@ -14,8 +14,9 @@ use super::fence::ReadTime;
 use super::outcome::Cause;
 use super::request::Request;
 use super::statement::{self, Statement};
-use crate::Error;
-use crate::group_commit::{Messages, Verdict};
+use crate::group_commit::Messages;
+use crate::mongo::Error;
+use crate::mongo::reply::Verdict;
 
 /// After this many refusals a request fails. If `n` processes append to one owner, an attempt succeeds about
 /// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.

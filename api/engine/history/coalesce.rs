@@ -15,7 +15,7 @@ use super::document::Bucket;
 use super::find::{self, find_page};
 use super::marker;
 use super::source::Source;
-use crate::{Deadline, Error, Result};
+use crate::mongo::{Deadline, Error, Result};
 
 /// The most reads of one history under way at once. It is just large enough to keep the server busy: each
 /// further read waits and makes the next command larger.

@@ -21,8 +21,10 @@ use super::request::Request;
 use super::source::Source;
 use super::statement::{open, push};
 use super::tails::Tails;
-use crate::group_commit::{Answer, Command, Handle, Unanswered, Verdict, durable};
-use crate::{Deadline, Error};
+use crate::group_commit::Handle;
+use crate::mongo::reply::{Answer, Verdict};
+use crate::mongo::session::{Command, Unanswered, durable};
+use crate::mongo::{Deadline, Error};
 
 /// The most statements in one command.
 const MOST_STATEMENTS: usize = 1_000;

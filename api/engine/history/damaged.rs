@@ -12,8 +12,8 @@ use super::bucket_id::BucketId;
 use super::fence;
 use super::marker::{TOMBSTONE, tombstone_id};
 use super::source::{OfOwner, owner_bson, owner_in, page_of};
-use crate::majority::at_most;
-use crate::{Corruption, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::{Corruption, Result};
 
 /// The most buckets that a step deletes.
 const MOST: usize = 1_000;

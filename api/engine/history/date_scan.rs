@@ -18,8 +18,8 @@ use super::document::Bucket;
 use super::reads::History;
 use super::search::Found;
 use super::source::{Source, page_of};
-use crate::values::date;
-use crate::{COMMAND, Corruption, Deadline, Result};
+use crate::mongo::values::date;
+use crate::mongo::{COMMAND, Corruption, Deadline, Result};
 
 /// How many pages the first scan of the index chooses. Each further scan chooses four times as many, at most
 /// [`MOST_CHOSEN`], because every scan examines all keys of the range again.

@@ -12,7 +12,7 @@ use pagebucket_model::item::{self, Item};
 use super::bucket_id::{BucketId, NO_ID, Tail};
 use super::dedup::ItemKey;
 use super::source::{owner_in, page_of};
-use crate::Corruption;
+use crate::mongo::Corruption;
 
 /// An item to store, with its hash if the append has an idempotency key.
 #[derive(Debug, Clone, Copy)]

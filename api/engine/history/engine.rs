@@ -22,10 +22,12 @@ use super::markers::Markers;
 use super::policy::AppendPolicy;
 use super::retention_clock::RetentionClock;
 use super::source::{Source, millis};
-use crate::group_commit::{COMMITTERS, Committers, Sessions};
-use crate::majority::MonotonicReads;
+use crate::capacity::Capacity;
+use crate::group_commit::{COMMITTERS, Committers};
 use crate::moment::Moment;
-use crate::{Capacity, Deadline, Result};
+use crate::mongo::majority::MonotonicReads;
+use crate::mongo::session::Sessions;
+use crate::mongo::{Deadline, Result};
 
 /// The histories of all owners. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]

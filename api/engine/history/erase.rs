@@ -1,8 +1,8 @@
 //! Erasure of one owner: a tombstone first, then all pages and keys, then a sweep.
 //!
 //! From the tombstone on every read of the tail says that the owner is erased. An instance that read the tail before may still
-//! open pages, until that is older than [`Ages::tail`](crate::Ages::tail) and its last command has ended. So pages and
-//! keys are deleted at once, and again when the tombstone is older than [`Ages::marker`](crate::Ages::marker): the
+//! open pages, until that is older than [`Ages::tail`](crate::capacity::Ages::tail) and its last command has ended. So pages and
+//! keys are deleted at once, and again when the tombstone is older than [`Ages::marker`](crate::capacity::Ages::marker): the
 //! *sweep*. Before a page is deleted, the tombstone says that later pages follow it: a page that was opened after the tombstone
 //! was written has used its number.
 //!
@@ -23,9 +23,9 @@ use super::erasure_log::{self, LoggedErasure};
 use super::fence::{self, ReadTime, is_before};
 use super::marker::{self, Marker, TOMBSTONE, tombstone_id};
 use super::source::{OfOwner, owner_in};
-use crate::majority::at_most;
-use crate::values::{date, whole_number};
-use crate::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::values::{date, whole_number};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// The most pages that a step deletes.
 pub(super) const MOST_DELETED: usize = 1_000;

@@ -20,10 +20,10 @@ use tokio::time::timeout;
 use super::dedup::RECORDS;
 use super::marker::tombstone_id;
 use super::source::{OfOwner, Source};
-use crate::majority::at_most;
 use crate::migrations::histories;
-use crate::values::binary;
-use crate::{Deadline, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::values::binary;
+use crate::mongo::{Deadline, Result};
 
 /// How many records are examined in one command.
 const RECORDS_EXAMINED: i64 = 20_000;

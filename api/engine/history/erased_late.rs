@@ -15,8 +15,8 @@ use super::erased_keys::unerased;
 use super::marker::TOMBSTONE;
 use super::owners::before_all;
 use super::source::{owner_bson, owner_in};
-use crate::majority::at_most;
-use crate::{COMMAND, Deadline, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// Up to which age a tombstone is looked behind, in milliseconds.
 const DAY: i64 = 86_400_000;
@@ -26,7 +26,7 @@ const MOST: usize = 100;
 
 impl Engine {
     /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of keys that came late.
-    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::Ages::late) after the one before.
+    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
     ///
     /// # Errors
     /// The database does not answer in time. The walk goes on where it was.

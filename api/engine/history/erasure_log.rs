@@ -19,8 +19,8 @@ use serde::Deserialize;
 use super::bucket_id::BucketId;
 use super::marker::TOMBSTONE;
 use super::source::OfOwner;
-use crate::Result;
-use crate::values::instant;
+use crate::mongo::Result;
+use crate::mongo::values::instant;
 
 const ERASED: &str = "owner-erased";
 const REOPENED: &str = "owner-reopened";

@@ -11,7 +11,7 @@ use super::engine::Engine;
 use super::reads::History;
 use pagebucket_model::domain::{DateRange, OwnerId, PageNumber, Position, Totals};
 
-use crate::{COMMAND, Deadline, Result};
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// The most pages in a batch, if they fit into one reply. Of trades, 1,000 items: about 120 KB of rows.
 const BATCH: usize = 100;

@@ -4,10 +4,10 @@
 //! database alone:
 //!
 //! - A read is justified by a time that was shown before it was asked ([`ReadTime`]): a marker that it does not show is written
-//!   later. The statement is refused [`Ages::tail`](crate::Ages::tail) after that time.
+//!   later. The statement is refused [`Ages::tail`](crate::capacity::Ages::tail) after that time.
 //! - Pages are deleted when the database has shown a time at which every such statement is refused, and those that had begun
 //!   before have ended ([`ServerClock::settled`]): the clock of a command stands still while it runs, so it has a time limit,
-//!   [`Ages::command`](crate::Ages::command).
+//!   [`Ages::command`](crate::capacity::Ages::command).
 //!
 //! In a replica set the clock is the cluster time. It never goes back, and the times that are relied on are those of majority
 //! reads, so every later primary has them. A clock that jumps ahead makes the database refuse earlier. On a standalone server the
@@ -20,8 +20,8 @@ use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 use pagebucket_model::domain::Clock;
 use parking_lot::Mutex;
 
-use crate::Topology;
 use crate::moment::Moment;
+use crate::mongo::Topology;
 
 /// A time before a read. What the read does not show was written later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

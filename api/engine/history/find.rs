@@ -11,8 +11,8 @@ use super::bucket_id::{BucketId, Tail};
 use super::document::Bucket;
 use super::marker::{self, Marker};
 use super::source::{OfOwner, Source};
-use crate::majority::at_most;
-use crate::{Corruption, Error, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::{Corruption, Error, Result};
 
 /// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one more
 /// document examined and takes half a microsecond. A seek by page number is an index key and a look-up, and

@@ -10,7 +10,7 @@ use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
 
 use super::bucket_id::Tail;
 use super::source::{OfOwner, page_of};
-use crate::{COMMAND, Corruption, Gone, Result};
+use crate::mongo::{COMMAND, Corruption, Gone, Result};
 
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
 pub(super) const TOMBSTONE: i64 = MAX_SAFE_INTEGER as i64;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::fence::ReadTime;
-use crate::Ages;
+use crate::capacity::Ages;
 
 /// Before the first answer, and after a read has met a marker that is not counted here yet.
 const UNKNOWN: i64 = -1;

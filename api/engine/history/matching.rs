@@ -12,7 +12,7 @@ use super::find::find;
 use super::reads::History;
 use super::search::Found;
 use super::source::OfOwner;
-use crate::{COMMAND, Deadline, Result};
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// The most pages that a search examines. The server examines so many pages of trades in 3 to 14 ms
 /// (`docs/architecture.md`).

@@ -4,8 +4,8 @@ use super::dedup::{LineRefusal, Placed};
 use super::statement::SecondsExhausted;
 use pagebucket_model::domain::{Seq, SeqRange};
 
-use crate::Error;
 use crate::group_commit::Full;
+use crate::mongo::Error;
 
 /// How far an append has come: the outcome of its first items, in order. The rest is not stored, unless an
 /// [`AppendError`] says that the outcome of some of it is unknown.
@@ -89,7 +89,7 @@ pub enum Cause {
     #[error("too many appends are waiting")]
     Overloaded,
     /// The append waited too long for a commit, or had less time left than a commit needs
-    /// ([`COMMIT`](crate::COMMIT)).
+    /// ([`COMMIT`](crate::mongo::COMMIT)).
     #[error("it could not be committed in time")]
     Late,
     /// Another request has the same key.

@@ -17,8 +17,8 @@ use pagebucket_model::domain::{Limit, OwnerId, OwnerType, Totals};
 use super::engine::Engine;
 use super::source::{owner_bson, owner_in};
 use super::tails::Tails;
-use crate::majority::at_most;
-use crate::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// A page of the list of owners, ascending by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -142,7 +142,7 @@ mod tests {
     use crate::history::outcome::AppendError;
     use crate::history::outcome::Appended;
     use crate::history::request::Keyed;
-    use crate::{COMMAND, COMMIT, Deadline};
+    use crate::mongo::{COMMAND, COMMIT, Deadline};
     use pagebucket_model::definition::Definition;
     use pagebucket_model::domain::{IdempotencyKey, Instant, Seq, SeqRange};
     use pagebucket_model::item::Item;

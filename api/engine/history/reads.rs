@@ -1,7 +1,7 @@
 //! Reads of pages, each by one seek, whatever the length of the history.
 //!
 //! Every read has read concern majority, so data that may still be rolled back is not shown. Data that was
-//! shown or acknowledged is in every later read, whichever server is then primary ([`majority`](crate::majority)).
+//! shown or acknowledged is in every later read, whichever server is then primary ([`majority`](crate::mongo::majority)).
 //!
 //! # Full pages from the preferred member
 //!
@@ -24,8 +24,8 @@ use super::engine::Engine;
 use super::find::{self, find, find_page};
 use super::marker;
 use super::source::Source;
-use crate::read_preference::{SOON, criteria};
-use crate::{COMMAND, Corruption, Deadline, Error, Gone, Result};
+use crate::mongo::read_preference::{SOON, criteria};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Gone, Result};
 
 /// A history at the moment when its tail was read. Every page before the tail is full and never changes, so
 /// pages that are read later belong to the same moment.

@@ -12,7 +12,7 @@ use super::engine::Engine;
 use super::erase::{bury, last_opened};
 use super::erasure_log::{self, LoggedErasure};
 use super::marker;
-use crate::{COMMAND, Deadline, Result};
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// What a replayed erasure finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

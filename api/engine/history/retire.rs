@@ -1,7 +1,7 @@
 //! Retirement: the oldest full pages of each history go.
 //!
 //! First the marker of the beginning takes the place of page 1. Its `firstPage` is the first page that stays. When it is older
-//! than [`Ages::marker`](crate::Ages::marker) by the server's clock, the pages before are deleted, a bounded number at a
+//! than [`Ages::marker`](crate::capacity::Ages::marker) by the server's clock, the pages before are deleted, a bounded number at a
 //! time. Until then an instance may still know one of them as the full tail: it would open its successor, which exists and
 //! refuses. Later the database refuses to open any of them ([`fence`]). `firstPage` is raised again only when all pages before it
 //! are deleted. The last page always stays.
@@ -23,7 +23,7 @@ use super::marker::{self, Marker};
 use super::retention_clock::Doubt;
 use super::source::{OfOwner, Source, owner_bson, owner_in, page_of};
 use super::tails::Tails;
-use crate::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// The most pages of one owner that a batch deletes, or examines for their dates.
 const MOST_PAGES: u64 = 1_000;

@@ -5,7 +5,7 @@ use super::marker;
 use super::reads::History;
 use pagebucket_model::domain::{Cursor, PageNumber, Position, Seq};
 
-use crate::{Deadline, Result};
+use crate::mongo::{Deadline, Result};
 
 /// What a search found.
 #[derive(Debug, Default)]

@@ -9,12 +9,13 @@ use pagebucket_model::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, 
 use super::dedup::ServerTime;
 use super::fence::{ReadTime, ServerClock};
 use super::markers::Markers;
-use crate::group_commit::{Answer, Command, Sessions, Unanswered, durable};
-use crate::majority::{MonotonicReads, at_most};
 use crate::migrations::histories;
 use crate::moment::Moment;
-use crate::values::whole_number;
-use crate::{Deadline, Error, Result, Topology};
+use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::reply::Answer;
+use crate::mongo::session::{Command, Sessions, Unanswered, durable};
+use crate::mongo::values::whole_number;
+use crate::mongo::{Deadline, Error, Result, Topology};
 
 /// The most bytes of buckets in one reply. The server ends a batch at 16 MB.
 const MOST_BYTES: usize = 12_000_000;

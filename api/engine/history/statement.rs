@@ -8,7 +8,7 @@ use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange}
 
 use super::bucket_id::{BucketId, Tail};
 use super::document::Marked;
-use crate::bson_writer::{Fields, document};
+use crate::mongo::bson_writer::{Fields, document};
 
 /// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
 #[derive(Debug, Clone, PartialEq, Eq)]

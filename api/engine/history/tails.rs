@@ -11,7 +11,7 @@ use pagebucket_model::domain::{OwnerId, OwnerType};
 use super::bucket_id::{BucketId, NO_ID, Tail};
 use super::marker::Marker;
 use super::source::{Source, owner_bson, owner_of, page_of};
-use crate::{Corruption, Deadline, Error, Result};
+use crate::mongo::{Corruption, Deadline, Error, Result};
 
 /// The last buckets of some owners, or why they could not be read.
 pub(super) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>>>>);

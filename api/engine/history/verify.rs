@@ -38,8 +38,8 @@ use self::seen::Seen;
 use self::strays::placed;
 use super::bucket_id::BucketId;
 use super::engine::Engine;
-use crate::majority::at_most;
-use crate::{COMMAND, Deadline, Error, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// Most buckets of one command.
 const MOST_BUCKETS: usize = 1_000;

@@ -1,4 +1,4 @@
-use crate::Error;
+use crate::mongo::Error;
 
 /// Why migrations failed or do not fit this binary. Each message is one sentence for the operator.
 #[derive(Debug, thiserror::Error)]

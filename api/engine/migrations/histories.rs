@@ -23,8 +23,8 @@ use sha2::{Digest, Sha256};
 
 use super::error::MigrationError;
 use super::run::run;
-use crate::values::whole_number;
-use crate::{Corruption, Error, Result};
+use crate::mongo::values::whole_number;
+use crate::mongo::{Corruption, Error, Result};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "histories";

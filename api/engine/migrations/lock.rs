@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::error::MigrationError;
-use crate::Result;
+use crate::mongo::Result;
 
 /// The collection of the applied migrations' records and of the lock.
 pub const COLLECTION: &str = "migrations";

@@ -2,8 +2,8 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::error::MigrationError;
-use crate::error::code;
-use crate::{Error, Result, indexes};
+use crate::mongo::error::code;
+use crate::mongo::{Error, Result, indexes};
 
 /// `create` of a collection that an earlier attempt has created.
 const NAMESPACE_EXISTS: i32 = 48;

@@ -7,8 +7,8 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::{Minute, PagePath};
 
-use crate::Corruption;
-use crate::values::{date, instant};
+use crate::mongo::Corruption;
+use crate::mongo::values::{date, instant};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "page_views";

@@ -16,10 +16,12 @@ use pagebucket_model::metric::{PREFERRED_READS, QUEUED_COUNTERS};
 
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::policy::{Connection, Counters};
-use crate::group_commit::{Committers, Queue, Sessions, durable};
-use crate::majority::{MonotonicReads, at_most};
-use crate::read_preference::{SOON, criteria};
-use crate::{COMMAND, Capacity, Deadline, Result};
+use crate::capacity::Capacity;
+use crate::group_commit::{Committers, Queue};
+use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::read_preference::{SOON, criteria};
+use crate::mongo::session::{Sessions, durable};
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// The views of all pages. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]

@@ -11,11 +11,11 @@ use pagebucket_model::domain::{Minute, PagePath};
 use pagebucket_model::metric::{COMMIT_VIEWS, RETRIES};
 
 use super::document::{self, COLLECTION};
-use crate::group_commit::{
-    Answer, BatchPolicy, Command, Handle, Messages, Sessions, Ticket, Unanswered, Verdict,
-};
-use crate::majority::MonotonicReads;
-use crate::{Corruption, Deadline, Error};
+use crate::group_commit::{BatchPolicy, Handle, Messages, Ticket};
+use crate::mongo::majority::MonotonicReads;
+use crate::mongo::reply::{Answer, Verdict};
+use crate::mongo::session::{Command, Sessions, Unanswered};
+use crate::mongo::{Corruption, Deadline, Error};
 
 /// After this many refusals a request fails. If two upserts insert one bucket at once, one of them is refused
 /// and finds the bucket at its next attempt. More than a few refusals have another cause.

@@ -17,8 +17,8 @@ use pagebucket_model::domain::{Instant, Limit, PagePath, Resolution, SeriesSpan}
 
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::engine::PageViews;
-use crate::values::{date, instant};
-use crate::{Corruption, Deadline, Error, Result};
+use crate::mongo::values::{date, instant};
+use crate::mongo::{Corruption, Deadline, Error, Result};
 
 /// How long a preferred member may take for a read of as many documents as a span of time has.
 const LATER: Duration = Duration::from_secs(10);

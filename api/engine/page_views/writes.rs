@@ -10,8 +10,10 @@ use pagebucket_model::domain::{Minute, PageView, Preallocation};
 use super::document::{self, COLLECTION};
 use super::engine::PageViews;
 use super::policy::{CountCause, Counted, Name, Request};
-use crate::group_commit::{Command, NoAnswer, Pending, Ticket, Verdict, durable};
-use crate::{COMMAND, Deadline, Error};
+use crate::group_commit::{NoAnswer, Pending, Ticket};
+use crate::mongo::reply::Verdict;
+use crate::mongo::session::{Command, durable};
+use crate::mongo::{COMMAND, Deadline, Error};
 
 /// How far a failed count came, and why it failed.
 #[derive(Debug, thiserror::Error)]

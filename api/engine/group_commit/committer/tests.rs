@@ -5,7 +5,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::*;
 use crate::group_commit::{NoAnswer, Pending, Queue, Ticket};
-use crate::{COMMAND, Deadline};
+use crate::mongo::{COMMAND, Deadline};
 
 /// What a commit does with a request.
 enum Fate {

@@ -7,7 +7,7 @@ use pagebucket_model::domain::{IdempotencyKey, OwnerId};
 use pagebucket_model::item::{Draft, decimal_text};
 use sha2::{Digest, Sha256};
 
-use crate::values::binary;
+use crate::mongo::values::binary;
 
 /// Identifies a key of one owner: SHA-256 of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

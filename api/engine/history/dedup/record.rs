@@ -12,10 +12,11 @@ use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 
 use super::identity::{Fingerprint, RecordId};
 use super::search::Search;
-use crate::group_commit::{Verdict, durable, judge};
 use crate::history::source::{OfOwner, Source, owner_bson};
-use crate::values::{binary, date, instant};
-use crate::{Error, Result, indexes};
+use crate::mongo::reply::{Verdict, judge};
+use crate::mongo::session::durable;
+use crate::mongo::values::{binary, date, instant};
+use crate::mongo::{Error, Result, indexes};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "idempotency_keys";

@@ -16,13 +16,14 @@ use tokio::time::timeout;
 use super::identity::RecordId;
 use super::record::{self, ATTEMPT, COLLECTION, Record};
 use super::server_time::was_outdated;
-use crate::group_commit::{Answer, Command, Verdict, durable, judge};
 use crate::history::bucket_id::Tail;
 use crate::history::catalog::{Catalog, KnownTail};
 use crate::history::fence::ReadTime;
 use crate::history::source::Source;
 use crate::history::tails::Tails;
-use crate::{Deadline, Error, Result};
+use crate::mongo::reply::{Answer, Verdict, judge};
+use crate::mongo::session::{Command, durable};
+use crate::mongo::{Deadline, Error, Result};
 
 /// The most keys in one command.
 const MOST: usize = 1_000;

@@ -14,8 +14,8 @@ use super::search::Search;
 use crate::history::document::Marked;
 use crate::history::marker::{self, Marker};
 use crate::history::source::{OfOwner, Source, page_of};
-use crate::majority::Patient;
-use crate::{Corruption, Error, Result};
+use crate::mongo::majority::Patient;
+use crate::mongo::{Corruption, Error, Result};
 
 /// The pages of the first read of a scan to the end of a history: as many as a part of an upload may fill. Most
 /// repeats find their items there.

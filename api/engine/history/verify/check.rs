@@ -9,7 +9,7 @@ use super::key_share::{KeyShare, MOST_KEYS};
 use super::kind::Kind;
 use super::seen::Seen;
 use crate::history::dedup::ItemKey;
-use crate::values::whole_number;
+use crate::mongo::values::whole_number;
 
 /// Gaps of one owner that are remembered; more are counted as one.
 const MOST_GAPS: usize = 1_000;

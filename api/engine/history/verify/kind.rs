@@ -6,7 +6,7 @@ use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
 use super::finding::{shown, value};
 use crate::history::bucket_id::BucketId;
 use crate::history::marker::{TOMBSTONE, tombstone_id};
-use crate::values::whole_number;
+use crate::mongo::values::whole_number;
 
 /// Fields of each document beside the owner's field.
 const FIELDS: [&str; 6] = ["_id", "page", "count", "first", "last", "history"];

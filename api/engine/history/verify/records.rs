@@ -8,9 +8,9 @@ use crate::history::dedup::{RECORDS, read_record};
 use crate::history::engine::Engine;
 use crate::history::source::owner_in;
 use crate::history::tails::Tails;
-use crate::majority::at_most;
-use crate::values::binary;
-use crate::{COMMAND, Deadline, Error, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::values::binary;
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// Most records of one command.
 const MOST_RECORDS: usize = 1_000;

@@ -10,7 +10,7 @@ use super::kind::Kind;
 use crate::history::bucket_id::{BucketId, NO_ID};
 use crate::history::dedup::ItemKey;
 use crate::history::source::{owner_bson, owner_in, page_of};
-use crate::values::whole_number;
+use crate::mongo::values::whole_number;
 
 /// Fields that a repair may set.
 const MENDED: [&str; 4] = ["page", "count", "first", "last"];

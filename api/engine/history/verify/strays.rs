@@ -13,10 +13,10 @@ use crate::history::bucket_id::BucketId;
 use crate::history::engine::Engine;
 use crate::history::marker;
 use crate::history::source::owner_bson;
-use crate::majority::at_most;
 use crate::migrations::histories;
-use crate::values::whole_number;
-use crate::{COMMAND, Deadline, Error, Result};
+use crate::mongo::majority::at_most;
+use crate::mongo::values::whole_number;
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// The most documents without a place that are found at once. When they are gone, the next verification finds more.
 const MOST_STRAYS: usize = 100;

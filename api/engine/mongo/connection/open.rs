@@ -11,8 +11,8 @@ use mongodb::{Client, Database};
 
 use super::error::{ConnectError, describe};
 use super::redaction;
-use crate::deadline::{COMMAND, Deadline, NO_PRIMARY};
-use crate::error::code;
+use crate::mongo::deadline::{COMMAND, Deadline, NO_PRIMARY};
+use crate::mongo::error::code;
 
 /// How often the driver checks that a server is alive, unless the connection string sets it.
 ///

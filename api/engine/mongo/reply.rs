@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, Timestamp};
 
-use crate::values::whole_number;
+use super::values::whole_number;
 
 /// A final answer: the server has decided about every statement, and what is stored is stored durably.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
 const WRONG_TYPES: [i32; 3] = [2, 14, 28];
 
 /// BSONObjectTooLarge, and a document that an update makes larger than 16 MB.
-pub(super) const TOO_LARGE: [i32; 2] = [10334, 17419];
+pub(crate) const TOO_LARGE: [i32; 2] = [10334, 17419];
 
 /// Judges the answer to a command of `statements` statements.
 ///

@@ -1,9 +1,11 @@
+//! How long work on the database may take.
+
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Error, Result};
+use super::error::{Error, Result};
 
 /// How long a command waits until a primary is known, and how long a read waits until the database is available
 /// again.
@@ -33,7 +35,7 @@ impl Deadline {
     }
 
     /// The latest of `deadlines`, or [`COMMAND`] from now if there are none.
-    pub(super) fn latest(deadlines: impl IntoIterator<Item = Self>) -> Self {
+    pub(crate) fn latest(deadlines: impl IntoIterator<Item = Self>) -> Self {
         deadlines.into_iter().max().unwrap_or_else(|| Self::within(COMMAND))
     }
 
@@ -48,20 +50,20 @@ impl Deadline {
     }
 
     /// Whole milliseconds left, at least 1: MongoDB reads 0 as "no limit".
-    pub(super) fn remaining_millis(self) -> i64 {
+    pub(crate) fn remaining_millis(self) -> i64 {
         i64::try_from(self.remaining().as_millis()).unwrap_or(i64::MAX).max(1)
     }
 
     /// Waits before the next attempt, at most until the deadline. The longest wait is 2 ms, doubled with each
     /// of at most eight attempts; the actual wait is a random half to all of it.
-    pub(super) async fn back_off(self, attempt: u32) {
+    pub(crate) async fn back_off(self, attempt: u32) {
         let longest = Duration::from_millis(2 << attempt.min(8));
         let wait = longest.mul_f64(rand::random_range(0.5..=1.0));
         tokio::time::sleep(wait.min(self.remaining())).await;
     }
 
     /// Waits for `work` until the deadline, then drops it and returns `None`.
-    pub(super) async fn wait_for<T>(self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn wait_for<T>(self, work: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout_at(self.0, work).await.ok()
     }
 
@@ -71,7 +73,7 @@ impl Deadline {
     /// The driver's futures must not be dropped before they end, and both a deadline and a client that
     /// disconnects would drop them. A separate task always runs to its end. It starts at once, so that its
     /// memory is not part of the future, too.
-    pub(super) fn spawn<T: Send + 'static>(
+    pub(crate) fn spawn<T: Send + 'static>(
         self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = Option<T>> + Send {
@@ -83,7 +85,7 @@ impl Deadline {
     ///
     /// # Errors
     /// The error of `work`, or [`Error::Unavailable`] if `work` gave no answer.
-    pub(super) fn read<T: Send + 'static>(
+    pub(crate) fn read<T: Send + 'static>(
         self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> impl Future<Output = Result<T>> + Send {

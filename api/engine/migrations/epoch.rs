@@ -5,8 +5,8 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 
-use super::migrations::COLLECTION;
-use super::{COMMAND, Deadline, Error, Result};
+use crate::migrations::COLLECTION;
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// The epoch of a database, the same for all instances that use the database.
 /// `Display` writes hexadecimal digits.
@@ -15,13 +15,13 @@ use super::{COMMAND, Deadline, Error, Result};
 pub struct Epoch(i64);
 
 /// Reads the epoch of `database`.
-pub(super) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch> {
+pub(crate) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch> {
     let found = find(database, deadline).await?;
     found.ok_or_else(|| Error::Internal("the database has no epoch: migrate it".to_owned()))
 }
 
 /// The epoch of `database`. `None` if it is missing or has another type.
-pub(super) async fn find(database: &Database, deadline: Deadline) -> Result<Option<Epoch>> {
+pub(crate) async fn find(database: &Database, deadline: Deadline) -> Result<Option<Epoch>> {
     let records = database.collection::<Document>(COLLECTION);
     let find = async move {
         let found = records.find_one(doc! { "_id": "epoch" }).read_concern(ReadConcern::majority()).await?;
@@ -31,7 +31,7 @@ pub(super) async fn find(database: &Database, deadline: Deadline) -> Result<Opti
 }
 
 /// Gives `database` another epoch. Instances that run keep the one that they have read.
-pub(super) async fn renew(database: &Database, deadline: Deadline) -> Result<()> {
+pub(crate) async fn renew(database: &Database, deadline: Deadline) -> Result<()> {
     let records = database.collection::<Document>(COLLECTION);
     // As migration 0003 chose the first one.
     let number = doc! { "$floor": { "$multiply": [{ "$rand": {} }, 9_007_199_254_740_992_i64] } };

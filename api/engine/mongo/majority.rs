@@ -10,8 +10,9 @@ use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
 use parking_lot::Mutex;
 
-use crate::error::code;
-use crate::{Deadline, Error, NO_PRIMARY, Result};
+use super::deadline::{Deadline, NO_PRIMARY};
+use super::error::code;
+use super::error::{Error, Result};
 
 /// The server refuses an `afterClusterTime` that is later than its own clock.
 const INVALID_OPTIONS: i32 = 72;
@@ -29,7 +30,7 @@ const INVALID_OPTIONS: i32 = 72;
 /// that is rolled back.
 #[derive(Debug, Clone)]
 pub struct MonotonicReads {
-    pub(super) database: Database,
+    pub(crate) database: Database,
     newest: Arc<Mutex<Option<Timestamp>>>,
 }
 

@@ -18,9 +18,12 @@ use mongodb::{Client, ClientSession, Database};
 use pagebucket_model::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
 use parking_lot::Mutex;
 
+use super::connection::Topology;
+use super::deadline::Deadline;
+use super::error;
+use super::error::Error;
+use super::majority::MonotonicReads;
 use super::reply::{self, Answer, Verdict};
-use crate::majority::MonotonicReads;
-use crate::{Deadline, Error, Topology, error};
 
 /// A pool of sessions for numbered commands.
 #[derive(Debug)]

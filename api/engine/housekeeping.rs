@@ -8,7 +8,7 @@ use pagebucket_model::domain::OwnerId;
 
 use super::history::{Engine, Erasure, Retention};
 use super::migrations::Lock;
-use super::{COMMAND, Deadline, Result};
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// How long a round erases and how long it retires in one history, at most. The next round goes on.
 const ROUND: Duration = Duration::from_secs(20);

@@ -1,3 +1,5 @@
+//! What goes wrong with the database: not in time, deleted, or damaged.
+
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::error::ErrorKind;
 use pagebucket_model::domain::{PageNumber, Seq};
@@ -53,7 +55,7 @@ pub struct Corruption {
 
 impl Error {
     /// There was no answer within the deadline.
-    pub(super) fn no_answer() -> Self {
+    pub(crate) fn no_answer() -> Self {
         Self::Unavailable("no answer within the deadline".to_owned())
     }
 }
@@ -65,7 +67,7 @@ impl Corruption {
     }
 
     /// Of a document, by its `_id` if that is a string or an ObjectId.
-    pub(super) fn of(bucket: &RawDocument, field: &str, detail: &str) -> Self {
+    pub(crate) fn of(bucket: &RawDocument, field: &str, detail: &str) -> Self {
         let id = match bucket.get("_id") {
             Ok(Some(RawBsonRef::String(id))) => id.to_owned(),
             Ok(Some(RawBsonRef::ObjectId(id))) => id.to_hex(),
@@ -115,7 +117,7 @@ impl From<mongodb::error::Error> for Error {
 }
 
 /// The error's code, if the error came from the server.
-pub(super) fn code(error: &mongodb::error::Error) -> Option<i32> {
+pub(crate) fn code(error: &mongodb::error::Error) -> Option<i32> {
     match error.kind.as_ref() {
         ErrorKind::Command(command) => Some(command.code),
         _ => None,

@@ -1,6 +1,6 @@
 use mongodb::error::{Error as DriverError, ErrorKind};
 
-use crate::error::{Error, code};
+use crate::mongo::error::{Error, code};
 
 /// Why a database cannot be used. Each message is one sentence for the operator.
 #[derive(Debug, thiserror::Error)]

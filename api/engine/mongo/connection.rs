@@ -5,5 +5,5 @@ mod open;
 mod redaction;
 
 pub use error::ConnectError;
-pub(super) use error::describe;
+pub(crate) use error::describe;
 pub use open::{CommandObserver, Connection, Topology};

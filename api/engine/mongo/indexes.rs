@@ -8,9 +8,10 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 
+use super::deadline::{COMMAND, Deadline};
 use super::error::code;
+use super::error::{Error, Result};
 use super::values::whole_number;
-use super::{COMMAND, Deadline, Error, Result};
 
 /// IndexNotFound, IndexOptionsConflict: another instance that starts at the same time has just dropped the
 /// index or created it with other options.
@@ -24,7 +25,7 @@ const ATTEMPTS: u32 = 6;
 ///
 /// # Errors
 /// The database does not answer, or the user lacks the privilege.
-pub(super) async fn expire_after(
+pub(crate) async fn expire_after(
     database: &Database,
     collection: &str,
     field: &str,
@@ -76,7 +77,7 @@ async fn run(database: &Database, commands: Vec<&Document>) -> Result<(), mongod
 ///
 /// # Errors
 /// The driver's error: the database does not answer, or the collection does not exist.
-pub(super) async fn list(
+pub(crate) async fn list(
     database: &Database,
     collection: &str,
 ) -> Result<Vec<Document>, mongodb::error::Error> {

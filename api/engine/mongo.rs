@@ -1,0 +1,18 @@
+//! What knows the driver, and neither histories nor page views: how a server is reached ([`connection`]), how long it may take
+//! ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time ([`majority`]), writes that are applied at most
+//! once ([`session`]) and what their answers mean ([`reply`]).
+
+pub mod bson_writer;
+pub mod connection;
+pub mod deadline;
+pub mod error;
+pub mod indexes;
+pub mod majority;
+pub mod read_preference;
+pub mod reply;
+pub mod session;
+pub mod values;
+
+pub use connection::{CommandObserver, ConnectError, Connection, Topology};
+pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
+pub use error::{Corruption, Error, Gone, Result};
