@@ -19,7 +19,7 @@
 //! # Atomicity
 //!
 //! An append is *compare-and-append*: one conditional upsert for each bucket, which names the `_id` and the
-//! count that it expects ([`statement`]). Three guards inside the database decide every race:
+//! count that it expects ([`statement`](mod@appends::statement)). Three guards inside the database decide every race:
 //!
 //! - the clustered `_id`: a statement that expects an old count finds no bucket, tries to insert an `_id` that
 //!   exists, and is refused (E11000);
@@ -31,35 +31,35 @@
 //! # Ordering
 //!
 //! Opening page P + 1 compares nothing about page P, so P must be known to be *permanently* full. A tail is
-//! therefore known only from an append acknowledged at majority ([`catalog`]), or from a read at majority
-//! ([`tails`], [`majority`](crate::mongo::majority)). The statements of one owner go in one ordered command, so no
+//! therefore known only from an append acknowledged at majority ([`catalog`](mod@buckets::catalog)), or from a read at majority
+//! ([`tails`](mod@buckets::tails), [`majority`](crate::mongo::majority)). The statements of one owner go in one ordered command, so no
 //! page is opened after a failed one. Within one process an owner has at most one commit under way; between
 //! processes the guards decide.
 //!
 //! # Group commit
 //!
-//! Appends queue at a few committers, by owner ([`group_commit`](super::group_commit), [`policy`]). The
-//! appends that queued during the last commit are merged ([`batch`]) and sent as one or a few commands
-//! ([`commit`]). A keyed request that must first search a long history leaves its commit for that time. The
-//! queue is bounded in bytes, in total and for each owner; uploads may use a part of it ([`append_queue`]).
+//! Appends queue at a few committers, by owner ([`group_commit`](super::group_commit), [`policy`](mod@appends::policy)). The
+//! appends that queued during the last commit are merged ([`batch`](mod@appends::batch)) and sent as one or a few commands
+//! ([`commit`](mod@appends::commit)). A keyed request that must first search a long history leaves its commit for that time. The
+//! queue is bounded in bytes, in total and for each owner; uploads may use a part of it ([`queue`](mod@appends::queue)).
 //!
 //! # Reading
 //!
-//! Every page is one seek ([`find`]), whatever the length of the history. A command asks for no more buckets
-//! than fit into one reply ([`source`]). The pages before a tail never change, so pages read later still
-//! belong to the moment at which the tail was read ([`reads`]). A read shows at least what an earlier read
+//! Every page is one seek ([`find`](mod@reads::find)), whatever the length of the history. A command asks for no more buckets
+//! than fit into one reply ([`collection`](mod@collection)). The pages before a tail never change, so pages read later still
+//! belong to the moment at which the tail was read ([`reads`](mod@reads::reader)). A read shows at least what an earlier read
 //! showed and what was acknowledged before, whichever server is primary ([`majority`](crate::mongo::majority)). The
-//! state up to an item that was read before can be read without reading the tail again ([`high_water`]).
-//! Simultaneous readers of one history share commands ([`coalesce`]). Spans of time have their own index
-//! ([`date_scan`]); items with given values are found by examining pages, a bounded number of them ([`matching`]).
+//! state up to an item that was read before can be read without reading the tail again ([`high_water`](mod@reads::high_water)).
+//! Simultaneous readers of one history share commands ([`coalesce`](mod@reads::coalesce)). Spans of time have their own index
+//! ([`date_scan`](mod@reads::date_scan)); items with given values are found by examining pages, a bounded number of them ([`matching`](mod@reads::matching)).
 //!
 //! # Deleted pages
 //!
-//! The oldest pages of a history may be *retired* ([`retire`]), and an owner may be *erased* ([`erase`]). What is left is a
-//! *marker*, a bucket without items ([`marker`]), which every read of a tail meets. Page and sequence numbers go on, so no
+//! The oldest pages of a history may be *retired* ([`retire`](mod@deletion::retire)), and an owner may be *erased* ([`erase`](mod@deletion::erase)). What is left is a
+//! *marker*, a bucket without items ([`marker`](mod@buckets::marker)), which every read of a tail meets. Page and sequence numbers go on, so no
 //! address ever means two things. A history without markers pays nothing: a number that every instance asks for says whether
-//! there are any ([`markers`]). A page is opened only after a tail that was read a short time ago. The database checks that when it
-//! stores the page ([`fence`]), and pages are deleted only when it refuses everything that is older. `docs/architecture.md` adds up
+//! there are any ([`markers`](mod@collection::markers)). A page is opened only after a tail that was read a short time ago. The database checks that when it
+//! stores the page ([`fence`](mod@collection::fence)), and pages are deleted only when it refuses everything that is older. `docs/architecture.md` adds up
 //! the times.
 //!
 //! # Verification
@@ -68,73 +68,44 @@
 //!
 //! # Retry
 //!
-//! An answer means *stored*, *refused* or *unknown* ([`reply`](super::group_commit)). A refused append pauses
+//! An answer means *stored*, *refused* or *unknown* ([`reply`](crate::mongo::reply)). A refused append pauses
 //! for a short random time, reads the tail again, at a time after the refusing write, and is placed again. An
 //! unknown append is replayed as the same command under the same number, which the server applies at most once
-//! ([`session`](super::group_commit)), until it is answered or its deadline passes. It is never placed again. A
+//! ([`session`](crate::mongo::session)), until it is answered or its deadline passes. It is never placed again. A
 //! standalone server has no numbers: there the first lost answer is already an unknown outcome.
 
-mod append;
-mod append_lines;
-mod append_marked;
-mod append_queue;
-mod batch;
-mod bucket_id;
-mod catalog;
-mod coalesce;
-mod commit;
-mod damaged;
-mod date_scan;
+mod appends;
+mod buckets;
+mod collection;
 mod dedup;
-mod document;
+mod deletion;
 mod engine;
-mod erase;
-mod erased_keys;
-mod erased_late;
-mod erasure_log;
-mod export;
-mod fence;
-mod find;
-mod high_water;
-mod late_walk;
-mod marker;
-mod markers;
-mod matching;
-mod outcome;
-mod owners;
-mod policy;
+mod identity;
 mod reads;
-mod replay;
-mod request;
-mod retention_clock;
-mod retire;
-mod search;
-mod source;
-mod statement;
-mod tails;
 pub mod verify;
 
-pub use append_lines::UploadedSoFar;
-pub use append_marked::{Mark, MarkedSoFar};
-pub(super) use append_queue::AppendQueue;
-pub use append_queue::Waiting;
-pub use bucket_id::BucketId;
-pub use dedup::{ItemKey, LineRefusal};
+pub use appends::lines::UploadedSoFar;
+pub use appends::marked::{Mark, MarkedSoFar};
+pub use appends::outcome::{AppendError, Appended, Cause, Progress};
+pub(super) use appends::queue::AppendQueue;
+pub use appends::queue::Waiting;
+pub use appends::request::weight;
+pub use appends::statement::{SecondsExhausted, next_second};
+pub use buckets::bucket_id::BucketId;
+pub use buckets::document::{Bucket, Stored};
+pub use dedup::LineRefusal;
 pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
-pub use document::{Bucket, Stored};
-pub use engine::{Engine, Known};
-pub use erase::{Erasure, Reopening};
-pub(super) use erased_keys::ScanTurn;
-pub use erasure_log::{ErasureLine, LoggedErasure};
-pub use export::{Batch, Export};
-pub use find::MOST_SKIPPED;
-pub use matching::{MOST_EXAMINED, Values};
-pub use outcome::{AppendError, Appended, Cause, Progress};
-pub use owners::Owners;
-pub use reads::{FullPages, History};
-pub use replay::Replay;
-pub use request::weight;
-pub use retention_clock::Doubt;
-pub use retire::{Retention, Retired};
-pub use search::Found;
-pub use statement::{SecondsExhausted, next_second};
+pub use deletion::erase::{Erasure, Reopening};
+pub(super) use deletion::erased_keys::ScanTurn;
+pub use deletion::erasure_log::{ErasureLine, LoggedErasure};
+pub use deletion::replay::Replay;
+pub use deletion::retention_clock::Doubt;
+pub use deletion::retire::{Retention, Retired};
+pub use engine::Engine;
+pub use identity::ItemKey;
+pub use reads::export::{Batch, Export};
+pub use reads::find::MOST_SKIPPED;
+pub use reads::matching::{MOST_EXAMINED, Values};
+pub use reads::owners::Owners;
+pub use reads::reader::{FullPages, History, Known, Reader};
+pub use reads::search::Found;

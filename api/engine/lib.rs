@@ -12,7 +12,6 @@ mod group_commit;
 pub mod history;
 mod housekeeping;
 mod migrations;
-mod moment;
 mod mongo;
 pub mod page_views;
 mod poll;

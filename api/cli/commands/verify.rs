@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pagebucket_engine::history::Engine;
-use pagebucket_engine::history::verify::{Finding, Records, Scan, lost};
+use pagebucket_engine::history::verify::{Finding, Records, Scan};
 use pagebucket_engine::{Deadline, Error};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerId;
@@ -201,7 +201,7 @@ impl<'a> Verification<'a> {
     async fn records(&mut self, engines: &[Engine]) -> Result<(), Error> {
         let mut records = Records::default();
         while !records.ended {
-            for finding in lost(engines, &mut records, Deadline::within(STEP)).await? {
+            for finding in Engine::lost(engines, &mut records, Deadline::within(STEP)).await? {
                 let Finding { id, rule, what, .. } = finding;
                 self.line(&format!("idempotency_keys {id}: {rule}: {what}"));
             }

@@ -1,13 +1,13 @@
 //! Appends with an idempotency key: each is stored once, however often a client sends it.
 //!
-//! Each item of a keyed append carries a hash of owner, key and index in the request ([`identity`]), so a
+//! Each item of a keyed append carries a hash of owner, key and index in the request ([`identity`](super::identity)), so a
 //! repeated request has the same hashes. One *record* per key says where to search for them ([`record`]):
 //!
 //! 1. `from`, the total of a known tail, is read before the record exists: every item of the request is after
 //!    it.
 //! 2. The record is awaited at majority before any item is sent, also by an attempt that finds an existing
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
-//!    it was inserted with an old time, it is touched again before any item is sent ([`server_time`]).
+//!    it was inserted with an old time, it is touched again before any item is sent ([`server_time`](super::collection::server_time)).
 //! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from, s)`
 //!    ([`search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
 //!    the same command belong to other requests or to this attempt. After a refusal, the items added since are
@@ -28,16 +28,15 @@
 //!   from there.
 //!
 //! A long search is never part of a commit: its request leaves the commit and returns later
-//! ([`commit`](super::commit)).
+//! ([`commit`](super::appends::commit)).
 //!
 //! An upload also has a record, and a key for each line. [`lines`] describes the differences;
-//! [`append_lines`](super::append_lines) appends the lines.
+//! [`append_lines`](super::appends::lines) appends the lines.
 //!
 //! The answer to a request depends only on the addresses of its items and on the record's `date`, so each
 //! attempt gets the same answer. `outcome` in the record only saves later repeats the search; it is durable
 //! before the first repeat is answered.
 
-mod identity;
 mod lines;
 #[cfg(test)]
 mod model;
@@ -46,10 +45,7 @@ mod record;
 mod register;
 mod scan;
 mod search;
-mod server_time;
 
-pub use identity::ItemKey;
-pub(super) use identity::{Fingerprint, RecordId};
 pub(super) use lines::{NumberedItem, Tag};
 pub(super) use recent::{Recent, Run};
 pub(crate) use record::{COLLECTION as RECORDS, keep_for};
@@ -58,4 +54,3 @@ pub(super) use register::{Registered, Registration, registrar, updates};
 pub(super) use scan::{Goal, near, scan, search_to_end};
 pub use search::LineRefusal;
 pub(super) use search::{Placed, Search};
-pub(super) use server_time::ServerTime;

@@ -1,62 +1,56 @@
+//! All that can be done with the histories of one definition, verb by verb. Each stands in the room that it is delegated to.
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::Timestamp;
+use mongodb::bson::{Document, Timestamp};
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{Clock, OwnerId, ReadPreference, Seq, Totals};
-use parking_lot::Mutex;
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
+use pagebucket_model::domain::{
+    Clock, DateRange, IdempotencyKey, Instant, Limit, OwnerId, PageNumber, Position, ReadPreference, Seq,
+    Totals,
+};
+use pagebucket_model::item::{Draft, Item};
 
-use super::append_queue::AppendQueue;
-use super::batch::Appends;
-use super::catalog::{self, Catalog};
-use super::coalesce::Coalescer;
-use super::dedup::{Registration, registrar};
-use super::erased_keys::{KeyScans, ScanTurn};
-use super::fence::{ReadTime, ServerClock};
-use super::high_water::HighWater;
-use super::late_walk::LateWalk;
-use super::markers::Markers;
-use super::policy::AppendPolicy;
-use super::retention_clock::RetentionClock;
-use super::source::{Source, millis};
+use super::appends::appender::Appender;
+use super::appends::lines::UploadedSoFar;
+use super::appends::marked::{Mark, MarkedSoFar};
+use super::appends::outcome::{AppendError, Appended, Progress};
+use super::appends::queue::{AppendQueue, Waiting};
+use super::buckets::document::Bucket;
+use super::collection::fence::ReadTime;
+use super::collection::{Source, millis};
+use super::deletion::erase::{Erasure, Erasures, Reopening};
+use super::deletion::erased_keys::ScanTurn;
+use super::deletion::erased_late::LateErasures;
+use super::deletion::erasure_log::LoggedErasure;
+use super::deletion::replay::{Replay, replay};
+use super::deletion::retire::{Retention, Retired, Retirement};
+use super::identity::ItemKey;
+use super::reads::export::Export;
+use super::reads::owners::Owners;
+use super::reads::reader::{FullPages, History, Reader};
+use super::verify::verifier::Verifier;
+use super::verify::{Finding, Records, Scan, Scanned, lost};
 use crate::capacity::Capacity;
-use crate::group_commit::{COMMITTERS, Committers};
-use crate::moment::Moment;
-use crate::mongo::majority::MonotonicReads;
 use crate::mongo::session::Sessions;
-use crate::mongo::{Deadline, Result};
+use crate::mongo::{COMMAND, Deadline, Result};
 
-/// The histories of all owners. Cheap to clone. The committers end when the last clone is dropped.
+/// The histories of all owners that have one definition. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct Engine(pub(super) Arc<Inner>, pub(super) ReadPreference);
-
-/// What was known of deleted pages at some moment.
-#[derive(Debug, Clone, Copy)]
-pub struct Known {
-    markers: i64,
-    at: Moment,
+pub struct Engine {
+    reader: Reader,
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) source: Arc<Source>,
-    pub(super) readers: Coalescer,
-    pub(super) high_water: HighWater,
-    pub(super) queue: AppendQueue,
-    pub(super) key_scans: KeyScans,
-    /// Where the walk of [`Engine::retire`] over all owners goes on.
-    pub(super) walk: Mutex<Option<OwnerId>>,
-    /// Where the walk of [`Engine::erase_late`] goes on.
-    pub(super) late_walk: Mutex<LateWalk>,
-    pub(super) retention_clock: RetentionClock,
-    /// Those of the committers.
-    pub(super) catalogs: [Catalog; COMMITTERS],
-    pub(super) committers: Committers<Appends>,
-    /// Those of keys, one beside each committer.
-    pub(super) registrars: [UnboundedSender<Registration>; COMMITTERS],
+struct Shared {
+    appender: Arc<Appender>,
+    erasures: Erasures,
+    late_erasures: LateErasures,
+    retirement: Retirement,
 }
 
 impl Engine {
@@ -69,50 +63,400 @@ impl Engine {
         capacity: Capacity,
         scan_turn: &ScanTurn,
     ) -> Self {
-        let reads = MonotonicReads::of(database);
-        let (sessions, clock, server_time) = (Arc::clone(sessions), clock.clone(), Default::default());
-        let server_clock = ServerClock::default();
-        let markers = Markers::new(capacity.ages);
-        let known_item_bytes = Default::default();
-        let source = Source {
-            definition,
-            reads,
-            sessions,
-            clock,
-            server_time,
-            server_clock,
-            markers,
-            known_item_bytes,
-        };
-        let source = Arc::new(source);
-        let catalogs: [_; COMMITTERS] =
-            std::array::from_fn(|_| catalog::new(capacity.catalog_owners.div_ceil(COMMITTERS)));
-        let policy = |number: usize| AppendPolicy::new(Arc::clone(&source), catalogs[number].clone(), number);
-        let committers = Committers::start(policy);
-        let registrars = catalogs.clone().map(|catalog| registrar(Arc::clone(&source), catalog));
-        let (readers, high_water, walk, late_walk) = Default::default();
-        let key_scans = KeyScans::new(scan_turn.clone());
-        let queue = queue.clone();
-        let retention_clock = RetentionClock::new(&source.clock);
-        let inner = Inner {
-            source,
-            readers,
-            high_water,
-            queue,
-            key_scans,
-            walk,
-            late_walk,
-            retention_clock,
-            catalogs,
-            committers,
-            registrars,
-        };
-        Self(Arc::new(inner), ReadPreference::Primary)
+        let source = Arc::new(Source::new(definition, database, sessions, clock, capacity.ages));
+        let appender = Arc::new(Appender::new(Arc::clone(&source), queue.clone(), capacity.catalog_owners));
+        let erasures = Erasures::new(Arc::clone(&source), scan_turn.clone());
+        let (late_erasures, retirement) = (LateErasures::default(), Retirement::new(Arc::clone(&source)));
+        let shared = Shared { appender, erasures, late_erasures, retirement };
+        Self { reader: Reader::new(source), shared: Arc::new(shared) }
     }
 
+    /// The definition of these histories.
+    pub fn definition(&self) -> &Arc<Definition> {
+        self.reader.definition()
+    }
+
+    /// The totals of a history that ends with `last`, or of an empty one.
+    pub fn totals(&self, last: Option<Seq>) -> Totals {
+        self.reader.source.totals(last)
+    }
+}
+
+/// Appends.
+impl Engine {
+    /// Stores at least one item at the end of a history, in the given order.
+    ///
+    /// The append goes on to its end even if the caller stops waiting. `deadline` is shortened to one
+    /// command's.
+    ///
+    /// # Errors
+    /// See [`AppendError`]. Each item that the error does not count as unknown is stored exactly once or not
+    /// at all.
+    pub async fn append(&self, owner: OwnerId, items: Vec<Item>, deadline: Deadline) -> Appended {
+        self.shared.appender.append(owner, items, deadline).await
+    }
+
+    /// Stores at least one item at the end of a history, unless a request with the same key has already stored
+    /// the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]), by which a repeat is known.
+    /// `now` is the time at which the request arrived.
+    ///
+    /// The append goes on to its end even if the caller stops waiting. Also returns when the first request with the key
+    /// arrived: items without a date get this one.
+    ///
+    /// # Errors
+    /// See [`AppendError`]. After any error except [`Cause::KeyReused`](super::appends::outcome::Cause::KeyReused) the same request may be sent again with
+    /// the same key, and is still stored once.
+    pub async fn append_once(
+        &self,
+        owner: OwnerId,
+        key: IdempotencyKey,
+        drafts: Vec<Draft>,
+        canonical: &[Vec<u8>],
+        now: Instant,
+        deadline: Deadline,
+    ) -> Result<(Progress, Instant), AppendError> {
+        self.shared.appender.append_once(owner, key, drafts, canonical, now, deadline).await
+    }
+
+    /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
+    /// for each.
+    pub fn most_of_an_upload(&self) -> usize {
+        self.shared.appender.most_of_an_upload()
+    }
+
+    /// Same as [`Engine::append`] for at most [`Engine::most_of_an_upload`] bytes, but waits for room in the
+    /// queue. The time for one command starts when there is room.
+    ///
+    /// # Errors
+    /// See [`AppendError`].
+    pub fn append_part(
+        &self,
+        owner: OwnerId,
+        items: Vec<Item>,
+        waiting: &mut Waiting,
+    ) -> impl Future<Output = Appended> + Send {
+        self.shared.appender.append_part(owner, items, waiting)
+    }
+
+    /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has stored
+    /// or skipped. `lines` has at least one and at most [`Engine::most_of_an_upload`] bytes. Their numbers
+    /// ascend, also from call to call. `now` is the time at which the upload arrived.
+    ///
+    /// After a failure, the lines without an end may be given again, even if their outcome is unknown. The call
+    /// waits for room in the queue. When it is stopped, it sends nothing more and only waits for what it has
+    /// sent.
+    pub async fn append_lines(
+        &self,
+        so_far: &mut UploadedSoFar,
+        lines: impl IntoIterator<Item = (u64, Draft)>,
+        now: Instant,
+        waiting: &mut Waiting,
+    ) -> Appended {
+        self.shared.appender.append_lines(so_far, lines, now, waiting).await
+    }
+
+    /// Stores marked items at the end of a history, in their order, except those that are stored: at most
+    /// [`Engine::most_of_an_upload`] bytes. Waits for room in the queue.
+    ///
+    /// # Errors
+    /// See [`AppendError`]. The items without an end may be given again, even if their outcome is unknown.
+    pub async fn append_marked(
+        &self,
+        so_far: &mut MarkedSoFar,
+        owner: &OwnerId,
+        items: Vec<(Item, Mark)>,
+        waiting: &mut Waiting,
+    ) -> Appended {
+        self.shared.appender.append_marked(so_far, owner, items, waiting).await
+    }
+
+    /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was examined. No
+    /// more than the keys and a thousand pages are in memory.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the owner is erased, items after `after` are deleted, or a bucket is corrupt.
+    pub async fn find_marked(
+        &self,
+        owner: &OwnerId,
+        keys: Arc<[ItemKey]>,
+        after: u64,
+    ) -> Result<(HashMap<ItemKey, Seq>, u64)> {
+        self.shared.appender.find_marked(owner, keys, after).await
+    }
+
+    /// Those of these owners that have items, or had some.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or the last bucket of an owner is corrupt.
+    pub async fn with_items(&self, owners: Vec<OwnerId>) -> Result<HashSet<OwnerId>> {
+        self.shared.appender.with_items(owners).await
+    }
+}
+
+/// Reads.
+impl Engine {
+    /// What reads these histories.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// An owner's history as it is now. An unknown owner's history is empty.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the owner is erased, or the tail is corrupt.
+    pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
+        self.reader.history(owner, deadline).await
+    }
+
+    /// A page by its number.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the page is deleted, or the bucket is corrupt.
+    pub async fn page(
+        &self,
+        owner: &OwnerId,
+        page: PageNumber,
+        deadline: Deadline,
+    ) -> Result<Option<Bucket>> {
+        self.reader.page(owner, page, deadline).await
+    }
+
+    /// Up to `limit` owners with ids greater than `after`, or the first ones without `after`.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn owners(&self, after: Option<OwnerId>, limit: Limit, deadline: Deadline) -> Result<Owners> {
+        self.reader.owners(after, limit, deadline).await
+    }
+
+    /// Begins an export of the items after `after`, limited to `dates` if given, as the history is now. An
+    /// unknown owner has no items. From the beginning means from the first item that is there.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
+    pub async fn export(
+        &self,
+        owner: OwnerId,
+        after: Position,
+        dates: Option<DateRange>,
+        deadline: Deadline,
+    ) -> Result<Export> {
+        self.reader.export(owner, after, dates, deadline).await
+    }
+
+    /// The full pages of the history up to `last`, if this process knows without reading the database that the
+    /// history has the item `last`.
+    pub fn full_as_of(&self, owner: &OwnerId, last: Seq) -> Option<FullPages> {
+        self.reader.full_as_of(owner, last)
+    }
+
+    /// Whether pages of these histories may have been deleted, of any owner. If not, the tag of a full page shows that the
+    /// page exists.
+    pub fn may_have_lost_pages(&self) -> bool {
+        self.reader.may_have_lost_pages()
+    }
+
+    /// The same histories, with full pages read from the preferred members.
+    #[must_use]
+    pub(crate) fn preferring(&self, preference: ReadPreference) -> Self {
+        Self { reader: self.reader.preferring(preference), shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Deletion.
+impl Engine {
+    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
+    /// May be repeated at any time, by any instance.
+    ///
+    /// A record of a key does not say of which history it is. Those of all histories of the owner are deleted, and none as long as
+    /// one of these histories is not erased.
+    ///
+    /// If something is left of an owner whose tombstone is swept, the erasure begins again.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then the step may be repeated.
+    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        self.shared.erasures.erase(owner, deadline).await
+    }
+
+    /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
+    /// owner was reopened since.
+    ///
+    /// # Errors
+    /// See [`Engine::erase`].
+    pub async fn go_on_erasing(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        self.shared.erasures.go_on(owner, deadline).await
+    }
+
+    /// Whether the tombstone of an owner is swept; `None` without one.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>> {
+        self.shared.erasures.is_swept(owner, deadline).await
+    }
+
+    /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None` without a
+    /// tombstone.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
+        self.shared.erasures.sweep_after(owner, deadline).await
+    }
+
+    /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then it may be repeated.
+    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
+        self.shared.erasures.reopen(owner, deadline).await
+    }
+
+    /// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of the erasure, and its
+    /// numbers are at least those of the erasure: what was opened after the backup has used its numbers. `reopened` says that the
+    /// erasure was ended later. May be repeated.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then it may be repeated.
+    pub async fn replay(
+        &self,
+        owner: &OwnerId,
+        erasure: &LoggedErasure,
+        reopened: bool,
+        deadline: Deadline,
+    ) -> Result<Replay> {
+        replay(self.reader.source.of(owner, deadline.or_within(COMMAND)), erasure, reopened).await
+    }
+
+    /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired before, also if nothing
+    /// is to be retired now. The walk over all owners goes on with the next call, and then begins again.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt. The next call goes on after these owners.
+    pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
+        self.shared.retirement.retire(retention, deadline).await
+    }
+
+    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are damaged.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub(crate) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>> {
+        self.shared.erasures.unswept(deadline).await
+    }
+
+    /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of keys that came late.
+    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
+    ///
+    /// # Errors
+    /// The database does not answer in time. The walk goes on where it was.
+    pub(crate) async fn erase_late(&self, deadline: Deadline) -> Result<bool> {
+        self.shared.late_erasures.go_on(&self.shared.erasures, deadline).await
+    }
+}
+
+/// Verification.
+impl Engine {
+    /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
+    /// read, and may wait; each command may take `within`.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn verify(
+        &self,
+        owner: &OwnerId,
+        within: Duration,
+        read: &mut impl AsyncFnMut(u64),
+    ) -> Result<Vec<Finding>> {
+        self.verifier().verify(owner, within, read).await
+    }
+
+    /// Reads the next buckets of a scan, at most 1,000.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned> {
+        self.verifier().scan(scan, deadline).await
+    }
+
+    /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and appends meet it by
+    /// its page number. A [`Scan`] finds it where its `_id` is.
+    ///
+    /// `read` is told how many documents each command has examined, and may wait; each command may take `within`.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn elsewhere(
+        &self,
+        owner: &OwnerId,
+        within: Duration,
+        read: &mut impl AsyncFnMut(u64),
+    ) -> Result<Vec<Finding>> {
+        self.verifier().elsewhere(owner, within, read).await
+    }
+
+    /// What a reader of this page gets today, as a part of a sentence.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn shown(&self, owner: &OwnerId, page: PageNumber, deadline: Deadline) -> Result<String> {
+        self.verifier().shown(owner, page, deadline).await
+    }
+
+    /// Repairs one bucket: all that [`Engine::verify`] found wrong with it. Returns the fields that were set, or a sentence that says why
+    /// nothing was.
+    ///
+    /// What readers kept stays true, so the history needs no new epoch: a bucket gets back what the append wrote. `count`, `first` and
+    /// `last` follow from its items, and `page` from the pages around it. Readers are refused a bucket with a wrong `count` or `page`, and the
+    /// answers that they may keep for a year do not hold `first` and `last`.
+    ///
+    /// A wrong value that may be the only trace of a loss stays: dates that no item has, a count of more items than an open page
+    /// holds, and the number of another place.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Result<Document, String>> {
+        self.verifier().mend(findings, deadline).await
+    }
+
+    /// Whether an owner has a marker.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn has_marker(&self, owner: &OwnerId, deadline: Deadline) -> Result<bool> {
+        self.verifier().has_marker(owner, deadline).await
+    }
+
+    /// What is wrong with the number of markers that the database remembers, as a sentence without its subject, the document in
+    /// `histories`. `markers` says whether a marker was read before: the number is raised before one is written.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
+        self.verifier().verify_counter(markers, deadline).await
+    }
+
+    /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer named them, and they are
+    /// lost (invariant 6). A record does not say of which history it is, only whose: it is enough if one of `engines` has the items.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn lost(engines: &[Self], records: &mut Records, deadline: Deadline) -> Result<Vec<Finding>> {
+        let histories: Vec<_> = engines.iter().map(|engine| &*engine.reader.source).collect();
+        lost(&histories, records, deadline).await
+    }
+
+    fn verifier(&self) -> Verifier {
+        Verifier { reader: self.reader.clone() }
+    }
+}
+
+/// What is learned of the database.
+impl Engine {
     /// The time of a question that is asked now, if the database's clock was seen a short time ago.
     pub(crate) fn read_time_if_known(&self) -> Option<ReadTime> {
-        self.0.source.read_time_if_known()
+        self.reader.source.read_time_if_known()
     }
 
     /// Looks at the database's clock.
@@ -120,52 +464,25 @@ impl Engine {
     /// # Errors
     /// The database did not answer in time.
     pub(crate) async fn look_at_clock(&self, deadline: Deadline) -> Result<()> {
-        self.0.source.look_at_clock(deadline).await.map(drop)
+        self.reader.source.look_at_clock(deadline).await.map(drop)
     }
 
     /// Learns how many markers were written, read at `read`. The answer came at the cluster time `at`.
     pub(crate) fn learn_markers(&self, count: i64, read: Option<ReadTime>, at: Option<Timestamp>) {
-        let Inner { source, catalogs, high_water, .. } = &*self.0;
+        let source = &self.reader.source;
         source.reads.learn(at);
         if let Some(at) = at {
             source.learn_clock(millis(at));
         }
         if source.markers.learn(count, read) && count > 0 {
-            catalogs.iter().for_each(|catalog| catalog.lock().clear());
-            high_water.clear();
+            self.shared.appender.forget();
+            self.reader.forget();
         }
     }
 
     /// Learns how many bytes an item may take, by what the database remembers.
     pub(crate) fn learn_item_bytes(&self, most: i64) {
-        self.0.source.known_item_bytes.store(usize::try_from(most).unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// What is known now. Taken before a page is read.
-    pub fn known_now(&self) -> Known {
-        Known { markers: self.0.source.markers.count(), at: Moment::now(&self.0.source.clock) }
-    }
-
-    /// Whether a page that was read then is still there, or was until a short time ago.
-    pub fn still_holds(&self, known: Known) -> bool {
-        let Source { markers, clock, .. } = &*self.0.source;
-        // One comparison as long as no page was deleted.
-        !markers.any(clock)
-            || known.markers == markers.count() && known.at.is_within(markers.ages.tail, clock)
-    }
-
-    /// Sends when pages may have been deleted.
-    pub fn deletions(&self) -> watch::Receiver<()> {
-        self.0.source.markers.changes()
-    }
-
-    /// The definition of these histories.
-    pub fn definition(&self) -> &Arc<Definition> {
-        &self.0.source.definition
-    }
-
-    /// The totals of a history that ends with `last`, or of an empty one.
-    pub fn totals(&self, last: Option<Seq>) -> Totals {
-        self.0.source.totals(last)
+        let known = &self.reader.source.known_item_bytes;
+        known.store(usize::try_from(most).unwrap_or(0), Ordering::Relaxed);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Scan`] reads a whole collection in the order of `_id`, a bounded number of buckets at a time. The buckets of an owner
 //! stand one after the other in this order. While it reads, others append, so what looks wrong is only a suspicion.
-//! [`Engine::verify`] decides it: it reads the tail first, then everything up to there. All that came before the tail is full and final.
+//! [`Verifier::verify`] decides it: it reads the tail first, then everything up to there. All that came before the tail is full and final.
 //! What it finds is reported only if a second reading finds it too, because a
 //! history may be erased, or lose its beginning, between two commands.
 //!
@@ -19,26 +19,24 @@ mod kind;
 mod records;
 mod seen;
 mod strays;
+pub(super) mod verifier;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber};
 
 pub use finding::{Finding, Mend, Rule};
-pub use records::{Records, lost};
+pub use records::Records;
+pub(super) use records::lost;
 
 use self::check::Checker;
 use self::key_share::KeyShare;
 use self::kind::Kind;
-use self::seen::Seen;
 use self::strays::placed;
-use super::bucket_id::BucketId;
-use super::engine::Engine;
-use crate::mongo::majority::at_most;
+use self::verifier::Verifier;
+use super::buckets::bucket_id::BucketId;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// Most buckets of one command.
@@ -62,7 +60,7 @@ pub struct Scan {
 pub struct Scanned {
     /// How many buckets were read.
     pub buckets: u64,
-    /// Owners whose histories look wrong: [`Engine::verify`] decides.
+    /// Owners whose histories look wrong: [`Verifier::verify`] decides.
     pub suspects: Vec<OwnerId>,
     /// Documents that are no owner's bucket.
     pub strays: Vec<Finding>,
@@ -78,13 +76,10 @@ impl Scan {
     }
 }
 
-impl Engine {
+impl Verifier {
     /// Reads the next buckets of a scan, at most 1,000.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned> {
-        let limit = self.0.source.most_buckets().min(MOST_BUCKETS);
+    pub(crate) async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned> {
+        let limit = self.reader.source.most_buckets().min(MOST_BUCKETS);
         let mut scanned = Scanned::default();
         if scan.after.is_none() {
             scanned.strays = self.without_text(deadline).await?;
@@ -106,7 +101,7 @@ impl Engine {
             };
             if scan.current.as_ref().is_none_or(|(current, _)| *current != owner) {
                 scan.finish(&mut scanned);
-                scan.current = Some((owner, Checker::new(&self.0.source.definition, KeyShare::FIRST)));
+                scan.current = Some((owner, Checker::new(&self.reader.source.definition, KeyShare::FIRST)));
             }
             if let Some((_, checker)) = &mut scan.current {
                 checker.bucket(seen);
@@ -120,10 +115,7 @@ impl Engine {
 
     /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
     /// read, and may wait; each command may take `within`.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn verify(
+    pub(crate) async fn verify(
         &self,
         owner: &OwnerId,
         within: Duration,
@@ -145,7 +137,7 @@ impl Engine {
         within: Duration,
         read: &mut impl AsyncFnMut(u64),
     ) -> Result<Vec<Finding>> {
-        let source = &self.0.source;
+        let source = &self.reader.source;
         // By its `_id` alone: its owner's field may be damaged. One without a place may come after pages that are opened meanwhile.
         let range = placed(owner);
         let tail = self.buckets(doc! { "_id": range }, -1, 1, Deadline::within(within)).await?.pop();
@@ -189,11 +181,13 @@ impl Engine {
     }
 
     /// What a reader of this page gets today, as a part of a sentence.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn shown(&self, owner: &OwnerId, page: PageNumber, deadline: Deadline) -> Result<String> {
-        match self.page(owner, page, deadline).await {
+    pub(crate) async fn shown(
+        &self,
+        owner: &OwnerId,
+        page: PageNumber,
+        deadline: Deadline,
+    ) -> Result<String> {
+        match self.reader.page(owner, page, deadline).await {
             Ok(Some(bucket)) => Ok(format!("page {page} with its {} items", bucket.count())),
             Ok(None) => Ok(format!("404 for page {page}")),
             Err(Error::Corrupt(corruption)) => {
@@ -204,19 +198,13 @@ impl Engine {
         }
     }
 
-    /// Repairs one bucket: all that [`Engine::verify`] found wrong with it. Returns the fields that were set, or a sentence that says why
+    /// Repairs one bucket: all that [`Verifier::verify`] found wrong with it. Returns the fields that were set, or a sentence that says why
     /// nothing was.
-    ///
-    /// What readers kept stays true, so the history needs no new epoch: a bucket gets back what the append wrote. `count`, `first` and
-    /// `last` follow from its items, and `page` from the pages around it. Readers are refused a bucket with a wrong `count` or `page`, and the
-    /// answers that they may keep for a year do not hold `first` and `last`.
-    ///
-    /// A wrong value that may be the only trace of a loss stays: dates that no item has, a count of more items than an open page
-    /// holds, and the number of another place.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Result<Document, String>> {
+    pub(crate) async fn mend(
+        &self,
+        findings: &[Finding],
+        deadline: Deadline,
+    ) -> Result<Result<Document, String>> {
         let mut set = Document::new();
         for Finding { mend, .. } in findings {
             match mend {
@@ -227,11 +215,11 @@ impl Engine {
         let Some(Finding { filter, .. }) = findings.first() else { return Ok(Ok(set)) };
         let update = doc! { "q": filter, "u": { "$set": &set }, "hint": { "_id": 1 } };
         let command = doc! {
-            "update": self.0.source.collection(),
+            "update": self.reader.source.collection(),
             "updates": [update],
             "writeConcern": { "w": "majority", "j": true },
         };
-        let reply = self.0.source.run(command, deadline.or_within(COMMAND)).await?;
+        let reply = self.reader.source.run(command, deadline.or_within(COMMAND)).await?;
         let refused = reply.get_array("writeErrors").ok().and_then(|errors| errors.first());
         Ok(match (refused, reply.get_i32("n")) {
             (None, Ok(1)) => Ok(set),
@@ -241,21 +229,5 @@ impl Engine {
                     .to_owned(),
             ),
         })
-    }
-
-    /// Buckets in the order of `_id`, ascending (1) or descending (-1).
-    async fn buckets(
-        &self,
-        filter: Document,
-        order: i32,
-        limit: usize,
-        deadline: Deadline,
-    ) -> Result<Vec<Seen>> {
-        let source = &self.0.source;
-        let definition = Arc::clone(&source.definition);
-        let read = move |document: &RawDocument| Ok(Seen::read(document, &definition));
-        let mut command = at_most(source.collection(), filter, limit, doc! { "_id": 1 });
-        command.insert("sort", doc! { "_id": order });
-        source.reads.find(None, command, None, deadline.or_within(COMMAND), read).await
     }
 }

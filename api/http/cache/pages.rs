@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ::metrics::Counter;
 use moka::future::Cache;
 use pagebucket_engine::Error;
-use pagebucket_engine::history::{Bucket, Engine, FullPages, History, Known};
+use pagebucket_engine::history::{Bucket, Engine, FullPages, History, Known, Reader};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, SeqRange};
 use pagebucket_model::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
@@ -62,7 +62,7 @@ fn weight(page: &Page) -> u32 {
 
 /// Forgets the pages of a history whenever one was deleted, as long as there is the history.
 fn forget_deleted(engine: &Engine, kept: Cache<Key, Kept>) {
-    let (name, mut deletions) = (Arc::clone(&engine.definition().name), engine.deletions());
+    let (name, mut deletions) = (Arc::clone(&engine.definition().name), engine.reader().deletions());
     tokio::spawn(async move {
         while deletions.changed().await.is_ok() {
             for (key, _) in kept.iter().filter(|(key, _)| key.0 == name) {
@@ -101,7 +101,7 @@ impl Pages {
         let deadline = reading.deadline;
         // In a box, as all that a page in memory does not need: its request would copy 5 KiB twice.
         let fetch = || Box::pin(engine.page(owner, page, deadline));
-        self.find(engine, owner, page, reading, fetch).await
+        self.find(engine.reader(), owner, page, reading, fetch).await
     }
 
     /// The items in `range`, which the history must have, in order of `seq`; none without a range.
@@ -135,8 +135,8 @@ impl Pages {
         reading: &mut Reading,
     ) -> Result<Vec<ItemView>, Error> {
         let (Some(range), Some(end)) = (range, full.last()) else { return Ok(Vec::new()) };
-        let (engine, owner, deadline) = (full.engine(), full.owner(), reading.deadline);
-        let definition = engine.definition();
+        let (reader, owner, deadline) = (full.reader(), full.owner(), reading.deadline);
+        let definition = reader.definition();
         let size = definition.page_size;
         let (first, last) = (size.page_of(range.first), size.page_of(range.last).min(end));
         if first > last {
@@ -144,13 +144,13 @@ impl Pages {
         }
         if first == last && self.turning(full, first, last).is_none() {
             let fetch = || Box::pin(async { Ok(full.read(first, last, deadline).await?.pop()) });
-            let found = self.find(engine, owner, first, reading, fetch).await?;
+            let found = self.find(reader, owner, first, reading, fetch).await?;
             let page = found.expect("invariant 1: `FullPages::read` leaves no gap");
             return Ok(page.items(range).collect());
         }
         let mut pages = BTreeMap::new();
         for page in first.up_to(last) {
-            let found = self.remembered(engine, owner, page, reading).await;
+            let found = self.remembered(reader, owner, page, reading).await;
             pages.extend(found.map(|found| (page, found)));
         }
         let mut missing = first.up_to(last).filter(|page| !pages.contains_key(page));
@@ -159,7 +159,7 @@ impl Pages {
             // Cached pages in between are read again, so that one command suffices.
             let turning = self.turning(full, from, to);
             let (low, high) = turning.unwrap_or((from, to));
-            let known = engine.known_now();
+            let known = reader.known_now();
             let mut read = reading.database(full.read(low, high, deadline)).await;
             if turning.is_some() && matches!(read, Err(Error::Corrupt(_) | Error::Gone(_))) {
                 // The page that is corrupt or deleted may be one that was only read ahead.
@@ -203,24 +203,24 @@ impl Pages {
     /// The page, from the cache or by `fetch`, once for all requests that ask for it at once.
     async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
         &self,
-        engine: &Engine,
+        reader: &Reader,
         owner: &OwnerId,
         page: PageNumber,
         reading: &mut Reading,
         fetch: impl Fn() -> F,
     ) -> Result<Option<Arc<Page>>, Error> {
-        let (definition, epoch) = (engine.definition(), reading.epoch);
+        let (definition, epoch) = (reader.definition(), reading.epoch);
         let fetch = || async {
             let bucket = fetch().await?;
             Ok::<_, Error>(bucket.map(|bucket| Arc::new(Page::new(epoch, definition, owner, &bucket))))
         };
         let Some(kept) = &self.kept else { return reading.database(fetch()).await };
-        if let Some(page) = self.remembered(engine, owner, page, reading).await {
+        if let Some(page) = self.remembered(reader, owner, page, reading).await {
             return Ok(Some(page));
         }
         let mut asked = None;
         let ask = async {
-            let known = engine.known_now();
+            let known = reader.known_now();
             match fetch().await {
                 Ok(Some(page)) if page.full && self.is_kept(&page) => Some(Kept { page, known }),
                 other => {
@@ -243,14 +243,14 @@ impl Pages {
     /// The page, if the cache has it. Counts and notes the lookup, and takes out a page that may have been deleted.
     async fn remembered(
         &self,
-        engine: &Engine,
+        reader: &Reader,
         owner: &OwnerId,
         page: PageNumber,
         reading: &mut Reading,
     ) -> Option<Arc<Page>> {
-        let (kept, key) = (self.kept.as_ref()?, key(engine.definition(), owner, page));
+        let (kept, key) = (self.kept.as_ref()?, key(reader.definition(), owner, page));
         let mut found = kept.get(&key).await;
-        if found.as_ref().is_some_and(|found| !engine.still_holds(found.known)) {
+        if found.as_ref().is_some_and(|found| !reader.still_holds(found.known)) {
             // It may have been deleted since it was read.
             Box::pin(kept.invalidate(&key)).await;
             found = None;

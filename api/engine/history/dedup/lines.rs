@@ -18,7 +18,7 @@ use pagebucket_model::domain::{IdempotencyKey, OwnerId};
 use pagebucket_model::item::Item;
 use sha2::Digest;
 
-use super::identity::{ItemKey, begin};
+use crate::history::identity::{ItemKey, begin};
 
 /// Identifies an upload among the items of one owner: the first 8 bytes of SHA-256 of owner and key.
 /// With 64 bits and 10^9 keyed items of one owner, an item of another request has the same bytes with a

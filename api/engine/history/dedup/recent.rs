@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use pagebucket_model::domain::OwnerId;
 
-use super::identity::ItemKey;
 use super::search::Search;
+use crate::history::identity::ItemKey;
 
 /// The most items remembered for one owner: those of some commits.
 const MOST_ITEMS: usize = 512;

@@ -10,9 +10,9 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 
-use super::identity::{Fingerprint, RecordId};
 use super::search::Search;
-use crate::history::source::{OfOwner, Source, owner_bson};
+use crate::history::collection::{OfOwner, Source, owner_bson};
+use crate::history::identity::{Fingerprint, RecordId};
 use crate::mongo::reply::{Verdict, judge};
 use crate::mongo::session::durable;
 use crate::mongo::values::{binary, date, instant};

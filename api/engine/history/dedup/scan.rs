@@ -8,12 +8,12 @@ use mongodb::bson::raw::RawDocument;
 use pagebucket_model::domain::PageNumber;
 use pagebucket_model::item::Item;
 
-use super::identity::{ItemKey, RecordId};
 use super::record::keep_looked;
 use super::search::Search;
-use crate::history::document::Marked;
-use crate::history::marker::{self, Marker};
-use crate::history::source::{OfOwner, Source, page_of};
+use crate::history::buckets::document::Marked;
+use crate::history::buckets::marker::{self, Marker};
+use crate::history::collection::{OfOwner, Source, page_of};
+use crate::history::identity::{ItemKey, RecordId};
 use crate::mongo::majority::Patient;
 use crate::mongo::{Corruption, Error, Result};
 

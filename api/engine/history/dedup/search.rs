@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pagebucket_model::domain::{Seq, SeqRange};
 use pagebucket_model::item::Item;
 
-use super::identity::ItemKey;
 use super::lines::{NumberedItem, Tag};
+use crate::history::identity::ItemKey;
 
 /// Why a line of an upload is not stored and will never be stored under this key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]

@@ -8,7 +8,7 @@ use super::finding::{Finding, Mend, Rule};
 use super::key_share::{KeyShare, MOST_KEYS};
 use super::kind::Kind;
 use super::seen::Seen;
-use crate::history::dedup::ItemKey;
+use crate::history::identity::ItemKey;
 use crate::mongo::values::whole_number;
 
 /// Gaps of one owner that are remembered; more are counted as one.

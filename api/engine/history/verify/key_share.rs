@@ -1,6 +1,6 @@
 //! The keys of a long history are compared in several readings, so that they fit into memory.
 
-use crate::history::dedup::ItemKey;
+use crate::history::identity::ItemKey;
 
 /// Keys of one owner that are compared in one reading. Each takes 40 bytes or less.
 pub(super) const MOST_KEYS: u64 = 1_000_000;

@@ -4,8 +4,8 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
 
 use super::finding::{shown, value};
-use crate::history::bucket_id::BucketId;
-use crate::history::marker::{TOMBSTONE, tombstone_id};
+use crate::history::buckets::bucket_id::BucketId;
+use crate::history::buckets::marker::{TOMBSTONE, tombstone_id};
 use crate::mongo::values::whole_number;
 
 /// Fields of each document beside the owner's field.

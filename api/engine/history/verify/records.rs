@@ -3,11 +3,10 @@ use mongodb::bson::{Binary, doc};
 use pagebucket_model::domain::OwnerId;
 
 use super::finding::{Finding, Mend, Rule};
-use crate::history::bucket_id::Tail;
+use crate::history::buckets::bucket_id::Tail;
+use crate::history::buckets::tails::Tails;
+use crate::history::collection::{Source, owner_in};
 use crate::history::dedup::{RECORDS, read_record};
-use crate::history::engine::Engine;
-use crate::history::source::owner_in;
-use crate::history::tails::Tails;
 use crate::mongo::majority::at_most;
 use crate::mongo::values::binary;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
@@ -33,18 +32,22 @@ struct Named {
 }
 
 /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer named them, and they are
-/// lost (invariant 6). A record does not say of which history it is, only whose: it is enough if one of `engines` has the items.
+/// lost (invariant 6). A record does not say of which history it is, only whose: it is enough if one of `histories` has the items.
 ///
 /// # Errors
 /// The database does not answer in time.
-pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) -> Result<Vec<Finding>> {
-    let Some(first) = engines.first() else {
+pub(crate) async fn lost(
+    histories: &[&Source],
+    scan: &mut Records,
+    deadline: Deadline,
+) -> Result<Vec<Finding>> {
+    let Some(first) = histories.first() else {
         scan.ended = true;
         return Ok(Vec::new());
     };
     let filter = doc! { "_id": { "$gte": scan.after.clone().unwrap_or_else(|| binary([])) } };
     let command = at_most(RECORDS, filter, MOST_RECORDS + 1, doc! { "_id": 1 });
-    let definitions: Vec<_> = engines.iter().map(|engine| engine.definition().clone()).collect();
+    let definitions: Vec<_> = histories.iter().map(|history| history.definition.clone()).collect();
     let read = move |document: &RawDocument| {
         let record = read_record(document).ok();
         let owners = definitions.iter().map(|definition| owner_in(document, &definition.owner)).collect();
@@ -54,7 +57,7 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
         let id = document.get_binary("_id").expect("the query finds no other ids").to_binary();
         Ok(Named { id, owners, last })
     };
-    let reads = &first.0.source.reads;
+    let reads = &first.reads;
     let mut found = reads.find(None, command, None, deadline.or_within(COMMAND), read).await?;
     scan.ended = found.len() <= MOST_RECORDS;
     found.retain(|record| scan.after.as_ref() != Some(&record.id));
@@ -64,9 +67,9 @@ pub async fn lost(engines: &[Engine], scan: &mut Records, deadline: Deadline) ->
     let (damaged, named): (Vec<&Named>, Vec<&Named>) =
         found.iter().filter(is_judged).partition(|record| record.last.is_none());
     let mut missing: Vec<&Named> = named.into_iter().filter(|record| record.last != Some(0)).collect();
-    for (at, engine) in engines.iter().enumerate() {
+    for (at, history) in histories.iter().enumerate() {
         let owners = missing.iter().filter_map(|record| record.owners[at].as_ref());
-        let tails = Tails::read(&engine.0.source, owners, None, deadline.or_within(COMMAND)).await;
+        let tails = Tails::read(history, owners, None, deadline.or_within(COMMAND)).await;
         let mut still = Vec::new();
         for record in missing {
             let has = |owner| match tails.of(owner) {

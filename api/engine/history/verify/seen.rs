@@ -7,9 +7,9 @@ use pagebucket_model::item;
 
 use super::finding::{Finding, Mend, Rule, shown, value};
 use super::kind::Kind;
-use crate::history::bucket_id::{BucketId, NO_ID};
-use crate::history::dedup::ItemKey;
-use crate::history::source::{owner_bson, owner_in, page_of};
+use crate::history::buckets::bucket_id::{BucketId, NO_ID};
+use crate::history::collection::{owner_bson, owner_in, page_of};
+use crate::history::identity::ItemKey;
 use crate::mongo::values::whole_number;
 
 /// Fields that a repair may set.

@@ -9,10 +9,10 @@ use pagebucket_model::domain::OwnerId;
 
 use super::finding::{Finding, value};
 use super::seen::Seen;
-use crate::history::bucket_id::BucketId;
-use crate::history::engine::Engine;
-use crate::history::marker;
-use crate::history::source::owner_bson;
+use super::verifier::Verifier;
+use crate::history::buckets::bucket_id::BucketId;
+use crate::history::buckets::marker;
+use crate::history::collection::owner_bson;
 use crate::migrations::histories;
 use crate::mongo::majority::at_most;
 use crate::mongo::values::whole_number;
@@ -36,10 +36,10 @@ fn place(owner: &OwnerId) -> String {
     format!("^{owner}_([0-9]{{10}}|:)\\z")
 }
 
-impl Engine {
+impl Verifier {
     /// Documents whose `_id` is no text. They come before or after all texts.
     pub(super) async fn without_text(&self, deadline: Deadline) -> Result<Vec<Finding>> {
-        let limit = self.0.source.most_buckets().min(MOST_STRAYS);
+        let limit = self.reader.source.most_buckets().min(MOST_STRAYS);
         let mut found = Vec::new();
         for order in [1, -1] {
             let end = self.buckets(doc! {}, order, limit, deadline).await?;
@@ -60,24 +60,19 @@ impl Engine {
         // The character after _: no `_id` that begins with the owner and _ is greater.
         range.insert("$lte", format!("{owner}`"));
         range.insert("$not", doc! { "$regex": place(owner) });
-        let limit = self.0.source.most_buckets().min(MOST_STRAYS);
+        let limit = self.reader.source.most_buckets().min(MOST_STRAYS);
         self.buckets(doc! { "_id": range }, 1, limit, deadline).await
     }
 
     /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and appends meet it by
     /// its page number. A [`Scan`](super::Scan) finds it where its `_id` is.
-    ///
-    /// `read` is told how many documents each command has examined, and may wait; each command may take `within`.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn elsewhere(
+    pub(crate) async fn elsewhere(
         &self,
         owner: &OwnerId,
         within: Duration,
         read: &mut impl AsyncFnMut(u64),
     ) -> Result<Vec<Finding>> {
-        let source = &self.0.source;
+        let source = &self.reader.source;
         let (mut ids, mut from): (Vec<Bson>, Bson) = (Vec::new(), Bson::MinKey);
         loop {
             let of = source.of(owner, Deadline::within(within).or_within(COMMAND));
@@ -123,11 +118,8 @@ impl Engine {
     }
 
     /// Whether an owner has a marker.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn has_marker(&self, owner: &OwnerId, deadline: Deadline) -> Result<bool> {
-        match marker::find(self.0.source.of(owner, deadline.or_within(COMMAND))).await {
+    pub(crate) async fn has_marker(&self, owner: &OwnerId, deadline: Deadline) -> Result<bool> {
+        match marker::find(self.reader.source.of(owner, deadline.or_within(COMMAND))).await {
             Ok(found) => Ok(found.is_some()),
             // It is a finding by itself.
             Err(Error::Corrupt(_)) => Ok(true),
@@ -137,11 +129,8 @@ impl Engine {
 
     /// What is wrong with the number of markers that the database remembers, as a sentence without its subject, the document in
     /// `histories`. `markers` says whether a marker was read before: the number is raised before one is written.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
-        let source = &self.0.source;
+    pub(crate) async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
+        let source = &self.reader.source;
         let mut command =
             at_most(histories::COLLECTION, doc! { "_id": source.collection() }, 1, doc! { "_id": 1 });
         command.insert("projection", doc! { "markers": 1 });

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pagebucket_model::domain::SeqRange;
 
 use super::database::{Command, Contents, Stored, Write};
-use crate::history::dedup::{ItemKey, Search};
+use crate::history::dedup::Search;
+use crate::history::identity::ItemKey;
 
 /// The number of items in the request.
 pub(super) const TRADES: u8 = 3;

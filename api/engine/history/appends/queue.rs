@@ -1,0 +1,168 @@
+//! The queue of appends to all histories, and the part of it for uploads. If there is no room, a single append is refused, but an
+//! upload waits.
+//!
+//! All uploads together hold at most half of the queue, so a single append finds room at once, however many
+//! uploads there are. Waiting uploads are served in order. Single appends may also take the uploads' half. Then
+//! an upload looks for room at intervals and reserves no room meanwhile.
+//!
+//! The same holds for each owner's part of the queue: uploads wait if, together with the owner's single
+//! appends, they would hold more than half of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pagebucket_model::domain::OwnerId;
+use pagebucket_model::metric::QUEUED_BYTES;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::Cause;
+use crate::capacity::Capacity;
+use crate::group_commit::{Full, Queue, Room};
+use crate::mongo::Error;
+
+/// The longest wait of an upload for room: longer than it takes to commit all that the largest number of
+/// uploads can have waiting.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The time between two looks for room that single appends have taken.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// The queue of the appends to all histories. Its units are bytes of memory. Clones share the limits.
+#[derive(Debug, Clone)]
+pub(crate) struct AppendQueue {
+    pub(crate) all: Queue,
+    /// How much of it uploads may hold: half.
+    uploads: Arc<Semaphore>,
+}
+
+/// How an upload waits for room.
+#[derive(Debug)]
+pub struct Waiting {
+    /// Cancelled when the upload must stop waiting and send nothing more.
+    pub stop: CancellationToken,
+    /// How long the upload has waited so far.
+    pub waited: Duration,
+}
+
+impl AppendQueue {
+    pub(crate) fn new(capacity: Capacity) -> Self {
+        let all = Queue::new(capacity.queued_bytes, capacity.commit_time, QUEUED_BYTES);
+        let uploads = Arc::new(Semaphore::new(half(&all)));
+        Self { all, uploads }
+    }
+
+    /// Takes room for an append.
+    ///
+    /// # Errors
+    /// The queue is full, or the owner's part of it.
+    pub(crate) fn room(&self, owner: &OwnerId, bytes: usize) -> Result<Room, Full> {
+        self.all.room(owner.spread(), bytes, self.all.most_of_a_key())
+    }
+
+    /// The most bytes that an upload may append at once, unless a single item has more: half of what an owner may hold
+    /// in the queue.
+    pub(crate) fn most_of_an_upload(&self) -> usize {
+        (self.all.most_of_a_key() / 2).max(1)
+    }
+
+    /// Waits for room in the queue for at most [`AppendQueue::most_of_an_upload`] bytes.
+    ///
+    /// # Errors
+    /// There was no room for too long, or the upload was stopped.
+    pub(crate) async fn room_of_an_upload(
+        &self,
+        owner: &OwnerId,
+        bytes: usize,
+        waiting: &mut Waiting,
+    ) -> Result<Room, Cause> {
+        let began = Instant::now();
+        let room = tokio::select! {
+            biased;
+            () = waiting.stop.cancelled() => Err(stopped().into()),
+            room = self.wait_for_room(owner, bytes, began + LONGEST) => room,
+        };
+        waiting.waited += began.elapsed();
+        room
+    }
+
+    async fn wait_for_room(&self, owner: &OwnerId, bytes: usize, until: Instant) -> Result<Room, Cause> {
+        // A single item may be larger than all that uploads may hold.
+        let permits = bytes.min(half(&self.all)) as u32;
+        let mut part = None;
+        loop {
+            if part.is_none() {
+                let acquired = Arc::clone(&self.uploads).acquire_many_owned(permits);
+                let Ok(Ok(acquired)) = timeout_at(until, acquired).await else {
+                    return Err(Cause::Overloaded);
+                };
+                part = Some(acquired);
+            }
+            match self.all.room(owner.spread(), bytes, self.most_of_an_upload()) {
+                Ok(room) => return Ok(room.with(part)),
+                Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
+                // Keeps its turn among the uploads.
+                Err(Full::Queue) => {}
+                // The owner's commit may take long: uploads of other owners may use this part meanwhile.
+                Err(Full::Key) => part = None,
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+    }
+}
+
+/// How much of a queue uploads may hold. Its size fits into 32 bits.
+fn half(queue: &Queue) -> usize {
+    (queue.size() / 2).max(1)
+}
+
+/// The error of an upload that was stopped.
+pub(crate) fn stopped() -> Error {
+    Error::Unavailable("an upload was stopped".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// A single item may be larger than all that uploads may hold, or than the queue.
+    #[tokio::test]
+    async fn an_upload_of_any_size_has_room_in_an_empty_queue() {
+        let queue = AppendQueue::new(Capacity { queued_bytes: 100, ..Capacity::default() });
+        for bytes in [50, 60, 1_000] {
+            let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
+            let room = queue.room_of_an_upload(&OwnerId::Integer(1), bytes, &mut waiting);
+            let room = timeout_at(Instant::now() + Duration::from_secs(10), room).await.expect("at once");
+            drop(room.unwrap());
+        }
+    }
+
+    /// Room that an upload finds at once.
+    fn at_once(queue: &AppendQueue, owner: &OwnerId, bytes: usize) -> Option<Room> {
+        let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
+        queue.room_of_an_upload(owner, bytes, &mut waiting).now_or_never().map(Result::unwrap)
+    }
+
+    #[tokio::test]
+    async fn beside_uploads_to_an_owner_there_is_room_for_its_single_appends() {
+        let queue = AppendQueue::new(Capacity { queued_bytes: 800, ..Capacity::default() });
+        let (one, other) = (OwnerId::Integer(1), OwnerId::Integer(2));
+        // An eighth of the queue.
+        let mut held: Vec<_> = std::iter::from_fn(|| at_once(&queue, &one, 10)).collect();
+        assert_eq!(held.len(), 10);
+        held.extend(at_once(&queue, &other, 10));
+        assert_eq!(held.len(), 11, "uploads to others do not wait for it");
+        // Together a quarter.
+        let single = std::iter::from_fn(|| queue.room(&one, 10).ok());
+        held.extend(single);
+        assert_eq!(held.len(), 11 + 10);
+        held.clear();
+        // The single appends of the owner count, too.
+        held.extend(std::iter::from_fn(|| queue.room(&one, 10).ok()));
+        assert_eq!(held.len(), 20);
+        assert!(at_once(&queue, &one, 10).is_none() && at_once(&queue, &other, 10).is_some());
+    }
+}

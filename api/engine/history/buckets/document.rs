@@ -1,0 +1,169 @@
+//! Reads and checks buckets. Reading validates every field again and names the corrupt one: the guards stop invalid
+//! writes, but not damage on disk.
+
+use std::sync::Arc;
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::raw::{CString, RawBsonRef, RawDocument};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Instant, OwnerId, PageNumber, Seq, Totals};
+use pagebucket_model::item::{self, Item};
+
+use super::bucket_id::{BucketId, NO_ID, Tail};
+use crate::history::collection::{owner_in, page_of};
+use crate::history::identity::ItemKey;
+use crate::mongo::Corruption;
+
+/// An item to store, with its hash if the append has an idempotency key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marked<'a> {
+    pub(crate) item: &'a Item,
+    pub(crate) key: Option<ItemKey>,
+}
+
+impl Marked<'_> {
+    /// The item as an element of `history`.
+    pub(crate) fn document(&self, definition: &Definition) -> RawDocumentBuf {
+        let mut document = self.item.document().to_owned();
+        if let Some(key) = self.key {
+            let name = CString::try_from(definition.key_field()).expect("a checked name has no NUL");
+            document.append(name, key.to_bson());
+        }
+        document
+    }
+}
+
+/// One page of a history: its items in order of arrival, at least one and at most as many as fit. Cheap to clone.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Bucket({}, {} items)", self.id(), self.count())]
+pub struct Bucket(Arc<Inner>);
+
+struct Inner {
+    definition: Arc<Definition>,
+    owner: OwnerId,
+    tail: Tail,
+    /// The array of items, as the database sent it.
+    history: RawDocumentBuf,
+}
+
+/// A stored item.
+#[derive(Clone, Copy)]
+pub struct Stored<'a> {
+    /// The item's address.
+    pub seq: Seq,
+    document: &'a RawDocument,
+    definition: &'a Definition,
+}
+
+impl<'a> Stored<'a> {
+    /// The item's date.
+    pub fn date(&self) -> Instant {
+        item::date(self.document, &self.definition.date.name)
+            .expect("it was checked when its bucket was read")
+    }
+
+    /// The item as it is stored, with the engine's key if it has one.
+    pub fn document(&self) -> &'a RawDocument {
+        self.document
+    }
+
+    /// Appends the members of the item's JSON object to `json`, each after a comma.
+    pub fn write_members(&self, json: &mut Vec<u8>) {
+        let (key, date) = (self.definition.key_field(), &self.definition.date.name);
+        item::write_members(self.document, key, date, json).expect("it was checked when its bucket was read");
+    }
+}
+
+impl Bucket {
+    /// Whether the bucket is full, so that it never changes.
+    pub fn full(&self) -> bool {
+        self.0.tail.room() == 0
+    }
+
+    /// The page's number.
+    pub fn page(&self) -> PageNumber {
+        self.0.tail.page
+    }
+
+    /// The number of items on the page.
+    pub fn count(&self) -> usize {
+        self.0.tail.count.into()
+    }
+
+    /// The address of the bucket's first item.
+    pub fn first_seq(&self) -> Seq {
+        self.0.tail.page_size.first_seq(self.page())
+    }
+
+    /// The items of the page, in order of arrival.
+    pub fn items(&self) -> impl Iterator<Item = Stored<'_>> {
+        let (definition, first) = (&*self.0.definition, self.first_seq());
+        documents(&self.0.history).enumerate().map(move |(place, document)| Stored {
+            seq: first.plus(place),
+            document: document.expect("it was checked when its bucket was read"),
+            definition,
+        })
+    }
+
+    /// The item at this address, if it is in this bucket.
+    pub fn item(&self, seq: Seq) -> Option<Stored<'_>> {
+        self.items().find(|item| item.seq == seq)
+    }
+
+    /// The totals of a history that ends with this bucket.
+    pub fn totals(&self) -> Totals {
+        Totals::ending_with(self.0.tail.page_size, Some(self.0.tail.last_seq()))
+    }
+
+    pub(crate) fn id(&self) -> BucketId {
+        self.0.tail.id(&self.0.owner)
+    }
+
+    pub(crate) fn tail(&self) -> Tail {
+        self.0.tail
+    }
+
+    /// # Errors
+    /// A field has a value that the invariants forbid; the error names the field.
+    pub(crate) fn read(
+        document: &RawDocument,
+        owner: &OwnerId,
+        definition: &Arc<Definition>,
+    ) -> Result<Self, Corruption> {
+        let id = document.get_str("_id").unwrap_or_default();
+        let corrupt = |field: &str, detail: &str| Corruption::of(document, field, detail);
+        let second = BucketId::parse(id, owner).ok_or_else(|| corrupt("_id", NO_ID))?.second;
+        if owner_in(document, &definition.owner).as_ref() != Some(owner) {
+            return Err(corrupt(&definition.owner.field, "is not what _id begins with"));
+        }
+        let page = page_of(document).map_err(|why| corrupt("page", why))?;
+        let history = document.get("history").ok().flatten();
+        let Some(RawBsonRef::Array(history)) = history else {
+            return Err(corrupt("history", "is not an array"));
+        };
+        let history = RawDocumentBuf::from_bytes(history.as_bytes().to_vec());
+        let history = history.map_err(|_| corrupt("history", "is not an array"))?;
+        let (key, date) = (definition.key_field(), &definition.date.name);
+        let mut items = 0;
+        for document in documents(&history) {
+            let corrupt_item = |field: &str, detail| corrupt(&format!("history.{items}{field}"), detail);
+            let document = document.ok_or_else(|| corrupt_item("", "is not a document"))?;
+            item::check_stored(document, key, date)
+                .map_err(|corrupt| corrupt_item(&format!(".{}", corrupt.field), corrupt.detail))?;
+            items += 1;
+        }
+        let page_size = definition.page_size;
+        let count = document.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
+        let count = count
+            .filter(|&count| usize::from(count) == items && (1..=page_size.get()).contains(&items))
+            .ok_or_else(|| corrupt("count", "is not the int32 number of items, 1 to the page size"))?;
+        let tail = Tail { second, page, count, page_size };
+        let (definition, owner) = (Arc::clone(definition), owner.clone());
+        Ok(Self(Arc::new(Inner { definition, owner, tail, history })))
+    }
+}
+
+/// The elements of an array. `None` for one that is not a document.
+fn documents(array: &RawDocument) -> impl Iterator<Item = Option<&RawDocument>> {
+    array.iter().map(|element| element.ok().and_then(|(_, value)| value.as_document()))
+}

@@ -1,0 +1,321 @@
+//! The collection of the histories of one definition: how it is read and written, and what this process has learned of it.
+
+pub(super) mod fence;
+pub(super) mod markers;
+pub(super) mod moment;
+pub(super) mod server_time;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mongodb::Database;
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
+use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
+use pagebucket_model::definition::{Definition, Owner};
+use pagebucket_model::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
+
+use self::fence::{ReadTime, ServerClock};
+use self::markers::Markers;
+use self::moment::Moment;
+use self::server_time::ServerTime;
+use crate::capacity::Ages;
+use crate::migrations::histories;
+use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::reply::Answer;
+use crate::mongo::session::{Command, Sessions, Unanswered, durable};
+use crate::mongo::values::whole_number;
+use crate::mongo::{Deadline, Error, Result, Topology};
+
+/// The most bytes of buckets in one reply. The server ends a batch at 16 MB.
+const MOST_BYTES: usize = 12_000_000;
+
+/// Where the histories of one definition are, and how they are read and written.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(super) definition: Arc<Definition>,
+    pub(super) reads: MonotonicReads,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) clock: Clock,
+    /// The server's clock, for the records of keys.
+    pub(super) server_time: ServerTime,
+    /// The server's clock, for the fence.
+    pub(super) server_clock: ServerClock,
+    /// What is known of the markers of deleted pages.
+    pub(super) markers: Markers,
+    /// What the database says that an item may take: another instance may have raised it.
+    pub(super) known_item_bytes: AtomicUsize,
+}
+
+impl Source {
+    pub(super) fn new(
+        definition: Arc<Definition>,
+        database: Database,
+        sessions: &Arc<Sessions>,
+        clock: &Clock,
+        ages: Ages,
+    ) -> Self {
+        let (sessions, clock) = (Arc::clone(sessions), clock.clone());
+        let (server_time, server_clock, known_item_bytes) = Default::default();
+        let (reads, markers) = (MonotonicReads::of(database), Markers::new(ages));
+        Self { definition, reads, sessions, clock, server_time, server_clock, markers, known_item_bytes }
+    }
+
+    /// Runs a durable command, and learns the time of its answer.
+    ///
+    /// # Errors
+    /// See [`Unanswered`].
+    pub(super) async fn commit(&self, command: Command, deadline: Deadline) -> Result<Answer, Unanswered> {
+        let answer = self.sessions.commit(&self.reads, command, deadline).await?;
+        self.server_time.learn(answer.at);
+        Ok(answer)
+    }
+
+    /// What kind of deployment this is.
+    pub(super) fn topology(&self) -> Topology {
+        self.sessions.topology()
+    }
+
+    /// The time of a read that is asked now, if the database's clock was seen a short time ago.
+    pub(super) fn read_time_if_known(&self) -> Option<ReadTime> {
+        // Half, so that the other half is left to use what is read.
+        self.server_clock.before_now(self.markers.ages.tail / 2, &self.clock)
+    }
+
+    /// The time of a read that is asked now.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn read_time(&self, deadline: Deadline) -> Result<ReadTime> {
+        if let Some(known) = self.read_time_if_known() {
+            return Ok(known);
+        }
+        let server = self.look_at_clock(deadline).await?;
+        Ok(ReadTime { moment: Moment::now(&self.clock), server })
+    }
+
+    /// Asks for the database's time, in milliseconds since 1970: in a replica set, one that a majority has.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn look_at_clock(&self, deadline: Deadline) -> Result<i64> {
+        let time = match self.topology() {
+            Topology::Standalone => self.server_time(deadline).await?,
+            Topology::Replicated => {
+                // Not by a read: a server that checks users tells no operationTime until it has made keys to sign times.
+                let hello = self.run(doc! { "hello": 1 }, deadline).await?;
+                let last =
+                    hello.get_document("lastWrite").and_then(|last| last.get_document("majorityOpTime"));
+                self.learnt(last.and_then(|last| last.get_timestamp("ts")).ok())?
+            }
+            Topology::Sharded => {
+                let any = doc! { "find": histories::COLLECTION, "filter": { "_id": self.collection() }, "limit": 1 };
+                self.reads.find(None, any, None, deadline, |_| Ok(())).await?;
+                self.learnt(self.reads.newest())?
+            }
+        };
+        self.learn_clock(time);
+        Ok(time)
+    }
+
+    /// Learns a time that a majority has. Later reads show at least its state.
+    fn learnt(&self, time: Option<Timestamp>) -> Result<i64> {
+        let time = time.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))?;
+        self.reads.learn(Some(time));
+        Ok(millis(time))
+    }
+
+    /// Learns a time of the database's clock from an answer that has just arrived.
+    pub(super) fn learn_clock(&self, time: i64) {
+        self.server_clock.learn(time, Moment::now(&self.clock), self.markers.ages.command);
+    }
+
+    /// The server's own clock, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn server_time(&self, deadline: Deadline) -> Result<i64> {
+        let hello = self.run(doc! { "hello": 1 }, deadline).await?;
+        let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
+        time.map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Whether nothing can come any more that relies on what was before a marker.
+    pub(super) fn is_aged(&self, since: Option<DateTime>) -> bool {
+        let settled = self.server_clock.settled(self.markers.ages.command);
+        since.is_some_and(|since| self.markers.is_aged(since.timestamp_millis(), settled))
+    }
+
+    /// Runs a command once.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or refused the command.
+    pub(super) async fn run(&self, command: Document, deadline: Deadline) -> Result<Document> {
+        let database = self.reads.database.clone();
+        deadline.read(async move { Ok(database.run_command(command).await?) }).await
+    }
+
+    /// Runs a write that may be repeated without harm, durably, and returns its reply.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or refused a part of it. It may have been applied.
+    pub(super) async fn write(&self, mut command: Document, deadline: Deadline) -> Result<Document> {
+        command.insert("writeConcern", durable(deadline));
+        let reply = self.run(command, deadline).await?;
+        match reply.get("writeErrors").or(reply.get("writeConcernError")) {
+            // Another instance may have been faster, or a majority may be missing.
+            Some(error) => Err(Error::Unavailable(error.to_string())),
+            None => {
+                self.reads.learn(reply.get_timestamp("operationTime").ok());
+                Ok(reply)
+            }
+        }
+    }
+
+    /// Raises the number of markers of this history, before or after one is written.
+    ///
+    /// # Errors
+    /// The database did not answer in time. The number may be raised.
+    pub(super) async fn raise_markers(&self, deadline: Deadline) -> Result<()> {
+        let update = doc! { "q": { "_id": self.collection() }, "u": { "$inc": { "markers": 1_i64 } } };
+        // This instance waits for no answer to its own question.
+        self.markers.raised();
+        let raised =
+            self.write(doc! { "update": histories::COLLECTION, "updates": [update] }, deadline).await?;
+        match raised.get("n").and_then(whole_number) {
+            Some(1) => Ok(()),
+            _ => Err(Error::Internal(format!(
+                "the database does not remember {}: migrate it",
+                self.collection()
+            ))),
+        }
+    }
+
+    /// The name of the collection.
+    pub(super) fn collection(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The name of the field that holds a bucket's owner.
+    pub(super) fn owner_field(&self) -> &str {
+        &self.definition.owner.field
+    }
+
+    /// The number of items in a full bucket.
+    pub(super) fn page_size(&self) -> PageSize {
+        self.definition.page_size
+    }
+
+    /// The totals of a history that ends with `last`.
+    pub(super) fn totals(&self, last: Option<Seq>) -> Totals {
+        Totals::ending_with(self.page_size(), last)
+    }
+
+    /// A filter for the buckets of `owner`. It targets one shard.
+    pub(super) fn owned_by(&self, owner: &OwnerId) -> Document {
+        doc! { self.owner_field(): owner_bson(owner) }
+    }
+
+    /// What `owner` has here, for commands that are answered until `deadline`.
+    pub(super) fn of<'a>(&'a self, owner: &'a OwnerId, deadline: Deadline) -> OfOwner<'a> {
+        OfOwner { source: self, owner, deadline }
+    }
+
+    /// The keys of the unique index, as a hint.
+    pub(super) fn by_page(&self) -> Document {
+        doc! { self.owner_field(): 1, "page": 1 }
+    }
+
+    /// The most buckets that a command may ask for, at least 1: all of them fit into one reply.
+    pub(super) fn most_buckets(&self) -> usize {
+        let item = self.definition.max_item_bytes.max(self.known_item_bytes.load(Ordering::Relaxed));
+        (MOST_BYTES / self.page_size().get().saturating_mul(item)).max(1)
+    }
+}
+
+/// What one owner has in a [`Source`], for commands that are answered until a deadline.
+#[derive(Clone, Copy)]
+pub(crate) struct OfOwner<'a> {
+    pub(super) source: &'a Source,
+    pub(super) owner: &'a OwnerId,
+    pub(super) deadline: Deadline,
+}
+
+impl OfOwner<'_> {
+    /// A filter for those buckets, or records, for which `condition` holds.
+    pub(super) fn filter(self, condition: Document) -> Document {
+        let mut filter = self.source.owned_by(self.owner);
+        filter.extend(condition);
+        filter
+    }
+
+    /// A command that finds at most `most` of the buckets for which `condition` holds, in the order of their pages.
+    pub(super) fn at_most(self, condition: Document, most: usize) -> Document {
+        at_most(self.source.collection(), self.filter(condition), most, self.source.by_page())
+    }
+
+    /// Reads at majority from the primary ([`MonotonicReads::find`]).
+    pub(super) async fn find<T: Send + 'static>(
+        self,
+        command: Document,
+        read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<Vec<T>> {
+        self.source.reads.find(None, command, None, self.deadline, read).await
+    }
+
+    /// Changes the bucket for which `condition` holds, found by the index `hint`. Returns whether there is one. The change must be
+    /// one that may be repeated without harm.
+    pub(super) async fn update(
+        self,
+        condition: Document,
+        change: impl Into<Bson>,
+        hint: Document,
+    ) -> Result<bool> {
+        let update = doc! { "q": self.filter(condition), "u": change, "hint": hint };
+        let command = doc! { "update": self.source.collection(), "updates": [update] };
+        let reply = self.source.write(command, self.deadline).await?;
+        Ok(reply.get("n").and_then(whole_number) == Some(1))
+    }
+
+    /// Deletes the buckets for which one of the conditions holds. They name pages.
+    pub(super) async fn delete(self, conditions: impl IntoIterator<Item = Document>) -> Result<()> {
+        let delete = |condition| {
+            doc! { "q": self.filter(condition), "limit": 0, "hint": self.source.by_page() }
+        };
+        let deletes: Vec<_> = conditions.into_iter().map(delete).collect();
+        let command = doc! { "delete": self.source.collection(), "deletes": deletes };
+        self.source.write(command, self.deadline).await.map(drop)
+    }
+}
+
+/// A cluster time in milliseconds since 1970. It has whole seconds.
+pub(super) fn millis(time: Timestamp) -> i64 {
+    i64::from(time.time) * 1000
+}
+
+/// The id of an owner as it is stored: int64 or string.
+pub(super) fn owner_bson(owner: &OwnerId) -> Bson {
+    match owner {
+        OwnerId::Integer(id) => Bson::Int64(*id as i64),
+        OwnerId::Text(id) => Bson::String(id.to_string()),
+    }
+}
+
+/// The owner that this stored value is the id of. `None` if it has another type or is no id.
+pub(super) fn owner_of(value: RawBsonRef<'_>, kind: OwnerType) -> Option<OwnerId> {
+    match (value, kind) {
+        (RawBsonRef::Int64(id), OwnerType::Integer) => kind.parse(&id.to_string()).ok(),
+        (RawBsonRef::String(id), OwnerType::String) => kind.parse(id).ok(),
+        _ => None,
+    }
+}
+
+/// The owner that the owner's field of a document names. `None` if it is no id.
+pub(super) fn owner_in(document: &RawDocument, owner: &Owner) -> Option<OwnerId> {
+    document.get(&*owner.field).ok().flatten().and_then(|id| owner_of(id, owner.kind))
+}
+
+/// The page number of a bucket, or of a projection of one. Otherwise says what is wrong with it.
+pub(super) fn page_of(bucket: &RawDocument) -> Result<PageNumber, &'static str> {
+    let page = bucket.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
+    page.ok_or("is not a positive int64")
+}

@@ -1,0 +1,152 @@
+//! The fence: a statement that opens a page carries a time by the database's clock, and the database refuses it later.
+//!
+//! What an instance checks does not stop a packet that is late. So the check is part of the statement. The times come from the
+//! database alone:
+//!
+//! - A read is justified by a time that was shown before it was asked ([`ReadTime`]): a marker that it does not show is written
+//!   later. The statement is refused [`Ages::tail`](crate::capacity::Ages::tail) after that time.
+//! - Pages are deleted when the database has shown a time at which every such statement is refused, and those that had begun
+//!   before have ended ([`ServerClock::settled`]): the clock of a command stands still while it runs, so it has a time limit,
+//!   [`Ages::command`](crate::capacity::Ages::command).
+//!
+//! In a replica set the clock is the cluster time. It never goes back, and the times that are relied on are those of majority
+//! reads, so every later primary has them. A clock that jumps ahead makes the database refuse earlier. On a standalone server the
+//! clock is that of its machine.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
+use pagebucket_model::domain::Clock;
+use parking_lot::Mutex;
+
+use super::moment::Moment;
+use crate::mongo::Topology;
+
+/// A time before a read. What the read does not show was written later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadTime {
+    /// By the clocks of this machine.
+    pub(crate) moment: Moment,
+    /// By the database's clock, in milliseconds since 1970.
+    pub(crate) server: i64,
+}
+
+/// What the database's clock has shown. In a replica set only times of majority reads, in whole seconds.
+#[derive(Debug, Default)]
+pub(crate) struct ServerClock(Mutex<Shown>);
+
+#[derive(Debug, Default)]
+struct Shown {
+    /// Times, each with the moment after which it was shown, in their order.
+    times: VecDeque<(i64, Moment)>,
+    /// Whether the latest time is not to be relied on.
+    doubted: bool,
+}
+
+impl ServerClock {
+    /// Learns a time, in milliseconds since 1970, from an answer that has just arrived. Times that are older than another one
+    /// that is `settled` are forgotten.
+    pub(crate) fn learn(&self, server: i64, now: Moment, settled: Duration) {
+        let mut shown = self.0.lock();
+        shown.doubted = false;
+        let times = &mut shown.times;
+        times.push_back((server, now));
+        while times.get(1).is_some_and(|(_, at)| at.has_run(settled)) {
+            times.pop_front();
+        }
+    }
+
+    /// The latest time, as that of a read that is asked now; `None` if it is older than `limit`.
+    pub(crate) fn before_now(&self, limit: Duration, clock: &Clock) -> Option<ReadTime> {
+        let shown = self.0.lock();
+        let (server, at) = *shown.times.back().filter(|_| !shown.doubted)?;
+        at.is_within(limit, clock).then(|| ReadTime { moment: Moment::now(clock), server })
+    }
+
+    /// Has the next read ask for the time: the database has refused to open a page, perhaps because its clock is far ahead of the
+    /// latest time.
+    pub(crate) fn doubt(&self) {
+        self.0.lock().doubted = true;
+    }
+
+    /// A time that the database's clock had shown when all commands began that may still run: each runs for at most `command`.
+    /// `None` if it has not been observed for as long as that. A clock that jumps ahead only makes it later.
+    pub(crate) fn settled(&self, command: Duration) -> Option<i64> {
+        let shown = self.0.lock();
+        shown.times.iter().rev().find(|(_, at)| at.has_run(command)).map(|(server, _)| *server)
+    }
+}
+
+/// The condition, inside of a command, that the database's clock is before `until`, in milliseconds since 1970.
+pub(crate) fn is_before(topology: Topology, until: i64) -> Document {
+    let (clock, until): (_, Bson) = match topology {
+        Topology::Standalone => ("$$NOW", DateTime::from_millis(until).into()),
+        Topology::Replicated | Topology::Sharded => {
+            // Both times have lost their fractions of a second.
+            let time = u32::try_from(until.div_euclid(1000) + 2).unwrap_or(u32::MAX);
+            ("$$CLUSTER_TIME", Timestamp { time, increment: 0 }.into())
+        }
+    };
+    doc! { "$lt": [clock, until] }
+}
+
+/// The database's time, inside of a command, as a date.
+pub(crate) fn now(topology: Topology) -> Bson {
+    match topology {
+        Topology::Standalone => "$$NOW".into(),
+        Topology::Replicated | Topology::Sharded => doc! { "$toDate": "$$CLUSTER_TIME" }.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMAND: Duration = Duration::from_secs(20);
+
+    fn ago(seconds: u64) -> Moment {
+        Moment::before_now(Duration::from_secs(seconds), &Clock::system())
+    }
+
+    #[test]
+    fn a_time_is_settled_when_commands_of_before_have_ended() {
+        let clock = ServerClock::default();
+        assert_eq!(clock.settled(COMMAND), None);
+        clock.learn(1_000, ago(40), COMMAND);
+        clock.learn(2_000, ago(30), COMMAND);
+        assert_eq!(clock.settled(COMMAND), Some(2_000));
+        clock.learn(125_000, ago(19), COMMAND);
+        assert_eq!(clock.settled(COMMAND), Some(2_000), "a jump ahead waits like every other time");
+        assert_eq!(clock.settled(Duration::from_secs(19)), Some(125_000));
+        clock.learn(126_000, ago(0), COMMAND);
+        assert_eq!(clock.0.lock().times.len(), 3, "what is older than a settled time is forgotten");
+    }
+
+    #[test]
+    fn a_read_is_justified_by_a_recent_time() {
+        let (clock, here) = (ServerClock::default(), Clock::system());
+        assert_eq!(clock.before_now(COMMAND, &here), None);
+        clock.learn(1_000, ago(21), COMMAND);
+        assert_eq!(clock.before_now(COMMAND, &here), None);
+        clock.learn(2_000, ago(19), COMMAND);
+        let read = clock.before_now(COMMAND, &here).unwrap();
+        assert_eq!(read.server, 2_000);
+        assert!(
+            read.moment.is_within(Duration::from_secs(1), &here),
+            "the read is asked later than the time was shown"
+        );
+        clock.doubt();
+        assert_eq!(clock.before_now(COMMAND, &here), None);
+        clock.learn(3_000, ago(0), COMMAND);
+        assert_eq!(clock.before_now(COMMAND, &here).unwrap().server, 3_000);
+    }
+
+    #[test]
+    fn the_condition_is_of_the_clock_that_the_database_has() {
+        let cluster = Timestamp { time: 62, increment: 0 };
+        assert_eq!(is_before(Topology::Replicated, 60_999), doc! { "$lt": ["$$CLUSTER_TIME", cluster] });
+        let now = doc! { "$lt": ["$$NOW", DateTime::from_millis(60_999)] };
+        assert_eq!(is_before(Topology::Standalone, 60_999), now);
+    }
+}

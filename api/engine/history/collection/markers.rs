@@ -1,0 +1,93 @@
+//! What this instance knows of a history's markers, which say that pages were deleted ([`crate::history::buckets::marker`]).
+//!
+//! The number `markers` of a history's document in `histories` grows before and after every marker is written. Each instance
+//! reads it every [`Ages::poll`]. At 0 no owner of the history has a marker: then reads look for none, and a known tail has
+//! no age. An answer is relied on until it is older than [`Ages::tail`].
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use pagebucket_model::domain::Clock;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::fence::ReadTime;
+use crate::capacity::Ages;
+
+/// Before the first answer, and after a read has met a marker that is not counted here yet.
+const UNKNOWN: i64 = -1;
+
+/// The markers of one history, as far as this instance knows.
+#[derive(Debug)]
+pub(crate) struct Markers {
+    count: AtomicI64,
+    /// The time of the last answer of 0, unless another answer came since.
+    none: Mutex<Option<ReadTime>>,
+    /// Sends when the number has changed.
+    changes: watch::Sender<()>,
+    pub(crate) ages: Ages,
+}
+
+impl Markers {
+    pub(crate) fn new(ages: Ages) -> Self {
+        let (count, changes) = (AtomicI64::new(UNKNOWN), watch::Sender::new(()));
+        Self { count, none: Mutex::default(), changes, ages }
+    }
+
+    /// Whether an owner may have a marker: one was written, or the last answer that there are none is too old.
+    pub(crate) fn any(&self, clock: &Clock) -> bool {
+        let is_recent = |read: ReadTime| read.moment.is_within(self.ages.tail, clock);
+        self.count() != 0 || !self.none.lock().is_some_and(is_recent)
+    }
+
+    /// The number of markers that were written, or less than 0.
+    pub(crate) fn count(&self) -> i64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Learns the number, which was read at `read` if that is known. Returns whether it has changed.
+    pub(crate) fn learn(&self, count: i64, read: Option<ReadTime>) -> bool {
+        *self.none.lock() = read.filter(|_| count == 0);
+        let changed = self.count.swap(count, Ordering::Relaxed) != count;
+        if changed {
+            self.changes.send_replace(());
+        }
+        changed
+    }
+
+    /// Notes that the number grows.
+    pub(crate) fn raised(&self) {
+        *self.none.lock() = None;
+        self.count.store(UNKNOWN, Ordering::Relaxed);
+        self.changes.send_replace(());
+    }
+
+    /// Notes that a read has met a marker.
+    pub(crate) fn met(&self) {
+        // Until the next answer.
+        let _ = self.count.compare_exchange(0, UNKNOWN, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Until when a page may be opened after a tail that was read at `read`, or that follows from such a tail by appends that were
+    /// acknowledged: in milliseconds since 1970, by the database's clock. `None` if that is past by the clocks of this machine.
+    /// Then the page, and its successor, may have been deleted since.
+    pub(crate) fn open_until(&self, read: ReadTime, clock: &Clock) -> Option<i64> {
+        let age = self.ages.tail.as_millis() as i64;
+        let until = |read: ReadTime| {
+            read.moment.is_within(self.ages.tail, clock).then(|| read.server.saturating_add(age))
+        };
+        let none = *self.none.lock();
+        none.and_then(until).max(until(read))
+    }
+
+    /// Whether nothing can come any more that relies on what was before a marker of this age, in milliseconds since 1970 by the
+    /// database's clock. `settled` is that clock's settled time.
+    pub(crate) fn is_aged(&self, since: i64, settled: Option<i64>) -> bool {
+        let Ages { marker, command, .. } = self.ages;
+        let age = marker.saturating_sub(command).as_millis() as i64;
+        settled.is_some_and(|settled| settled - since >= age)
+    }
+}

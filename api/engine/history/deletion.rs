@@ -1,0 +1,10 @@
+//! What goes: the oldest pages of a history ([`retire`]), and all that an owner has ([`erase`]).
+
+pub(super) mod damaged;
+pub(super) mod erase;
+pub(super) mod erased_keys;
+pub(super) mod erased_late;
+pub(super) mod erasure_log;
+pub(super) mod replay;
+pub(super) mod retention_clock;
+pub(super) mod retire;

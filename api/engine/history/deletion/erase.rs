@@ -1,0 +1,342 @@
+//! Erasure of one owner: a tombstone first, then all pages and keys, then a sweep.
+//!
+//! From the tombstone on every read of the tail says that the owner is erased. An instance that read the tail before may still
+//! open pages, until that is older than [`Ages::tail`](crate::capacity::Ages::tail) and its last command has ended. So pages and
+//! keys are deleted at once, and again when the tombstone is older than [`Ages::marker`](crate::capacity::Ages::marker): the
+//! *sweep*. Before a page is deleted, the tombstone says that later pages follow it: a page that was opened after the tombstone
+//! was written has used its number.
+//!
+//! Every step may be repeated, and any instance may go on where another has stopped. An erasure that is late, because its
+//! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
+//! not yet swept, has just covered. Damage does not keep an owner from being erased ([`damaged`]).
+
+use std::sync::Arc;
+
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_model::domain::{Instant, OwnerId, PageNumber};
+
+use super::damaged::{self, Numbers};
+use super::erased_keys::{KeyScans, ScanTurn};
+use super::erasure_log::{self, LoggedErasure};
+use crate::history::buckets::bucket_id::BucketId;
+use crate::history::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
+use crate::history::collection::fence::{self, ReadTime, is_before};
+use crate::history::collection::{OfOwner, Source, owner_in};
+use crate::mongo::majority::at_most;
+use crate::mongo::values::{date, whole_number};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+
+/// The most pages that a step deletes.
+pub(crate) const MOST_DELETED: usize = 1_000;
+
+/// The type of a page's number. A damaged bucket has another, or none, and must not keep its owner from being erased.
+const NUMBER: &str = "long";
+
+/// How far the erasure of an owner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Erasure {
+    /// Nothing of the owner was stored. The tombstone is written all the same.
+    Nothing,
+    /// Pages or keys are left: another step is needed.
+    Erasing,
+    /// Nothing is left but the tombstone. It is not swept yet.
+    Erased,
+    /// Nothing is left but the tombstone, and nothing can come any more.
+    Swept,
+}
+
+/// What became of the wish to lift a tombstone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reopening {
+    /// The history takes appends again. Its numbers go on after those of the erased pages.
+    Reopened,
+    /// The owner has no tombstone.
+    NotErased,
+    /// The tombstone is not swept yet.
+    NotSwept,
+}
+
+/// Erases owners from the histories of one definition.
+#[derive(Debug)]
+pub(crate) struct Erasures {
+    pub(crate) source: Arc<Source>,
+    pub(crate) key_scans: KeyScans,
+}
+
+impl Erasures {
+    pub(crate) fn new(source: Arc<Source>, turn: ScanTurn) -> Self {
+        Self { source, key_scans: KeyScans::new(turn) }
+    }
+
+    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
+    /// May be repeated at any time, by any instance.
+    pub(crate) async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        let of = self.source.of(owner, deadline.or_within(COMMAND));
+        let numbers = damaged::clear_place(of).await?;
+        let erasure = self.step(owner, Some(numbers), deadline).await?;
+        // Before the answer: what the log does not have cannot be replayed after a restore.
+        erasure_log::log(of).await?;
+        Ok(erasure)
+    }
+
+    /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
+    /// owner was reopened since.
+    pub(crate) async fn go_on(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        self.step(owner, None, deadline).await
+    }
+
+    /// With numbers, an erasure may begin: they are the least of its tombstone.
+    async fn step(&self, owner: &OwnerId, begins: Option<Numbers>, deadline: Deadline) -> Result<Erasure> {
+        let of = self.source.of(owner, deadline.or_within(COMMAND));
+        // Before the tombstone is read: a record that is touched later may be of a history that was reopened meanwhile.
+        let began = of.source.server_time(of.deadline).await?;
+        let read = of.source.read_time(of.deadline).await?;
+        let Some(tombstone) = tombstone(of).await? else {
+            return match begins {
+                Some(numbers) => bury(of, read, numbers, None).await,
+                None => Ok(Erasure::Swept),
+            };
+        };
+        if tombstone.since.is_none() {
+            // Damaged: its age begins now.
+            return bury(of, read, damaged::UNUSED, None).await;
+        }
+        if tombstone.swept {
+            self.key_scans.forget(owner);
+            return match begins {
+                Some(_) => look_behind(of, &tombstone).await,
+                // Pages that came late all the same. No marker: that of a reopening under way may be there.
+                None if delete_numbered(of, &tombstone).await? => Ok(Erasure::Swept),
+                None => Ok(Erasure::Erasing),
+            };
+        }
+        let aged = of.source.is_aged(tombstone.since);
+        let scan = (owner.clone(), tombstone.since, aged);
+        let done = delete_pages(of, &tombstone).await? && self.key_scans.go_on(of, scan, began).await?;
+        match (done, aged) {
+            (false, _) => Ok(Erasure::Erasing),
+            (true, false) => Ok(Erasure::Erased),
+            (true, true) => {
+                erasure_log::log(of).await?;
+                let swept = doc! { "$set": { "swept": true } };
+                if !change(of, &tombstone, swept).await? {
+                    // Another instance has come to this end, or has begun again: the next step looks.
+                    return Ok(Erasure::Erasing);
+                }
+                self.key_scans.forget(owner);
+                Ok(Erasure::Swept)
+            }
+        }
+    }
+
+    /// Whether the tombstone of an owner is swept; `None` without one.
+    pub(crate) async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>> {
+        Ok(tombstone(self.source.of(owner, deadline)).await?.map(|tombstone| tombstone.swept))
+    }
+
+    /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None` without a
+    /// tombstone.
+    pub(crate) async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
+        let source = &self.source;
+        let since = tombstone(source.of(owner, deadline)).await?.and_then(|tombstone| tombstone.since);
+        let age = source.markers.ages.marker.as_millis() as i64;
+        Ok(since.and_then(|since| Instant::from_millis(since.timestamp_millis() + age).ok()))
+    }
+
+    /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
+    pub(crate) async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
+        match self.reopen_once(owner, deadline).await {
+            // Perhaps it was late: the next attempt asks for the database's time.
+            Err(Error::Unavailable(_)) if !deadline.passed() => self.reopen_once(owner, deadline).await,
+            ended => ended,
+        }
+    }
+
+    async fn reopen_once(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
+        let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
+        let of = source.of(owner, deadline);
+        let read = source.read_time(deadline).await?;
+        let Some(tombstone) = tombstone(of).await? else { return Ok(Reopening::NotErased) };
+        if !tombstone.swept {
+            return Ok(Reopening::NotSwept);
+        }
+        let erasure = LoggedErasure::read(of).await?;
+        source.raise_markers(deadline).await?;
+        // Without a page before it the history is as if it had never been.
+        if tombstone.first_page > PageNumber::FIRST {
+            let id = BucketId { owner: owner.clone(), second: tombstone.second };
+            write(of, read, &id.to_string(), 1, tombstone, doc! { "swept": true }).await?;
+        }
+        let tombstone = doc! { "q": of.filter(the_tombstone(owner, &tombstone)), "limit": 1 };
+        let delete = doc! { "delete": source.collection(), "deletes": [tombstone] };
+        let lifted = source.write(delete, deadline).await?;
+        // If it was not there any more, another instance has lifted it, or has begun the erasure again.
+        if lifted.get("n").and_then(whole_number) != Some(1) && self::tombstone(of).await?.is_some() {
+            return Err(Error::Unavailable(format!("{owner} was erased again meanwhile")));
+        }
+        erasure.into_iter().for_each(|erasure| erasure.write(of, true));
+        source.raise_markers(deadline).await?;
+        Ok(Reopening::Reopened)
+    }
+
+    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are damaged.
+    pub(crate) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>> {
+        const MOST: usize = 100;
+        let source = &self.source;
+        let definition = Arc::clone(&source.definition);
+        let command = at_most(source.collection(), doc! { "swept": false }, MOST, doc! { "swept": 1 });
+        let owner = move |tombstone: &RawDocument| {
+            let owner = owner_in(tombstone, &definition.owner);
+            if owner.is_none() {
+                let error =
+                    Corruption::of(tombstone, &definition.owner.field, "is not an id of the right type");
+                tracing::warn!(%error, "an erasure cannot go on");
+            }
+            Ok(owner)
+        };
+        let owners = source.reads.find(None, command, None, deadline.or_within(COMMAND), owner).await?;
+        Ok(owners.into_iter().flatten().collect())
+    }
+}
+
+/// The tombstone, if the owner is erased. No other bucket is read: it may be damaged.
+async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
+    let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
+    command.insert("projection", marker::fields());
+    Ok(of.find(command, |bucket| Ok(Marker::read(bucket)?)).await?.pop().flatten())
+}
+
+/// Writes the tombstone because of what was read at `read`, with these numbers or greater ones. `erased` is the time of an erasure that
+/// is replayed.
+pub(crate) async fn bury(
+    of: OfOwner<'_>,
+    read: ReadTime,
+    least: Numbers,
+    erased: Option<Instant>,
+) -> Result<Erasure> {
+    of.source.raise_markers(of.deadline).await?;
+    let last = last_opened(of).await?;
+    let (first_page, second) = last.map_or(least, |last| damaged::later(last, least));
+    let tombstone = Marker { erased: true, first_page, second, swept: false, since: None };
+    let erased = match erased {
+        Some(erased) => doc! { "$max": ["$erased", date(erased)] },
+        None => doc! { "$ifNull": ["$erased", "$$NOW"] },
+    };
+    let more = doc! { "erased": erased, "swept": { "$ifNull": ["$swept", false] } };
+    write(of, read, &tombstone_id(of.owner), TOMBSTONE, tombstone, more).await?;
+    // Again: an instance may have asked, and read a tail, before the tombstone was there.
+    of.source.raise_markers(of.deadline).await?;
+    Ok(if last.is_some() { Erasure::Erasing } else { Erasure::Nothing })
+}
+
+/// The page after all that an owner has, and the second of the last one; `None` if there is nothing.
+pub(crate) async fn last_opened(of: OfOwner<'_>) -> Result<Option<Numbers>> {
+    let mut command = of.at_most(doc! { "page": plain() }, 1);
+    let order = doc! { of.source.owner_field(): -1, "page": -1 };
+    command.extend(doc! { "sort": order, "projection": damaged::numbers() });
+    let owner = of.owner.clone();
+    Ok(of.find(command, move |bucket| Ok(damaged::used(bucket, &owner))).await?.pop())
+}
+
+/// The number of a page, as a condition.
+fn plain() -> Document {
+    doc! { "$gte": 1_i64, "$lt": TOMBSTONE, "$type": NUMBER }
+}
+
+/// Writes a marker where there is no bucket, or raises its numbers, because of what was read at `read`. If it is late, the database
+/// refuses it: an erasure, its sweep and a reopening may have come between.
+async fn write(
+    of: OfOwner<'_>,
+    read: ReadTime,
+    id: &str,
+    page: i64,
+    marker: Marker,
+    more: Document,
+) -> Result<()> {
+    let source = of.source;
+    let until = read.server.saturating_add(source.markers.ages.tail.as_millis() as i64);
+    let query = of.filter(doc! { "_id": id, "page": page });
+    let mut set = doc! {
+        "count": 0,
+        // Dates of nothing.
+        "first": DateTime::from_millis(0),
+        "last": DateTime::from_millis(0),
+        // A marker with an item fails the validator.
+        "history": { "$cond": [is_before(source.topology(), until), [], [0]] },
+        "firstPage": { "$max": ["$firstPage", marker.first_page.get() as i64] },
+        "second": { "$max": ["$second", marker.second as i64] },
+        "since": { "$ifNull": ["$since", fence::now(source.topology())] },
+    };
+    set.extend(more);
+    let update = doc! { "q": query, "u": [{ "$set": set }], "upsert": true, "hint": { "_id": 1 } };
+    let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
+    let command = doc! { "update": source.collection(), "updates": [update], "maxTimeMS": limit };
+    let written = source.write(command, of.deadline).await;
+    written.inspect_err(|_| source.server_clock.doubt()).map(drop)
+}
+
+/// This tombstone, and none of an erasure that came after a reopening.
+fn the_tombstone(owner: &OwnerId, tombstone: &Marker) -> Document {
+    let mut this = doc! { "_id": tombstone_id(owner), "swept": tombstone.swept };
+    this.extend(tombstone.since.map(|since| ("since".to_owned(), since.into())));
+    this
+}
+
+/// Changes the tombstone. Returns whether it was there, and as it was read.
+async fn change(of: OfOwner<'_>, tombstone: &Marker, change: impl Into<Bson>) -> Result<bool> {
+    of.update(the_tombstone(of.owner, tombstone), change, doc! { "_id": 1 }).await
+}
+
+/// Begins the erasure of an owner again whose tombstone is swept, if something is left.
+async fn look_behind(of: OfOwner<'_>, tombstone: &Marker) -> Result<Erasure> {
+    if damaged::find(of).await?.is_empty() {
+        damaged::name_others(of).await?;
+        return Ok(Erasure::Swept);
+    }
+    let again = vec![doc! { "$set": { "swept": false, "since": fence::now(of.source.topology()) } }];
+    // If the tombstone is not found, another instance was faster, or the owner was reopened.
+    change(of, tombstone, again).await?;
+    Ok(Erasure::Erasing)
+}
+
+/// Deletes pages, and then what is left beside them. Returns whether none is left.
+async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
+    if !delete_numbered(of, tombstone).await? {
+        return Ok(false);
+    }
+    let left = damaged::find(of).await?;
+    if !left.is_empty() {
+        use_up(of, tombstone, left.numbers).await?;
+        return left.delete(of).await;
+    }
+    damaged::name_others(of).await?;
+    Ok(true)
+}
+
+/// Deletes pages that have a number. Returns whether none is left.
+async fn delete_numbered(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
+    let pages = |page: Document| doc! { "page": page, "since": { "$exists": false } };
+    let mut command = of.at_most(pages(plain()), MOST_DELETED);
+    command.insert("projection", damaged::numbers());
+    let owner = of.owner.clone();
+    let read = move |bucket: &RawDocument| Ok((bucket.get_i64("page").ok(), damaged::used(bucket, &owner)));
+    let found = of.find(command, read).await?;
+    if let (Some((Some(first), _)), Some((Some(last), _))) = (found.first(), found.last()) {
+        let used = found.iter().fold(damaged::UNUSED, |all, (_, used)| damaged::later(all, *used));
+        use_up(of, tombstone, used).await?;
+        of.delete([pages(doc! { "$gte": *first, "$lte": *last })]).await?;
+    }
+    Ok(found.len() < MOST_DELETED)
+}
+
+/// Has the tombstone say that these numbers are used. Pages may be deleted then: none that is opened later has their numbers.
+async fn use_up(of: OfOwner<'_>, tombstone: &Marker, (first_page, second): Numbers) -> Result<()> {
+    let used = doc! { "$max": { "firstPage": first_page.get() as i64, "second": second as i64 } };
+    let any_erasure = doc! { "_id": tombstone_id(of.owner), "swept": tombstone.swept };
+    if of.update(any_erasure, used, doc! { "_id": 1 }).await? {
+        return Ok(());
+    }
+    let ended = format!("another instance has come to the end of the erasure of {}", of.owner);
+    Err(Error::Unavailable(ended))
+}

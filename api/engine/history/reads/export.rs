@@ -1,0 +1,128 @@
+//! Exports: the items of a history from a position to the end, a batch of pages at a time.
+//!
+//! Each batch is one command that seeks pages by their numbers. For a span of time these are the pages that
+//! [`super::date_scan`] has chosen. Between two batches the database holds nothing for an export: no cursor, no
+//! snapshot, no session. None is needed: pages before the tail never change, and the tail was read first. So an
+//! export shows the moment of its beginning, however long it takes.
+
+use super::date_scan::{self, DateScan};
+use super::reader::{History, Reader};
+use crate::history::buckets::document::{Bucket, Stored};
+use pagebucket_model::domain::{DateRange, OwnerId, PageNumber, Position, Totals};
+
+use crate::mongo::{COMMAND, Deadline, Result};
+
+/// The most pages in a batch, if they fit into one reply. Of trades, 1,000 items: about 120 KB of rows.
+const BATCH: usize = 100;
+
+/// An export in progress.
+#[derive(Debug)]
+pub struct Export {
+    history: History,
+    /// Everything before this position is exported.
+    at: Position,
+    /// The scan, if the export is limited to a span of time.
+    dated: Option<DateScan>,
+}
+
+impl Reader {
+    /// Begins an export of the items after `after`, limited to `dates` if given, as the history is now. An
+    /// unknown owner has no items. From the beginning means from the first item that is there.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
+    pub async fn export(
+        &self,
+        owner: OwnerId,
+        after: Position,
+        dates: Option<DateRange>,
+        deadline: Deadline,
+    ) -> Result<Export> {
+        let size = self.definition().page_size;
+        let history = self.history(owner, deadline).await?;
+        let after = history.from(after)?;
+        let dated = dates.map(|dates| {
+            let before_tail = history.totals().last_page().and_then(PageNumber::previous);
+            let left = after.next_seq().map(|first| size.page_of(first)).zip(before_tail);
+            let (backwards, choice, chosen) = (false, date_scan::MOST_CHOSEN, Default::default());
+            DateScan { dates, backwards, left, choice, chosen }
+        });
+        Ok(Export { history, at: after, dated })
+    }
+}
+
+impl Export {
+    /// The totals of the history when the export began.
+    pub fn totals(&self) -> Totals {
+        self.history.totals()
+    }
+
+    /// The position that the export has reached. To continue later, begin another export after it.
+    pub fn position(&self) -> Position {
+        self.at
+    }
+
+    /// Whether the export has reached the end.
+    pub fn is_at_end(&self) -> bool {
+        self.at >= Position::end_of(self.totals())
+    }
+
+    /// The next pages, perhaps none with an item of the dates that were asked for; `None` at the end. The call has no deadline,
+    /// but each of its commands has one. After an error the same pages can be requested again.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the next pages were deleted meanwhile, or a bucket is corrupt.
+    pub async fn next(&mut self) -> Result<Option<Batch>> {
+        let most = BATCH.min(self.history.source().most_buckets());
+        let size = self.totals().page_size();
+        let end = Position::end_of(self.totals());
+        let left = self.at.next_seq().zip(self.totals().last_page()).filter(|_| self.at < end);
+        let Some((first, last)) = left else { return Ok(None) };
+        let (buckets, reached) = match &mut self.dated {
+            None => {
+                let first = size.page_of(first);
+                let to = first.up_to(last).take(most).last().unwrap_or(last);
+                let buckets = self.history.pages(first, to, Deadline::within(COMMAND)).await?;
+                (buckets, Position::behind(size.last_seq(to)).min(end))
+            }
+            Some(scan) => {
+                // Each of its two commands may take as long.
+                let buckets = scan.read(&self.history, most, Deadline::within(2 * COMMAND)).await?;
+                self.history.still_has(size.page_of(first), Deadline::within(COMMAND)).await?;
+                scan.pass(&buckets);
+                match buckets.last().map(Bucket::page) {
+                    Some(last) => (buckets, Position::behind(size.last_seq(last))),
+                    None => (self.history.last().cloned().into_iter().collect(), end),
+                }
+            }
+        };
+        let dates = self.dated.as_ref().map(|scan| scan.dates);
+        let batch = Batch { buckets, after: self.at, end, dates };
+        self.at = reached;
+        Ok(Some(batch))
+    }
+}
+
+/// A part of an export.
+#[derive(Debug)]
+pub struct Batch {
+    buckets: Vec<Bucket>,
+    after: Position,
+    end: Position,
+    dates: Option<DateRange>,
+}
+
+impl Batch {
+    /// Number of pages that were read.
+    pub fn pages(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// The items, in order of their addresses.
+    pub fn items(&self) -> impl Iterator<Item = Stored<'_>> {
+        self.buckets.iter().flat_map(Bucket::items).filter(|item| {
+            item.seq.within(self.after, self.end)
+                && self.dates.is_none_or(|dates| dates.contains(item.date()))
+        })
+    }
+}
