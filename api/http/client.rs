@@ -1,6 +1,7 @@
-//! Who is counted, for rate limits ([`super::rate`]) and places ([`super::places`]): a principal, or an address.
+//! Who is counted, for rate limits ([`crate::limits::rate`]) and places ([`crate::limits::concurrency`]): a principal, or an address.
 
 mod forwarded;
+pub mod peer;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use axum::http::{Extensions, HeaderMap, HeaderName};
 use ipnet::IpNet;
 use pagebucket_model::domain::Principal;
 
-use super::peer::Peer;
+use super::client::peer::Peer;
 
 /// A client, as it is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

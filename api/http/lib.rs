@@ -5,56 +5,44 @@
 //! of concurrent requests, what the client accepts, and its deadline.
 //! [`problem`] renders every error.
 
-mod access;
-mod api;
 pub mod auth;
-mod body;
-mod cache;
+mod caching;
 mod client;
-mod deadline;
-mod erasure;
-mod history;
-mod idempotency;
-mod lifetime;
-mod links;
+mod limits;
 mod middleware;
-mod names;
 mod openapi;
 pub mod outgoing;
-mod owners;
-mod page_views;
-mod params;
-mod peer;
-mod places;
-mod probes;
+mod pages;
 mod problem;
-mod rate;
+mod request;
+mod resources;
 mod routes;
 mod schemas;
 mod site;
-mod unsent;
+mod state;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-pub use api::{Api, Limits};
-pub use cache::control::KeptBy;
-pub use cache::pages::Pages;
+pub use caching::control::KeptBy;
 pub use client::Proxies;
-pub use deadline::REQUEST;
-pub use history::upload::quota::Uploads;
+pub use client::peer::Peer;
+pub use limits::concurrency::Places;
+pub use limits::rate::RateLimits;
+pub use limits::requests::Limits;
+pub use limits::unsent::{Account, Room, Unsent};
+pub use limits::uploads::Uploads;
 pub use middleware::gate::{Gate, Open};
 pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
-pub use peer::Peer;
-pub use places::Places;
+pub use pages::cache::Pages;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
-pub use rate::RateLimits;
-pub use unsent::{Account, Room, Unsent};
+pub use request::deadline::REQUEST;
+pub use state::Api;
 
-use access::Access;
+use auth::access::Access;
 use middleware::admission::{self, Admission, Policy};
 use middleware::gate::Guard;
 

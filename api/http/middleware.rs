@@ -10,17 +10,17 @@ pub mod gate;
 pub mod hosts;
 mod measure;
 mod outer;
-pub mod request_id;
+mod render;
 
 use axum::Router;
 use tower_http::validate_request::ValidateRequestHeaderLayer;
 
-use super::api::Limits;
-use super::problem::Render;
+use super::limits::requests::Limits;
 use around::AroundLayer;
 use hosts::Hosts;
 use measure::Meters;
 use outer::Outer;
+use render::Render;
 
 /// Puts the layers of every request around `routes`. The first layer is the outermost.
 pub fn surround<S: Clone + Send + Sync + 'static>(

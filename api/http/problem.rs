@@ -1,6 +1,6 @@
 //! Every error that a client sees: `application/problem+json` (RFC 9457), from one table.
 //!
-//! A handler returns a [`Problem`]. [`Render`] writes its body at the edge, where the request's address and id are
+//! A handler returns a [`Problem`]. [`crate::middleware`] writes its body at the edge, where the request's address and id are
 //! known, and also gives bodies to the framework's own errors. A problem carries both what the client reads and what
 //! the log gets. It is logged once, where it is rendered.
 
@@ -8,9 +8,8 @@ mod content;
 mod database;
 mod documented;
 mod kind;
-mod render;
 
-pub use content::{ParameterFault, Problem};
+pub use content::{MEDIA_TYPE, ParameterFault, Problem};
 pub use database::{log_cause, why_not_stored};
 pub use documented::{
     AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems, ItemProblems,
@@ -18,4 +17,3 @@ pub use documented::{
     ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, refusals, schemas,
 };
 pub use kind::{Kind, Spec};
-pub use render::{MEDIA_TYPE, Render};

@@ -1,6 +1,8 @@
 //! The map of the API: one expression mounts a route *and* documents it, and its row says who may use it. The routes of a
 //! history are templates, which its definition fills ([`Names`]).
 
+pub mod names;
+
 use std::sync::Arc;
 
 use axum::{Extension, Router};
@@ -11,15 +13,15 @@ use utoipa::openapi::Paths;
 use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
-use super::access::Access::{self, Everyone, OfAllOwners, OfOwner, With};
-use super::api::Api;
-use super::body::{CSV, JSON, NDJSON};
-use super::history::{append, export, list, page, upload};
+use super::auth::access::Access::{self, Everyone, OfAllOwners, OfOwner, With};
 use super::middleware::admission::{Admission, Policy};
 use super::middleware::gate::{Gate, Guard};
-use super::names::Names;
-use super::page_views::{reads, writes};
-use super::{erasure, owners, probes};
+use super::request::body::{CSV, JSON, NDJSON};
+use super::resources::history::{append, export, list, page, upload};
+use super::resources::page_views::{reads, writes};
+use super::resources::{erasure, owners, probes};
+use super::state::Api;
+use names::Names;
 
 /// Routes of one address, with their documentation.
 pub type Routes = UtoipaMethodRouter<Arc<Api>>;

@@ -17,13 +17,13 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
-use super::api::Api;
-use super::cache::etag::{EntityTag, IfNoneMatch};
+use super::caching::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
 use super::middleware::gate::{Gate, METADATA};
 use super::openapi::{self, Filler, Version};
 use super::problem::{Kind, Problem, Spec};
+use super::state::Api;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";

@@ -13,8 +13,8 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-use crate::body::JSON;
 use crate::problem::{Kind, Problem};
+use crate::request::body::JSON;
 
 /// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude its media type, and clients that exclude
 /// every encoding that the server can send.

@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 use super::accept;
 use super::around::{Answer, Around, AroundLayer, Inner};
 use super::gate::Gate;
-use crate::access::Access;
-use crate::body::JSON;
+use crate::auth::access::Access;
 use crate::client::Client;
-use crate::deadline::{self, REQUEST};
-use crate::places::{LongPlace, Place, Places};
+use crate::limits::concurrency::{LongPlace, Place, Places};
+use crate::limits::rate::{Class, ClientQuota};
+use crate::limits::unsent::WithPlace;
 use crate::problem::{Kind, Problem};
-use crate::rate::{Class, ClientQuota};
-use crate::unsent::WithPlace;
+use crate::request::body::JSON;
+use crate::request::deadline::{self, REQUEST};
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
 #[derive(Debug, Clone, Copy)]

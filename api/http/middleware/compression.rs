@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Collected};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
-use crate::unsent::Room;
+use crate::limits::unsent::Room;
 
 /// Marks an answer that must not be compressed.
 #[derive(Clone, Copy)]

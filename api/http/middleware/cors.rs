@@ -10,9 +10,8 @@ use axum::http::{HeaderName, HeaderValue, Method, request::Parts};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::hosts::LOOPBACK;
-use super::request_id;
-use crate::idempotency;
-use crate::rate;
+use crate::limits::rate;
+use crate::request::{id, idempotency};
 
 /// How many items a history has, as grids read it.
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
@@ -21,16 +20,8 @@ pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What scripts may send, besides what every browser lets them.
-const ALLOWED: [HeaderName; 8] = [
-    ACCEPT,
-    AUTHORIZATION,
-    CONTENT_TYPE,
-    IF_NONE_MATCH,
-    LAST_EVENT_ID,
-    RANGE,
-    idempotency::KEY,
-    request_id::HEADER,
-];
+const ALLOWED: [HeaderName; 8] =
+    [ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_NONE_MATCH, LAST_EVENT_ID, RANGE, idempotency::KEY, id::HEADER];
 
 /// What scripts may read of an answer, besides what every browser shows them.
 const EXPOSED: [HeaderName; 12] = [
@@ -45,7 +36,7 @@ const EXPOSED: [HeaderName; 12] = [
     CONTENT_RANGE,
     TOTAL_COUNT,
     idempotency::REPLAYED,
-    request_id::HEADER,
+    id::HEADER,
 ];
 
 /// Whether one of these, each `*`, `localhost` or an origin, is this origin.

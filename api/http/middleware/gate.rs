@@ -17,16 +17,16 @@ use pagebucket_model::metric::REFUSALS;
 use percent_encoding::percent_decode_str;
 
 use super::around::{Answer, Around, AroundLayer, Inner};
-use crate::access::Access;
+use crate::auth::access::Access;
 use crate::auth::jwt::Jwt;
 use crate::auth::{Authenticator, Check, Refusal};
+use crate::client::peer::Peer;
 use crate::client::{Client, Proxies};
-use crate::deadline;
-use crate::lifetime::Lifetime;
-use crate::peer::Peer;
-use crate::places::{Place, Places};
+use crate::limits::concurrency::{Place, Places};
+use crate::limits::rate::RateLimits;
 use crate::problem::{Kind, Problem};
-use crate::rate::RateLimits;
+use crate::request::deadline;
+use crate::request::lifetime::Lifetime;
 
 /// The address of the metadata of this server as a resource of OAuth (RFC 9728).
 pub const METADATA: &str = "/.well-known/oauth-protected-resource";

@@ -17,9 +17,9 @@ use super::around::{Answer, Around};
 use super::compression;
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
-use super::request_id::{self, RequestId};
-use crate::api::Limits;
-use crate::cache::etag;
+use crate::caching::etag;
+use crate::limits::requests::Limits;
+use crate::request::id::{self, RequestId};
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
@@ -46,10 +46,10 @@ where
             // Compression removes it.
             request.headers_mut().remove(header::ACCEPT_ENCODING);
         }
-        let id = RequestId::of(request.headers());
+        let request_id = RequestId::of(request.headers());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let span = tracing::info_span!("request", id = id.as_str());
-        request.extensions_mut().insert(id.clone());
+        let span = tracing::info_span!("request", id = request_id.as_str());
+        request.extensions_mut().insert(request_id.clone());
         let measured = Measured::of(&request);
         let (meters, tls) = (self.meters.clone(), self.limits.tls);
         let (request, rest) = drain_body::rest(request, self.limits);
@@ -73,7 +73,7 @@ where
             if tls {
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
             }
-            headers.insert(request_id::HEADER, id.0.clone());
+            headers.insert(id::HEADER, request_id.0.clone());
             meters.count(&measured, status, took);
             let principal = response.extensions().get::<Option<Arc<Principal>>>();
             let principal =
@@ -81,7 +81,7 @@ where
             principal.inspect(|name| meters.count_of(name));
             tracing::info!(
                 target: "pagebucket::access",
-                id = id.as_str(),
+                id = request_id.as_str(),
                 principal,
                 %method,
                 path = uri.path(),

@@ -6,8 +6,8 @@ use pagebucket_model::domain::Limit;
 use pagebucket_streams::export::columns;
 use serde_json::{Map, Value, json};
 
-use crate::links::MOST_FILTER_BYTES;
-use crate::names::Names;
+use crate::resources::links::MOST_FILTER_BYTES;
+use crate::routes::names::Names;
 use crate::schemas::OWNER_ID;
 
 const REFERENCE: &str = "#/components/schemas/";

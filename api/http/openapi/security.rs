@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use utoipa::openapi::{Paths, security::SecurityRequirement};
 
-use crate::access::Access;
+use crate::auth::access::Access;
 use crate::problem::refusals;
 
 /// The name of the only security scheme.

@@ -8,9 +8,9 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::{Version, document};
-use crate::access::Access;
-use crate::names::Names;
+use crate::auth::access::Access;
 use crate::problem::MEDIA_TYPE;
+use crate::routes::names::Names;
 use crate::routes::{Row, address, of_history, of_owners, of_page_views, probes};
 
 /// A history whose names have hyphens, whose items need no member, and another one of the same owners.

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_schema, members};
-use crate::body::{NDJSON, OCTETS};
+use crate::request::body::{NDJSON, OCTETS};
 
 /// What a schema of 3.0 may have.
 const KEYWORDS: &str = "$ref additionalProperties allOf anyOf default deprecated description enum example exclusiveMaximum \

@@ -3,11 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{DraftError, Fault, Faults};
 use serde_json::{Map, Value, json};
 
 use super::kind::{Kind, Spec, summary};
+
+/// The media type of RFC 9457.
+pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// An error for a client. What the client reads contains no driver's message and no secret.
 #[derive(derive_more::Debug, Clone)]
@@ -112,6 +117,24 @@ impl Problem {
         self.body([])
     }
 
+    /// Makes an answer this problem, whose JSON has these members of the request. Other headers of the answer stay.
+    pub fn render<'a>(&self, answer: &mut Response, request: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        let (spec, body) = (self.kind.spec(), self.body(request).to_string());
+        *answer.status_mut() = spec.status;
+        let headers = answer.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        headers.insert(header::CONTENT_LENGTH, body.len().into());
+        // The gate says more; an upload whose token ended was let in.
+        if spec.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"pagebucket\", error=\"invalid_token\"");
+            headers.entry(header::WWW_AUTHENTICATE).or_insert(challenge);
+        }
+        if let Some(seconds) = self.retry_after.or(spec.retry_after) {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        *answer.body_mut() = Body::from(body);
+    }
+
     /// The JSON of the problem, with these members of the request.
     pub(super) fn body<'a>(&self, request: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
         let Spec { status, title, .. } = self.kind.spec();
@@ -129,7 +152,7 @@ impl Problem {
 }
 
 impl IntoResponse for Problem {
-    /// The answer has no body yet: [`super::Render`] writes it.
+    /// The answer has no body yet: [`crate::middleware`] writes it.
     fn into_response(self) -> Response {
         let mut response = self.kind.spec().status.into_response();
         response.extensions_mut().insert(self);

@@ -8,10 +8,9 @@ use utoipa::IntoResponses;
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{RefOr, Response};
 
-use super::content::Problem;
+use super::content::{MEDIA_TYPE, Problem};
 use super::kind::Kind::{self, *};
-use super::render::MEDIA_TYPE;
-use crate::access::Access;
+use crate::auth::access::Access;
 use crate::schemas::embedded;
 
 /// Problems of every operation under `/v1`.

@@ -133,7 +133,7 @@ impl Kind {
     }
 
     /// The kind of an error response that the framework made: the first one of its status.
-    pub(super) fn of_status(status: StatusCode) -> Option<Self> {
+    pub fn of_status(status: StatusCode) -> Option<Self> {
         if !status.is_client_error() {
             return status.is_server_error().then_some(Self::Internal);
         }

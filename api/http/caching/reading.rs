@@ -1,0 +1,104 @@
+//! The state of a read request: its deadline, the tags that the client has, and the time spent in the database.
+
+use std::time::{Duration, Instant};
+
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use pagebucket_engine::history::Engine;
+use pagebucket_engine::{Deadline, Epoch};
+
+use super::control::{Caching, KeptBy};
+use super::etag::IfNoneMatch;
+use crate::limits::rate::ClientQuota;
+
+/// Server Timing, W3C.
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// One read, from its request to its answer.
+pub struct Reading {
+    /// The deadline of its database commands.
+    pub deadline: Deadline,
+    /// The epoch of the database.
+    pub epoch: Epoch,
+    /// What its client may still use.
+    pub quota: ClientQuota,
+    known: IfNoneMatch,
+    kept_by: KeptBy,
+    /// How long it has waited for the database.
+    waited: Duration,
+    /// Whether it found its pages in the page cache; `None` if no page was looked up.
+    hit: Option<bool>,
+}
+
+impl Reading {
+    /// The read of this request. `kept_by` says which caches may keep its answer if that never changes.
+    pub fn new(parts: &Parts, deadline: Deadline, epoch: Epoch, kept_by: KeptBy) -> Self {
+        let (known, quota) = (IfNoneMatch::of(&parts.headers), ClientQuota::among(&parts.extensions));
+        Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None }
+    }
+
+    /// Waits for the database.
+    pub async fn database<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let started = Instant::now();
+        let result = work.await;
+        self.waited += started.elapsed();
+        result
+    }
+
+    /// Notes whether a page was in the page cache.
+    pub fn note_lookup(&mut self, hit: bool) {
+        self.hit = Some(hit && self.hit.unwrap_or(true));
+    }
+
+    /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer. If pages of the
+    /// history may have been deleted since, the answer must be looked up.
+    pub fn named(&self, engine: &Engine, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
+        if self.known == IfNoneMatch::Nothing || engine.may_have_lost_pages() {
+            return None;
+        }
+        let caching = caching(self.epoch);
+        self.known.known(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, &caching, tag))
+    }
+
+    /// 304 if the client's copy is current.
+    pub fn unchanged(&self, caching: &Caching) -> Option<Response> {
+        self.known.met_by(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, caching, tag))
+    }
+
+    /// The answer, or 304 if the client's copy is current.
+    pub fn answer(&self, caching: &Caching, body: impl IntoResponse) -> Response {
+        let unchanged = self.unchanged(caching);
+        unchanged.unwrap_or_else(|| self.headed(body, caching, caching.tag.header()))
+    }
+
+    /// An answer without a tag, because it depends on more than one history.
+    pub fn untagged(self, body: impl IntoResponse) -> Response {
+        ([(SERVER_TIMING, self.timing())], body).into_response()
+    }
+
+    fn headed(&self, body: impl IntoResponse, caching: &Caching, tag: HeaderValue) -> Response {
+        let mut response = body.into_response();
+        let headers = response.headers_mut();
+        // Includes room for the headers of the layers, so that the map does not grow repeatedly.
+        headers.reserve(12);
+        headers.extend(caching.headers(tag, self.kept_by));
+        headers.insert(SERVER_TIMING, self.timing());
+        response
+    }
+
+    /// The value of `Server-Timing`.
+    fn timing(&self) -> HeaderValue {
+        let cache = match self.hit {
+            None if self.waited.is_zero() => return HeaderValue::from_static("db;dur=0.000"),
+            None => "",
+            Some(true) if self.waited.is_zero() => {
+                return HeaderValue::from_static("db;dur=0.000, cache;desc=hit");
+            }
+            Some(true) => ", cache;desc=hit",
+            Some(false) => ", cache;desc=miss",
+        };
+        let millis = self.waited.as_secs_f64() * 1000.0;
+        HeaderValue::try_from(format!("db;dur={millis:.3}{cache}")).expect("a number and words")
+    }
+}

@@ -1,9 +1,0 @@
-//! Histories: appending, and reading by window, by page, by item, and as a file.
-
-pub mod append;
-pub mod export;
-pub mod item_schemas;
-pub mod item_view;
-pub mod list;
-pub mod page;
-pub mod upload;

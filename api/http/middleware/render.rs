@@ -1,0 +1,79 @@
+//! The layer that gives every error a problem body, and every long answer room in memory.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::body::HttpBody;
+use axum::extract::Request;
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+
+use super::around::{Answer, Around, Inner};
+use crate::limits::unsent::{Account, OWN, OWN_WITHOUT_PLACE, WithPlace};
+use crate::problem::{Kind, Problem};
+use crate::request::id::RequestId;
+
+/// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which are empty
+/// or text. Answers without `Cache-Control` get `no-cache`. An answer for which there is no memory becomes a problem, too.
+#[derive(Clone, Copy)]
+pub struct Render;
+
+impl<S: Inner> Around<S> for Render {
+    type Response = Response;
+
+    fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
+        let uri = request.uri().clone();
+        let id = request.extensions().get::<RequestId>().cloned().expect("every request has an id");
+        // Without a connection, as in benchmarks, no other answer shares it.
+        let account = request.extensions().get::<Account>().cloned().unwrap_or_default();
+        let is_safe = request.method().is_safe();
+        let answer = AssertUnwindSafe(inner.call(request)).catch_unwind();
+        Box::pin(async move {
+            let mut response = answer.await.unwrap_or_else(|panic| Ok(panicked(&*panic)))?;
+            if !has_room(&mut response, &account, is_safe) {
+                let words =
+                    "Clients have not taken their earlier answers, and there is no memory for this one.";
+                response = Problem::new(Kind::Overloaded, words).into_response();
+            }
+            render(&mut response, &uri, &id);
+            let kept = response.headers_mut().entry(header::CACHE_CONTROL);
+            kept.or_insert(HeaderValue::from_static("no-cache"));
+            Ok(response)
+        })
+    }
+}
+
+/// Takes room for an answer, whose extension it becomes; returns whether there was any. An answer that says what a request has
+/// done always has room.
+fn has_room(response: &mut Response, account: &Account, is_safe: bool) -> bool {
+    let length = response.body().size_hint().exact().map(|length| length as usize);
+    let own = if response.extensions().get::<WithPlace>().is_some() { OWN } else { OWN_WITHOUT_PLACE };
+    if length.is_some_and(|length| length <= own) {
+        return true;
+    }
+    let room = if is_safe { account.room(own, length) } else { Some(account.overdraw(own, length)) };
+    let Some(room) = room else { return false };
+    response.extensions_mut().insert(Arc::new(room));
+    true
+}
+
+fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
+    let problem = match response.extensions_mut().remove::<Problem>() {
+        Some(problem) => problem.logged(),
+        None => match Kind::of_status(response.status()) {
+            Some(kind) => Problem::new(kind, kind.spec().about),
+            None => return,
+        },
+    };
+    problem.render(response, [("instance", uri.path()), ("requestId", id.as_str())]);
+}
+
+/// A panic of ours as a 500, with the panic in the log.
+fn panicked(panic: &(dyn Any + Send)) -> Response {
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = words.unwrap_or("without a message"), "a handler panicked");
+    Problem::new(Kind::Internal, "The server's log has the details under this request id.").into_response()
+}

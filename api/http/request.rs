@@ -1,0 +1,8 @@
+//! What a handler asks of a request: its parameters, its body, its key, and how long it may take.
+
+pub mod body;
+pub mod deadline;
+pub mod id;
+pub mod idempotency;
+pub mod lifetime;
+pub mod params;

@@ -1,0 +1,251 @@
+//! Parsing of paths and queries into the domain's types, with all their faults. Each parameter is documented where it
+//! is parsed. This file has what routes share.
+
+use std::borrow::Cow;
+
+use axum::extract::{FromRequestParts, MatchedPath, Query};
+use axum::http::request::Parts;
+use pagebucket_engine::history::Engine;
+use pagebucket_model::domain::{DateRange, Instant, Invalid, OwnerId, PageNumber, Seq};
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{RefOr, Required, Schema};
+
+use crate::problem::{ParameterFault, Problem};
+use crate::schemas::{ordinal, owner_id};
+
+/// What the address of a request names: a history, or for owners the first of theirs; and what `P` reads.
+pub struct Address<P> {
+    /// The engine of the history.
+    pub engine: Engine,
+    /// What the path and the query say.
+    pub params: P,
+}
+
+/// The parameters of an address, or some of them.
+pub trait Params: Sized {
+    /// Reads the parameters of one address. `None` only if one of them has a fault.
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self>;
+
+    /// Documents them.
+    fn documented() -> Vec<Parameter>;
+}
+
+impl<P: Params, S: Send + Sync> FromRequestParts<S> for Address<P> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let engine: Option<Engine> = parts.extensions.get().cloned();
+        let engine = engine.expect("each route of a history is mounted with its engine");
+        let mut reader = Reader::of(parts);
+        let params = P::read(&mut reader, &engine);
+        reader.finish()?;
+        Ok(Self { engine, params: given(params) })
+    }
+}
+
+impl<P: Params> IntoParams for Address<P> {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        P::documented()
+    }
+}
+
+impl<P: Params, Q: Params> Params for (P, Q) {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        // Both are read, so that all faults are found.
+        let (first, second) = (P::read(reader, engine), Q::read(reader, engine));
+        first.zip(second)
+    }
+
+    fn documented() -> Vec<Parameter> {
+        [P::documented(), Q::documented()].concat()
+    }
+}
+
+impl Params for OwnerId {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        let owner = &engine.definition().owner;
+        reader.path(&owner.field, |text| owner.kind.parse(text))
+    }
+
+    fn documented() -> Vec<Parameter> {
+        let id = "The {owner}'s id{ownerIdRule}.";
+        vec![in_path("{ownerField}", id, owner_id(), "{ownerExample}".into())]
+    }
+}
+
+/// Of a route for one owner, or for many.
+impl Params for Option<OwnerId> {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        Some(OwnerId::read(reader, engine))
+    }
+
+    fn documented() -> Vec<Parameter> {
+        OwnerId::documented()
+    }
+}
+
+impl Params for PageNumber {
+    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+        reader.path("page", Self::parse)
+    }
+
+    fn documented() -> Vec<Parameter> {
+        vec![in_path("page", "Permanent number of the page, from 1.", ordinal(), 1.into())]
+    }
+}
+
+impl Params for Seq {
+    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+        reader.path("seq", Self::parse)
+    }
+
+    fn documented() -> Vec<Parameter> {
+        vec![in_path("seq", "Sequence number of the {item}, from 1.", ordinal(), 1.into())]
+    }
+}
+
+/// The value of a required parameter, after [`Reader::finish`] has refused faults.
+pub fn given<T>(parameter: Option<T>) -> T {
+    parameter.expect("the route has each parameter that is read, and a wrong one has its fault")
+}
+
+/// Longer names of unknown parameters are cut before they are repeated.
+const LONGEST_NAME_REPEATED: usize = 64;
+
+/// Reads parameters one by one, and collects their faults.
+pub struct Reader<'a> {
+    /// The request, for headers that select what its parameters do not.
+    pub parts: &'a Parts,
+    /// Segments of the route, such as `{name}`, with those of the request, percent-encoded.
+    path: Vec<(&'a str, &'a str)>,
+    query: Vec<(String, String)>,
+    faults: Vec<ParameterFault>,
+}
+
+impl<'a> Reader<'a> {
+    /// The parameters of a request.
+    pub fn of(parts: &'a Parts) -> Self {
+        // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
+        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let path = route.split('/').zip(parts.uri.path().split('/')).collect();
+        let query = Query::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
+        Self { parts, path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
+    }
+
+    /// Reads a parameter of the path. `None` if it has a fault.
+    fn path<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
+        let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
+        let value = percent_decode_str(value).decode_utf8();
+        let invalid = |_| Invalid::new("must be UTF-8 after percent-decoding");
+        self.keep(name, value.map_err(invalid).and_then(|value| parse(&value)))
+    }
+
+    /// Whether the query has the parameter, well-formed or not.
+    pub fn gives(&self, name: &str) -> bool {
+        self.query.iter().any(|(given, _)| given == name)
+    }
+
+    /// Refuses a parameter if one of these others is given, too. Returns whether it does.
+    pub fn excludes<'n>(&mut self, name: &'static str, others: impl IntoIterator<Item = &'n str>) -> bool {
+        self.gives(name) && self.refuse_beside(name, others)
+    }
+
+    /// Refuses what is given as `name` if one of these parameters is given, too. Returns whether it does.
+    pub fn refuse_beside<'n>(
+        &mut self,
+        name: &'static str,
+        others: impl IntoIterator<Item = &'n str>,
+    ) -> bool {
+        let other = others.into_iter().find(|other| self.gives(other));
+        if let Some(other) = other {
+            self.refuse(name, format!("must not be given together with `{other}`"));
+        }
+        other.is_some()
+    }
+
+    /// Adds a fault of a parameter, or of its combination with others.
+    pub fn refuse(&mut self, name: impl Into<Cow<'static, str>>, detail: impl Into<String>) {
+        self.faults.push(ParameterFault { parameter: name.into(), detail: detail.into() });
+    }
+
+    /// Reads a parameter that the query has at most once.
+    pub fn query<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let mut values: Vec<_> =
+            self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect();
+        if values.len() > 1 {
+            return self.keep(name, Err(Invalid::new("must not be given more than once")));
+        }
+        self.keep(name, parse(&values.pop()?))
+    }
+
+    /// Reads a parameter that the query must have exactly once.
+    pub fn required<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        if !self.gives(name) {
+            return self.keep(name, Err(Invalid::new("is required")));
+        }
+        self.query(name, parse)
+    }
+
+    /// The value, or its fault.
+    pub fn keep<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
+        result.map_err(|Invalid(detail)| self.refuse(name.to_owned(), detail)).ok()
+    }
+
+    /// Ends the reading. Parameters of the query that were not read are unknown.
+    ///
+    /// # Errors
+    /// At least one parameter has a fault.
+    pub fn finish(mut self) -> Result<(), Problem> {
+        for (name, _) in std::mem::take(&mut self.query) {
+            let name: String = name.chars().take(LONGEST_NAME_REPEATED).collect();
+            self.refuse(name, "is not a parameter of this address");
+        }
+        if self.faults.is_empty() { Ok(()) } else { Err(Problem::invalid_parameters(self.faults)) }
+    }
+}
+
+/// `from` and `to`, if either is given.
+pub fn dates(reader: &mut Reader<'_>) -> Option<DateRange> {
+    let from = reader.query("from", instant);
+    let to = reader.query("to", instant);
+    let dates = DateRange::new(from, to).map_err(|Invalid(detail)| reader.refuse("to", detail));
+    dates.ok().filter(|_| from.is_some() || to.is_some())
+}
+
+/// Parses RFC 3339. A `+` that was not written as `%2B` has become a space, which appears nowhere else.
+pub fn instant(text: &str) -> Result<Instant, Invalid> {
+    match text.rfind(' ') {
+        Some(at) if at + "+00:00".len() == text.len() => {
+            Instant::parse_rfc3339(&format!("{}+{}", &text[..at], &text[at + 1..]))
+        }
+        _ => Instant::parse_rfc3339(text),
+    }
+}
+
+/// The documentation of a parameter of a path.
+fn in_path(name: &str, description: &str, schema: RefOr<Schema>, example: Value) -> Parameter {
+    ParameterBuilder::from(in_query(name, description, schema))
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .example(Some(example))
+        .build()
+}
+
+/// The documentation of an optional header.
+pub fn in_header(name: &str, description: &str, schema: RefOr<Schema>) -> Parameter {
+    ParameterBuilder::from(in_query(name, description, schema)).parameter_in(ParameterIn::Header).build()
+}
+
+/// The documentation of an optional parameter of a query.
+pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}

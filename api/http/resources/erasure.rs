@@ -1,0 +1,156 @@
+//! The erasure of an owner: everything that the histories of its collection of owners have of it, also those that the
+//! database remembers and that are not served here.
+//!
+//! The engine erases in steps of bounded size, and each step that was done stays done. A request does as many as fit into
+//! its time. Housekeeping, or the same request again, does the rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use futures_util::future::try_join_all;
+use pagebucket_engine::history::{Engine, Erasure};
+use pagebucket_engine::{Deadline, Error};
+use pagebucket_model::domain::{Instant, OwnerId, Principal};
+use pagebucket_model::metric::ERASURES;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::client::peer::Peer;
+use crate::limits::rate::ClientQuota;
+use crate::pages::item_view::{OwnerMember, owner_member};
+use crate::problem::{ErasureProblems, Problem};
+use crate::request::params::Address;
+use crate::schemas::instant;
+use crate::state::Api;
+
+/// The units of a step for each history: it deletes up to 1,000 pages, as a preallocation writes 60 documents.
+const UNITS: usize = 60;
+
+/// Another step begins only while this much of the request's time is left. A step takes far less if the database is well.
+const STEP: Duration = Duration::from_secs(15);
+
+/// How far the erasure of {anOwner} is.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = OwnerErasure)]
+pub struct ErasureView {
+    #[serde(flatten)]
+    #[schema(schema_with = owner_member)]
+    owner: OwnerMember,
+    status: Status,
+    /// Whether the last sweep is done, after which nothing of the {owner} can appear again. Absent while `status` is
+    /// `erasing`.
+    swept: Option<bool>,
+    /// Only before the last sweep: housekeeping does it soon after this moment.
+    #[schema(schema_with = instant)]
+    sweep_after: Option<Instant>,
+}
+
+/// `erasing`: pages are left, which are no longer answered. `erased`: nothing is left but a tombstone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ErasureStatus)]
+enum Status {
+    Erasing,
+    Erased,
+}
+
+/// Erase {anOwner}
+///
+/// Deletes all histories of {anOwner}, for good. From the first answer on, reads and appends of the {owner} are 410
+/// `erased`, on other servers within seconds, and lists leave the {owner} out. The request may be repeated. 202 means that pages are still being deleted:
+/// the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which
+/// keeps the {owner}'s id from being used again. {AnOwner} that never existed gets the same answers, and a tombstone. Copies
+/// that clients have kept stay with them.
+#[utoipa::path(
+    delete,
+    path = "/v1/{owners}/{ownerId}",
+    operation_id = "erase{Owner}",
+    params(Address<OwnerId>),
+    responses(
+        (
+            status = 200, description = "Only a tombstone is left.", body = ErasureView,
+            example = json!({
+                "{ownerField}": "{ownerExample}", "status": "erased", "swept": false,
+                "sweepAfter": "2026-11-20T12:02:00.000Z"
+            })
+        ),
+        (
+            status = 202, description = "Pages are still being deleted. They are no longer answered.", body = ErasureView,
+            example = json!({ "{ownerField}": "{ownerExample}", "status": "erasing" })
+        ),
+        ErasureProblems,
+    ),
+)]
+pub async fn erase(
+    State(api): State<Arc<Api>>,
+    Address { engine: first, params: owner }: Address<OwnerId>,
+    Extension(deadline): Extension<Deadline>,
+    quota: ClientQuota,
+    request: Request,
+) -> Result<Response, Problem> {
+    quota.charge(UNITS)?;
+    let collection = &first.definition().owner.collection;
+    let engines = api.store.histories_of(collection, deadline).await;
+    let engines = engines.map_err(|error| Problem::from(error).adding("Nothing was erased."))?;
+    quota.charge(UNITS * engines.len())?;
+    // Before the first step, so that no erasure is without its line.
+    audit(&request, collection, &owner);
+    // All tombstones first: records of keys stay as long as a history is not erased.
+    let begun = try_join_all(engines.iter().map(|engine| engine.erase(&owner, deadline)));
+    let begun = begun.await.map_err(unfinished)?;
+    let erasures = engines.iter().zip(begun).map(|(engine, begun)| go_on(engine, &owner, begun, deadline));
+    let erasures = try_join_all(erasures).await.map_err(unfinished)?;
+    let is_over = |erasure: &Erasure| matches!(erasure, Erasure::Erased | Erasure::Swept);
+    let is_erased = erasures.iter().all(is_over);
+    let swept = erasures.iter().all(|erasure| *erasure == Erasure::Swept);
+    let mut sweep_after = None;
+    if is_erased && !swept {
+        let sweeps = engines.iter().map(|engine| engine.sweep_after(&owner, deadline));
+        sweep_after = try_join_all(sweeps).await.map_err(unfinished)?.into_iter().max().flatten();
+    }
+    let (code, status, result) = match (is_erased, swept) {
+        (false, _) => (StatusCode::ACCEPTED, Status::Erasing, "erasing"),
+        (true, false) => (StatusCode::OK, Status::Erased, "erased"),
+        (true, true) => (StatusCode::OK, Status::Erased, "swept"),
+    };
+    metrics::counter!(ERASURES, "result" => result).increment(1);
+    let owner = OwnerMember::new(first.definition(), &owner);
+    let view = ErasureView { owner, status, swept: is_erased.then_some(swept), sweep_after };
+    Ok((code, Json(view)).into_response())
+}
+
+/// Step after step, while there is time.
+async fn go_on(
+    engine: &Engine,
+    owner: &OwnerId,
+    mut erasure: Erasure,
+    deadline: Deadline,
+) -> Result<Erasure, Error> {
+    loop {
+        // Keys may be left where no page was.
+        let is_over = !matches!(erasure, Erasure::Nothing | Erasure::Erasing);
+        if is_over || deadline.remaining() < STEP {
+            return Ok(erasure);
+        }
+        erasure = engine.go_on_erasing(owner, deadline).await?;
+    }
+}
+
+/// The problem of an erasure that may have begun.
+fn unfinished(error: Error) -> Problem {
+    Problem::from(error).adding("Pages may be deleted already. Send the request again.")
+}
+
+/// Writes a line to the audit log.
+fn audit(request: &Request, owners: &str, owner: &OwnerId) {
+    let principal: Option<&Arc<Principal>> = request.extensions().get();
+    let principal = principal.map(|principal| &*principal.name);
+    let peer = request.extensions().get().map(|Peer(address)| tracing::field::display(address));
+    tracing::warn!(target: "pagebucket::audit", principal, peer, owners, %owner, "an owner is to be erased");
+}

@@ -1,0 +1,222 @@
+//! Exports of histories of any length, in bounded memory.
+//!
+//! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
+//! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch
+//! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected ([`pagebucket::server`]), so
+//! that its place becomes free. The request's deadline applies to the head of the answer, not
+//! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
+//! such a body is incomplete, because clients of HTTP/1.0 are refused
+//! ([`crate::middleware::accept`]).
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use pagebucket_engine::history::{Engine, Export};
+use pagebucket_engine::{Deadline, Error};
+use pagebucket_model::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
+use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
+use pagebucket_streams::export::{Format, Writer};
+use tokio_util::sync::CancellationToken;
+use utoipa::openapi::path::Parameter;
+
+use crate::client::Client;
+use crate::limits::concurrency::Place;
+use crate::limits::rate::{Class, ClientQuota};
+use crate::pages::item_schemas::ExportedItem;
+use crate::problem::{ExportProblems, Kind, Problem};
+use crate::request::body::NDJSON;
+use crate::request::lifetime::Lifetime;
+use crate::request::params::{Address, Params, Reader, dates, in_query};
+use crate::schemas::{date_time, whole};
+use crate::state::Api;
+
+/// What an export has.
+pub struct ExportParams {
+    after: Position,
+    dates: Option<DateRange>,
+}
+
+impl Params for ExportParams {
+    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+        let after = reader.query("after", Position::parse).unwrap_or(Position::BEGINNING);
+        Some(Self { after, dates: dates(reader) })
+    }
+
+    fn documented() -> Vec<Parameter> {
+        vec![
+            in_query(
+                "after",
+                "Only {manyItems} after this sequence number; 0 is the beginning: the first {item} that is there. To continue an export that failed, give the \
+                 `seq` of its last complete row.",
+                whole(0, MAX_SAFE_INTEGER),
+            ),
+            in_query(
+                "from",
+                "Only {manyItems} dated at this moment or later: RFC 3339 with an offset.",
+                date_time(),
+            ),
+            in_query(
+                "to",
+                "Only {manyItems} dated before this moment, which must not be before `from`.",
+                date_time(),
+            ),
+        ]
+    }
+}
+
+/// What the handler of an export gets.
+type Asked =
+    (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Extension<Deadline>, Client, ClientQuota, Lifetime);
+
+/// Export {manyItems} as NDJSON
+///
+/// Returns the {manyItems} of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
+/// them, those after a sequence number, or those of a span of time. {ManyItems} that are appended after the export began are
+/// not in it. An unknown {owner} has no rows. If the export fails, the connection is closed before the end of the body:
+/// continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
+#[utoipa::path(
+    get,
+    path = "/v1/{owners}/{ownerId}/{items}/export.ndjson",
+    operation_id = "export{Items}AsNdjson",
+    params(Address<(OwnerId, ExportParams)>),
+    responses(
+        (
+            status = 200, description = "The rows.", body = ExportedItem, content_type = "application/x-ndjson",
+            example = json!("{exportedItem}")
+        ),
+        ExportProblems,
+    ),
+)]
+pub async fn ndjson(asked: Asked) -> Result<Response, Problem> {
+    export(asked, Format::Ndjson, NDJSON).await
+}
+
+/// Export {manyItems} as CSV
+///
+/// Returns the {manyItems} of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. Cells are the
+/// stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take for formulas: import the columns
+/// as text there. In all else it is like `export{Items}AsNdjson`.
+#[utoipa::path(
+    get,
+    path = "/v1/{owners}/{ownerId}/{items}/export.csv",
+    operation_id = "export{Items}AsCsv",
+    params(Address<(OwnerId, ExportParams)>),
+    responses(
+        (
+            status = 200, description = "The rows, after the header.", body = String, content_type = "text/csv",
+            example = json!("{csvRows}")
+        ),
+        ExportProblems,
+    ),
+)]
+pub async fn csv(asked: Asked) -> Result<Response, Problem> {
+    export(asked, Format::Csv, "text/csv; charset=utf-8; header=present").await
+}
+
+async fn export(
+    (State(api), address, Extension(deadline), client, quota, lifetime): Asked,
+    format: Format,
+    content_type: &'static str,
+) -> Result<Response, Problem> {
+    let Address { engine, params: (owner, ExportParams { after, dates }) } = address;
+    let writer = Writer::new(engine.definition(), format).ok_or_else(|| {
+        let items = engine.definition().item.noun().many();
+        Problem::new(
+            Kind::NotFound,
+            format!("There is no CSV of {items}, which are no rows of a table, only `export.ndjson`."),
+        )
+    })?;
+    let place = api.exports.take(client)?;
+    let export = engine.export(owner.clone(), after, dates, deadline).await?;
+    let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
+    let ready = writer.header().into_bytes();
+    let stop = api.stop.clone();
+    let (pages, paid, result) = (0, 0, "abandoned");
+    let rows =
+        Rows { owner, writer, export, ready, result, quota, lifetime, pages, paid, stop, _place: place };
+    Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
+}
+
+/// The rows that are not sent yet.
+struct Rows {
+    owner: OwnerId,
+    writer: Writer,
+    export: Export,
+    /// At first the header.
+    ready: Vec<u8>,
+    result: &'static str,
+    quota: ClientQuota,
+    lifetime: Lifetime,
+    /// Pages that were read and not taken from the quota yet.
+    pages: usize,
+    /// Pages that were taken from the quota before they are read.
+    paid: usize,
+    /// Cancelled when the service stops: then nothing waits for the quota.
+    stop: CancellationToken,
+    _place: Place,
+}
+
+impl Rows {
+    /// An error ends the body early. Only the connection sees it.
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, &'static str> {
+        loop {
+            let batch = self.batch().await;
+            if self.lifetime.is_over() {
+                self.result = "expired";
+                return Err("the token is no longer valid");
+            }
+            match batch {
+                Ok(_) if !self.ready.is_empty() => {
+                    return Ok(Some((std::mem::take(&mut self.ready).into(), self)));
+                }
+                Ok(true) => {}
+                Ok(false) => {
+                    self.result = "finished";
+                    return Ok(None);
+                }
+                Err(error) => {
+                    let (owner, after) = (&self.owner, self.export.position().get());
+                    tracing::error!(%owner, after, %error, "an export failed");
+                    self.result = "failed";
+                    return Err("the export failed");
+                }
+            }
+        }
+    }
+
+    /// Adds the rows of the next batch, if any of its items is of the dates; false at the end.
+    async fn batch(&mut self) -> Result<bool, Error> {
+        if !self.export.is_at_end() {
+            // One page of the first batch is paid before it is read: a client in debt waits.
+            let due = self.pages.max(1);
+            tokio::select! {
+                () = self.quota.pace(Class::Reads, due) => (self.paid, self.pages) = (due - self.pages, 0),
+                () = self.stop.cancelled() => {}
+                () = self.lifetime.over() => {}
+            }
+        }
+        let Some(batch) = self.export.next().await? else { return Ok(false) };
+        self.pages += batch.pages().saturating_sub(std::mem::take(&mut self.paid));
+        let mut count = 0;
+        for item in batch.items() {
+            self.writer.write(&self.owner, &item, &mut self.ready)?;
+            count += 1;
+        }
+        let collection = Arc::clone(&self.writer.definition().name);
+        metrics::counter!(EXPORTED_ITEMS, "collection" => collection).increment(count);
+        Ok(true)
+    }
+}
+
+/// An export is counted, and its last pages are paid, when it is dropped, because a client may disconnect at any time.
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.quota.owe_of(Class::Reads, self.pages);
+        metrics::counter!(EXPORTS, "result" => self.result).increment(1);
+    }
+}

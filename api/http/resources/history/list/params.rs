@@ -1,0 +1,274 @@
+//! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time.
+
+use pagebucket_engine::history::Engine;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{
+    Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
+    Window,
+};
+use serde_json::json;
+use utoipa::openapi::path::Parameter;
+
+use super::rows::{Rows, requested};
+use crate::request::params::{Params, Reader, dates, in_header, in_query};
+use crate::resources::links::MOST_FILTER_BYTES;
+use crate::schemas::{date_time, ordinal, schema, whole};
+
+/// What a listing shows.
+pub struct ListParams {
+    /// Repeated in links only if the client gave it.
+    pub order: Option<Order>,
+    pub selection: Selection,
+    /// The properties that items must have, with their values.
+    pub values: Vec<(String, String)>,
+}
+
+/// What is asked for begins with an item that the history no longer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retired;
+
+/// The items that a listing shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// A page; `None` is the first one in the order.
+    Page(Option<PageNumber>),
+    /// A window; with a `Seq`, as of the moment when the history ended with that item.
+    Window(Window, Option<Seq>),
+    /// The same at an offset in the order.
+    Rows(Rows, Option<Seq>),
+    /// A window of the items of a span of time; without one, of those with the given values.
+    Search(Option<DateRange>, Window),
+}
+
+impl Params for ListParams {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+        let Definition { page_size, filters, item, .. } = &**engine.definition();
+        let filters = || filters.iter().map(String::as_str);
+        let of_windows = ["after", "before", "limit", "from", "to", "asOf", "offset"];
+        reader.excludes("page", of_windows.into_iter().chain(filters()));
+        reader.excludes("before", ["after"]);
+        if !reader.gives("page") {
+            reader.excludes("offset", ["after", "before", "from", "to"].into_iter().chain(filters()));
+        }
+        let range = requested(reader.parts);
+        if range.is_some() {
+            let others = ["page", "offset", "limit", "after", "before", "from", "to"];
+            reader.refuse_beside("Range", others.into_iter().chain(filters()));
+        }
+        if reader.gives("asOf")
+            && range.is_none()
+            && !["page", "offset"].iter().any(|name| reader.gives(name))
+            && !reader.excludes("asOf", ["from", "to"].into_iter().chain(filters()))
+            && !["after", "before"].iter().any(|name| reader.gives(name))
+        {
+            reader.refuse("asOf", "must be given together with `after`, `before` or `offset`");
+        }
+        for date in ["from", "to"] {
+            reader.excludes(date, filters());
+        }
+        let range = range.and_then(|range| reader.keep("Range", range));
+        let page = reader.query("page", PageNumber::parse);
+        let after = reader.query("after", Position::parse);
+        let before = reader.query("before", Seq::parse);
+        let offset = reader.query("offset", Position::parse);
+        let limit = reader.query("limit", Limit::parse);
+        let as_of = reader.query("asOf", Seq::parse);
+        let dates = dates(reader);
+        let (mut values, mut bytes) = (Vec::new(), 0);
+        for name in filters() {
+            let value = reader.query(name, |text| item.check_text(name, text).map(|()| text.to_owned()));
+            let Some(value) = value else { continue };
+            bytes += value.len();
+            if bytes > MOST_FILTER_BYTES {
+                let rule =
+                    format!("must have at most {MOST_FILTER_BYTES} bytes, together with the other filters");
+                reader.refuse(name.to_owned(), rule);
+            }
+            values.push((name.to_owned(), value));
+        }
+        let order = reader.query("order", |text| match text {
+            "asc" => Ok(Order::Ascending),
+            "desc" => Ok(Order::Descending),
+            _ => Err(Invalid::new("must be \"asc\" or \"desc\"")),
+        });
+        let cursor = match (after, before, order) {
+            (Some(position), ..) => Cursor::After(position),
+            (_, Some(seq), _) => Cursor::Before(Position::before(seq)),
+            (.., Some(Order::Descending)) => Cursor::End,
+            _ => Cursor::After(Position::BEGINNING),
+        };
+        let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(*page_size)) };
+        let rows = |offset: Position| Rows { offset: offset.get(), limit: window.limit, part: false };
+        let selection = match range.or(offset.map(rows)) {
+            _ if dates.is_some() || !values.is_empty() => Selection::Search(dates, window),
+            Some(rows) => Selection::Rows(rows, as_of),
+            None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
+            None => Selection::Window(window, as_of),
+        };
+        Some(Self { order, selection, values })
+    }
+
+    fn documented() -> Vec<Parameter> {
+        // No pattern: other values are ignored.
+        let range = json!({ "type": "string", "maxLength": 16_384, "examples": ["items=0-9"] });
+        let order = json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" });
+        vec![
+            in_query(
+                "page",
+                "Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last \
+                 page. Only `order` may be combined with it.",
+                ordinal(),
+            ),
+            in_query(
+                "after",
+                "The nearest {manyItems} after this sequence number; 0 is the beginning: the first {item} that is there. After the \
+                 last {item} the answer has no items, which is not an error.",
+                whole(0, MAX_SAFE_INTEGER),
+            ),
+            in_query(
+                "before",
+                "The nearest {manyItems} before this sequence number. Not together with `after`.",
+                ordinal(),
+            ),
+            in_query(
+                "offset",
+                "How many {manyItems} to skip in `order`. At or beyond the end the answer has no items, which is not an \
+                 error. Not together with `after`, `before`, `from` or `to`.",
+                whole(0, MAX_SAFE_INTEGER),
+            ),
+            in_query(
+                "limit",
+                "Most {manyItems} in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: \
+                 the oldest {manyItems}, or the newest. Default for windows: {defaultLimit}.",
+                whole(1, u64::from(Limit::MAX)),
+            ),
+            in_query(
+                "from",
+                "Only {manyItems} dated at this moment or later: RFC 3339 with an offset. The {manyItems} are still in order \
+                 of `seq`, and the answer has no totals.",
+                date_time(),
+            ),
+            in_query(
+                "asOf",
+                "Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links \
+                 `next` and `prev` of a window set it. Such an answer never changes. If the history has no such {item} yet, \
+                 `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or \
+                 `to`.",
+                ordinal(),
+            ),
+            in_query(
+                "to",
+                "Only {manyItems} dated before this moment, which must not be before `from`.",
+                date_time(),
+            ),
+            in_query(
+                "order",
+                "`asc`: oldest first. `desc`: newest first. It applies to the items and to the links.",
+                schema(order),
+            ),
+            in_header(
+                "Range",
+                "`items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 \
+                 {manyItems}, with both ends; only in a GET, and not together with parameters that select something \
+                 else. Other units are ignored, and so is the header together with `If-Range`.",
+                schema(range),
+            ),
+        ]
+    }
+}
+
+impl Selection {
+    /// The last item of the moment that is asked for.
+    pub fn as_of(self) -> Option<Seq> {
+        match self {
+            Self::Window(_, as_of) | Self::Rows(_, as_of) => as_of,
+            Self::Page(_) | Self::Search(..) => None,
+        }
+    }
+
+    /// The part of the listing that the header `Range` asks for.
+    pub fn part(self) -> Option<Rows> {
+        match self {
+            Self::Rows(rows, _) => Some(rows).filter(|rows| rows.part),
+            _ => None,
+        }
+    }
+
+    /// The same of a history that begins with `first`: what begins at the beginning begins there.
+    #[must_use]
+    pub fn beginning_at(self, first: Seq, order: Order, totals: Totals) -> Self {
+        if first == Seq::FIRST {
+            return self;
+        }
+        let beginning = |window: Window| match window.cursor {
+            Cursor::After(Position::BEGINNING) => {
+                Window { cursor: Cursor::After(Position::before(first)), ..window }
+            }
+            _ => window,
+        };
+        match self {
+            Self::Window(window, as_of) => Self::Window(beginning(window), as_of),
+            Self::Search(dates, window) => Self::Search(dates, beginning(window)),
+            Self::Page(None) => {
+                let first = totals.page_size().page_of(first);
+                let last = totals.last_page().filter(|_| order == Order::Descending);
+                Self::Page(last.max(Some(first)))
+            }
+            Self::Page(Some(_)) | Self::Rows(..) => self,
+        }
+    }
+
+    /// Those of [`Selection::seqs`] that a history has that begins with `first`. What is shown begins with an item that is
+    /// there, and ends early where the history begins.
+    ///
+    /// # Errors
+    /// It begins with an item that the history no longer has.
+    pub fn kept(self, order: Order, totals: Totals, first: Seq) -> Result<Option<SeqRange>, Retired> {
+        let range = self.seqs(order, totals);
+        if first == Seq::FIRST {
+            return Ok(range);
+        }
+        let is_last = |seq: Seq| totals.last_seq() == Some(seq);
+        let ended_before = self.as_of().is_some_and(|last| last < first && is_last(last));
+        let begins_before = range.is_some_and(|range| match self.is_backwards(order) {
+            // A history that is empty since it was reopened still has an end.
+            true => range.last < first && !is_last(range.last),
+            false => range.first < first,
+        });
+        if ended_before || begins_before {
+            return Err(Retired);
+        }
+        let clipped = range.map(|range| SeqRange { first: range.first.max(first), ..range });
+        Ok(clipped.filter(|range| range.first <= range.last))
+    }
+
+    /// Whether what is shown begins with its newest item.
+    fn is_backwards(self, order: Order) -> bool {
+        match self {
+            Self::Page(_) => false,
+            Self::Rows(..) => order == Order::Descending,
+            Self::Window(window, _) | Self::Search(_, window) => {
+                matches!(window.cursor, Cursor::Before(_) | Cursor::End)
+            }
+        }
+    }
+
+    /// The items that are shown of a history with these totals, before they are chosen by date or value.
+    pub fn seqs(self, order: Order, totals: Totals) -> Option<SeqRange> {
+        let window = match self {
+            Self::Page(_) => return totals.on_page(self.page(order, totals)?),
+            Self::Window(window, _) | Self::Search(_, window) => window,
+            Self::Rows(Rows { offset, limit, .. }, _) => {
+                Window { cursor: Cursor::at_offset(offset, order, totals), limit }
+            }
+        };
+        window.span(totals).seqs()
+    }
+
+    /// The number of the page that is shown; `None` for a window.
+    pub fn page(self, order: Order, totals: Totals) -> Option<PageNumber> {
+        let Self::Page(number) = self else { return None };
+        let last = totals.last_page().filter(|_| order == Order::Descending);
+        number.or(last).or(Some(PageNumber::FIRST))
+    }
+}

@@ -1,0 +1,105 @@
+//! A page by its number, and an item by its sequence number.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
+
+use crate::caching::control::Caching;
+use crate::caching::reading::Reading;
+use crate::pages::item_schemas::PlacedItem;
+use crate::pages::item_view::PageView;
+use crate::problem::{ItemProblems, Kind, PageProblems, Problem};
+use crate::request::params::Address;
+use crate::state::Api;
+
+/// Read a page as it is stored
+///
+/// Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept forever, as
+/// `Cache-Control` says.
+#[utoipa::path(
+    get,
+    path = "/v1/{owners}/{ownerId}/{items}/pages/{page}",
+    operation_id = "get{Item}Page",
+    params(Address<(OwnerId, PageNumber)>),
+    responses(
+        (
+            status = 200, description = "The page.", body = PageView,
+            headers(
+                ("ETag" = String, description = "Never changes if the page is full."),
+                ("Cache-Control" = String, description = "`immutable` if the page is full, otherwise `no-cache`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
+            ),
+            example = json!({
+                "{ownerField}": "{ownerExample}", "page": 1, "full": false, "firstSeq": 1, "count": 1, "items": ["{storedItem}"]
+            })
+        ),
+        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
+        PageProblems,
+    ),
+)]
+pub async fn page(
+    State(api): State<Arc<Api>>,
+    Address { engine, params: (owner, page) }: Address<(OwnerId, PageNumber)>,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    // A client with the tag of a full page has seen it full: no look-up is needed.
+    let caching = |epoch| Caching::of_full(epoch, engine.definition(), &owner, page);
+    if let Some(unchanged) = reading.named(&engine, caching) {
+        return Ok(unchanged);
+    }
+    let found = api.pages.page(&engine, &owner, page, &mut reading).await?;
+    let missing = || Problem::new(Kind::PageNotFound, "The history has no such page.");
+    let page = found.ok_or_else(missing)?;
+    Ok(reading.answer(&page.caching, json(page.json.clone())))
+}
+
+/// Read one {item}
+///
+/// Returns the {item} with this sequence number, which is its permanent address.
+#[utoipa::path(
+    get,
+    path = "/v1/{owners}/{ownerId}/{items}/{seq}",
+    operation_id = "get{Item}",
+    params(Address<(OwnerId, Seq)>),
+    responses(
+        (
+            status = 200, description = "The {item}.", body = PlacedItem,
+            headers(
+                ("ETag" = String, description = "Never changes if the {item} is on a full page."),
+                ("Cache-Control" = String, description = "`immutable` if the {item} is on a full page, otherwise `no-cache`."),
+                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
+            ),
+            example = json!("{placedItem}")
+        ),
+        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
+        ItemProblems,
+    ),
+)]
+pub async fn item(
+    State(api): State<Arc<Api>>,
+    Address { engine, params: (owner, seq) }: Address<(OwnerId, Seq)>,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    let definition = engine.definition();
+    let number = definition.page_size.page_of(seq);
+    let caching = |epoch| Caching::of_full(epoch, definition, &owner, number);
+    if let Some(unchanged) = reading.named(&engine, caching) {
+        return Ok(unchanged);
+    }
+    let page = api.pages.page(&engine, &owner, number, &mut reading).await?;
+    let Some((page, item)) = page.as_ref().and_then(|page| Some((page, page.item(seq)?))) else {
+        let detail = format!("The history has no such {}.", definition.item.noun().one());
+        return Err(Problem::new(Kind::ItemNotFound, detail));
+    };
+    let placed = [format!("{{\"page\":{number},").as_bytes(), &item[1..]].concat();
+    Ok(reading.answer(&page.caching, json(placed.into())))
+}
+
+/// An answer of JSON.
+fn json(bytes: Bytes) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], bytes)
+}

@@ -1,0 +1,148 @@
+//! The end of an upload: a summary with the faults of its first refused lines, or the problem that ended it early.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pagebucket_engine::Error;
+use pagebucket_engine::history::Cause;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Faults, OwnerId};
+use pagebucket_streams::ingest::{End, Event, Lines, Report, Unreadable, Watch};
+use serde_json::{Map, Value, json};
+
+use super::read::{BadLine, LEAST};
+use super::views::{CountsView, LineProblemView, ManyUploadedView, RangeView, UploadedView};
+use crate::pages::item_view::OwnerMember;
+use crate::problem::{self, Kind, Problem};
+
+/// Most lines whose faults are listed; the others are only counted.
+const MOST: usize = 100;
+
+/// Most bytes of listed faults: names of unknown members may be long.
+const MOST_BYTES: usize = 128 * 1024;
+
+/// The faults of the first refused lines.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    problems: Vec<LineProblemView>,
+    omitted: u64,
+    bytes: usize,
+}
+
+impl Watch<BadLine> for Summary {
+    fn hear(&mut self, event: Event<'_, BadLine>) {
+        match event {
+            Event::Bad(bad) => self.tell(bad.line, &bad.why.faults),
+            Event::Sent(sent) => {
+                for (row, refusal) in sent.refused() {
+                    self.tell(row.line, &Faults::of_whole(refusal.to_string()));
+                }
+            }
+            Event::Came(_) | Event::Progress(_) | Event::Waiting(_) => {}
+        }
+    }
+}
+
+impl Summary {
+    fn tell(&mut self, line: u64, faults: &Faults) {
+        if self.problems.len() == MOST || self.bytes >= MOST_BYTES {
+            self.omitted += 1;
+            return;
+        }
+        let problem = LineProblemView::new(line, faults);
+        self.bytes +=
+            problem.errors.iter().map(|fault| fault.pointer.len() + fault.detail.len()).sum::<usize>();
+        self.problems.push(problem);
+    }
+
+    /// The summary of an upload to one history, or to many; or the problem that ended it, with all that is known of its
+    /// lines.
+    pub(super) fn end(
+        mut self,
+        definition: &Arc<Definition>,
+        report: Report,
+        owner: Option<&OwnerId>,
+    ) -> Result<Map<String, Value>, Problem> {
+        let Report { stored, refused, ranges, owners, more_owners, end, unknown_lines, left_lines, .. } =
+            report;
+        self.problems.sort_by_key(|problem| problem.line);
+        let some = |omitted| Some(omitted).filter(|&omitted| omitted > 0);
+        let counts =
+            CountsView { stored, refused, problems: self.problems, problems_omitted: some(self.omitted) };
+        let summary = match owner {
+            Some(owner) => serde_json::to_value(UploadedView {
+                owner: OwnerMember::new(definition, owner),
+                ranges: ranges.kept.iter().map(RangeView::new).collect(),
+                ranges_omitted: some(ranges.omitted),
+                counts,
+            }),
+            None => serde_json::to_value(ManyUploadedView { owners: owners.len(), more_owners, counts }),
+        };
+        let Ok(Value::Object(mut summary)) = summary else { unreachable!("a summary is an object") };
+        let Some(end) = end else { return Ok(summary) };
+        let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
+        let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
+        let (kind, why) = why_ended(&end);
+        let problem = if stored == 0 && matches!(end, End::Database(Cause::KeyReused)) {
+            Problem::new(kind, format!("{why} This request stored nothing."))
+        } else {
+            let (kind, detail) = if is_unknown {
+                (Kind::OutcomeUnknown, format!("{why} Lines in `unknownLines` may or may not be stored."))
+            } else if stored > 0 {
+                (Kind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
+            } else {
+                (kind, format!("{why} Nothing was stored."))
+            };
+            summary.remove(&definition.owner.field);
+            if !unknown_lines.is_empty() {
+                summary.insert("unknownLines".to_owned(), ranges_of(unknown_lines));
+            }
+            summary.insert("notStoredLines".to_owned(), ranges_of(left_lines));
+            Problem::new(kind, detail).with(summary)
+        };
+        let problem = match &end {
+            End::Database(Cause::Database(Error::Gone(gone))) => problem.gone(*gone),
+            _ => problem,
+        };
+        let owner = owner.map(ToString::to_string);
+        Err(problem.logging(move || {
+            tracing::warn!(owner, stored, refused, unknown, ?end, "an upload ended early");
+            if let End::Database(cause) = &end {
+                problem::log_cause(cause);
+            }
+        }))
+    }
+}
+
+/// The kind and the text of the problem that has ended an upload, without what became of its lines.
+fn why_ended(end: &End) -> (Kind, Cow<'static, str>) {
+    let (kind, why) = match end {
+        End::Database(cause) => problem::why_not_stored(cause),
+        End::Interrupted => (Kind::ShuttingDown, "This instance is stopping."),
+        End::Unreadable(Unreadable::TooSlow(span)) => {
+            let seconds = span.as_secs();
+            let why = format!(
+                "The body came too slowly: neither an item nor {LEAST} bytes in {seconds} s of waiting. Lines that are \
+                 refused do not count."
+            );
+            return (Kind::BodyTimeout, why.into());
+        }
+        End::Unreadable(Unreadable::Expired) => (Kind::Unauthorized, "The token or key is no longer valid."),
+        End::Unreadable(Unreadable::NotTaken) => {
+            (Kind::TimedOut, "The client did not read the answer in time.")
+        }
+        End::Unreadable(Unreadable::Incomplete | Unreadable::Failed(_)) | End::BadRow | End::Server(_) => {
+            (Kind::MalformedJson, "The body is incomplete.")
+        }
+    };
+    (kind, why.into())
+}
+
+/// Ranges of lines, both ends included. One without `last` has no end.
+fn ranges_of(lines: Vec<Lines>) -> Value {
+    let range = |Lines { first, last }| match last {
+        Some(last) => json!({ "first": first, "last": last }),
+        None => json!({ "first": first }),
+    };
+    lines.into_iter().map(range).collect()
+}

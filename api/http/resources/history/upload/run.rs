@@ -1,0 +1,185 @@
+//! One upload: its lines are stored, and its answer is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use futures_util::stream;
+use http_body_util::BodyExt;
+use pagebucket_engine as engine;
+use pagebucket_engine::history::Engine;
+use pagebucket_model::domain::{IdempotencyKey, OwnerId};
+use pagebucket_streams::ingest::{self, Destination, Options, Report, Watch};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::ending::Summary;
+use super::measured::Measured;
+use super::outcomes::{Outcomes, Piece};
+use super::read::{BadLine, Reader};
+use crate::limits::concurrency::LongPlace;
+use crate::limits::rate::ClientQuota;
+use crate::limits::uploads::WAITING_OF_MANY;
+use crate::middleware::compression::Whole;
+use crate::middleware::drain_body::StillRead;
+use crate::problem::{Kind, Problem};
+use crate::request::body::{NDJSON, expect};
+use crate::request::deadline::REQUEST;
+use crate::request::idempotency::Key;
+use crate::request::lifetime::Lifetime;
+use crate::request::params::Address;
+use crate::state::Api;
+
+/// How long the database may be away, without any progress on a batch: longer than an election takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// When an upload ends before its body, the rest of the body is read and dropped for this long, because many clients
+/// read no answer before they have sent everything. A client has as long to read the end of its answer.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// When the service stops, lines that were read are still sent for this long.
+const STOPPING: Duration = Duration::from_secs(1);
+
+// A stopped upload ends before the drain does, which lasts some seconds longer than a request: even after a last
+// command, and with a client that neither reads the answer nor ends its body.
+const _: () =
+    assert!(STOPPING.as_secs() + engine::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2);
+
+/// Lines that may wait in an upload to one history: two batches, because only one can be under way.
+const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
+
+/// Most owners that a summary counts, at 15 bytes each.
+const MOST_OWNERS: usize = 10_000;
+
+/// An upload that is about to begin.
+pub struct Upload {
+    api: Arc<Api>,
+    /// The engine of the history, or of the histories.
+    engine: Engine,
+    /// The owner; `None` if each line names one.
+    owner: Option<OwnerId>,
+    key: Option<IdempotencyKey>,
+    place: Option<LongPlace>,
+    quota: ClientQuota,
+    lifetime: Lifetime,
+    body: Body,
+}
+
+impl FromRequest<Arc<Api>> for Upload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Address { engine, params: owner } = Address::from_request_parts(&mut parts, api).await?;
+        let Key(key) = Key::from_request_parts(&mut parts, api).await?;
+        expect(&parts.headers, NDJSON, String::new)?;
+        let (place, quota) = (parts.extensions.remove(), ClientQuota::among(&parts.extensions));
+        let lifetime = api.gate.lifetime(&parts, &api.clock);
+        Ok(Self { api: Arc::clone(api), engine, owner, key, place, quota, lifetime, body })
+    }
+}
+
+impl Upload {
+    /// Stores the lines, and answers with a summary.
+    pub async fn answer(self) -> Response {
+        // A task, because the handler is cancelled when its client disconnects.
+        let stored = tokio::spawn(async move {
+            let definition = Arc::clone(self.engine.definition());
+            let (owner, mut summary) = (self.owner.clone(), Summary::default());
+            let (report, rest, _place) = self.store(&mut summary).await;
+            linger(rest).await;
+            // Logged here, because the problem is not rendered if the client has disconnected.
+            summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged)
+        });
+        match stored.await {
+            Ok(summary) => summary.map(Json).into_response(),
+            Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
+        }
+    }
+
+    /// Answers at once, and stores the lines meanwhile.
+    pub fn answer_by_line(self) -> Response {
+        let (send, receive) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let definition = Arc::clone(self.engine.definition());
+            let (owner, limit, stop) =
+                (self.owner.clone(), self.api.limits.body_timeout, self.api.stop.clone());
+            let mut outcomes = Outcomes::new(&definition, send, owner.is_none(), limit);
+            let (report, rest, _place) = self.store(&mut outcomes).await;
+            let ended = Summary::default().end(&definition, report, owner.as_ref());
+            let stopping = async {
+                stop.cancelled().await;
+                tokio::time::sleep(LINGER).await;
+            };
+            let whole = tokio::select! {
+                whole = outcomes.finish(ended.err().map(Problem::logged), limit) => whole,
+                () = stopping => false,
+            };
+            // The end of the answer would end the connection.
+            linger(rest).await;
+            if whole {
+                outcomes.end().await;
+            }
+        });
+        let lines = stream::unfold(Some(receive), async |receive| {
+            let mut receive = receive?;
+            match receive.recv().await {
+                Some(Piece::Lines(lines)) => Some((Ok(lines), Some(receive))),
+                Some(Piece::End) => None,
+                None => Some((Err("the answer is not complete"), None)),
+            }
+        });
+        let media_type = [(header::CONTENT_TYPE, NDJSON)];
+        // A compressor would hold lines back until it has enough of them.
+        (media_type, Extension(StillRead), Extension(Whole), Body::from_stream(lines)).into_response()
+    }
+
+    /// Stores the lines. Returns also the rest of the body, and the upload's place, which every upload has.
+    async fn store(
+        self,
+        watch: &mut (impl Watch<BadLine> + Send),
+    ) -> (Report, JoinHandle<Option<Body>>, Option<LongPlace>) {
+        let Self { api, engine, owner, key, place, quota, lifetime, body } = self;
+        let began = api.clock.now();
+        // With a key, its record dates all undated lines, the same way in every attempt.
+        let clock = key.is_none().then(|| api.clock.clone());
+        let to = Destination { engine, key, began };
+        let many = owner.is_none();
+        let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
+        let options = Options { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
+        let (chunks, incoming) = mpsc::channel(1);
+        let definition = Arc::clone(to.engine.definition());
+        let reader =
+            Reader::new(chunks, definition, owner, clock, (quota, lifetime), api.limits.body_timeout);
+        let reading = tokio::spawn(reader.run(body));
+        let (stop, mut stopped) = mpsc::channel(2);
+        let stopping = api.stop.clone();
+        let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
+            stopping.cancelled().await;
+            // Reading stops now, and sending soon after.
+            let _ = stop.send(()).await;
+            tokio::time::sleep(STOPPING).await;
+            let _ = stop.send(()).await;
+        }));
+        let mut measured = Measured::new(watch);
+        let report =
+            ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
+        measured.ended(&report);
+        (report, reading, place)
+    }
+}
+
+/// Reads and drops the rest of a body, for [`LINGER`] at most.
+async fn linger(rest: JoinHandle<Option<Body>>) {
+    let dropped = async {
+        if let Ok(Some(mut body)) = rest.await {
+            while !body.is_end_stream() && matches!(body.frame().await, Some(Ok(_))) {}
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, dropped).await;
+}

@@ -1,0 +1,228 @@
+//! Counting page views, and creating their buckets before they are needed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::{Extension, Json};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::page_views::Preallocated;
+use pagebucket_model::domain::{
+    Instant, Minute, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line,
+};
+use serde::Serialize;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::limits::rate::ClientQuota;
+use crate::problem::{CountProblems, Kind, PreallocationProblems, Problem};
+use crate::request::body::{JSON, NDJSON, expect, read, upload_below};
+use crate::request::idempotency::KEY;
+use crate::request::params::Reader;
+use crate::schemas::{date_time, instant, new_date, one_or_many, page_path, whole};
+use crate::state::Api;
+
+/// The most page views in an array.
+const MOST_VIEWS: usize = 1_000;
+
+/// Buckets of a preallocated hour.
+const MINUTES: usize = 60;
+
+/// What the handlers get.
+type Asked = (State<Arc<Api>>, Extension<Deadline>, Request);
+
+/// Count page views
+///
+/// Counts one or more views, of one or more pages. The answer is 204 when they are counted durably, on a majority of
+/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
+///
+/// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
+/// does not say that nothing was counted, do not send the request again: its views are then counted at most once.
+#[utoipa::path(
+    post,
+    path = "/v1/page-views",
+    operation_id = "countPageViews",
+    request_body(
+        content = NewPageViews, content_type = "application/json",
+        description = "One page view, or an array of 1 to 1,000.",
+        examples(
+            ("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))),
+            ("many" = (summary = "Dated views of two pages", value = json!([
+                { "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 },
+                { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
+            ])))
+        )
+    ),
+    responses(
+        (status = 204, description = "The views are counted durably."),
+        CountProblems,
+    ),
+)]
+pub async fn count(asked: Asked) -> Result<StatusCode, Problem> {
+    let parse = |body: &[u8], now| {
+        parse_views(body, MOST_VIEWS, now).map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
+    };
+    count_body(asked, JSON, upload_below, parse).await
+}
+
+/// Upload page views
+///
+/// Counts views as `countPageViews` does, one a line: as many as fit into the longest body.
+#[utoipa::path(
+    post,
+    path = "/v1/page-views/upload",
+    operation_id = "uploadPageViews",
+    request_body(
+        content = NewPageView, content_type = "application/x-ndjson",
+        description = "One JSON object a line. Blank lines are ignored.",
+        example = json!({ "path": "/index.htm", "views": 3 })
+    ),
+    responses(
+        (status = 204, description = "The views are counted durably."),
+        CountProblems,
+    ),
+)]
+pub async fn upload(asked: Asked) -> Result<StatusCode, Problem> {
+    let parse = |body: &[u8], now| {
+        parse_views_by_line(body, now).map_err(|faults| Problem::invalid_body(Kind::InvalidPageView, &faults))
+    };
+    count_body(asked, NDJSON, |_| String::new(), parse).await
+}
+
+/// Counts the views of a body of this media type. `advice` may say where to send others.
+async fn count_body(
+    (State(api), Extension(deadline), request): Asked,
+    media_type: &str,
+    advice: fn(&Uri) -> String,
+    parse: impl FnOnce(&[u8], Instant) -> Result<Vec<PageView>, Problem>,
+) -> Result<StatusCode, Problem> {
+    let (parts, body) = request.into_parts();
+    let mut reader = Reader::of(&parts);
+    if parts.headers.contains_key(KEY) {
+        reader.refuse(
+            "Idempotency-Key",
+            "is not supported here: a counter keeps nothing that identifies a repeat, so a request that is sent \
+             again is counted again",
+        );
+    }
+    reader.finish()?;
+    expect(&parts.headers, media_type, || advice(&parts.uri))?;
+    let bytes = read(body, api.limits).await?;
+    // The clock is read after the body, so that views in a slow body are dated when it has ended.
+    let views = parse(&bytes, api.clock.now())?;
+    let quota = ClientQuota::among(&parts.extensions);
+    if quota.is_limited() {
+        // The documents that are written.
+        let buckets: HashSet<_> = views.iter().map(|view| (&view.path, Minute::of(view.at))).collect();
+        quota.charge(buckets.len())?;
+    }
+    let all = views.iter().map(|view| u64::from(view.views)).sum();
+    let counted = api.store.page_views().count(views, deadline).await;
+    counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))
+}
+
+/// Preallocate an hour of a page
+///
+/// Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing buckets
+/// stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any bucket was
+/// created, and 200 if all existed.
+#[utoipa::path(
+    post,
+    path = "/v1/page-views/preallocations",
+    operation_id = "preallocatePageViews",
+    request_body(
+        content = NewPreallocation, content_type = "application/json",
+        example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })
+    ),
+    responses(
+        (
+            status = 201, description = "At least one bucket was created, durably.", body = PreallocatedView,
+            example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 60, "existing": 0 })
+        ),
+        (
+            status = 200, description = "All buckets existed.", body = PreallocatedView,
+            example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 0, "existing": 60 })
+        ),
+        PreallocationProblems,
+    ),
+)]
+pub async fn preallocate(asked: Asked) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
+    let (State(api), Extension(deadline), request) = asked;
+    let (parts, body) = request.into_parts();
+    Reader::of(&parts).finish()?;
+    expect(&parts.headers, JSON, String::new)?;
+    let bytes = read(body, api.limits).await?;
+    let wanted = parse_preallocation(&bytes, api.clock.now());
+    let wanted = wanted.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))?;
+    ClientQuota::among(&parts.extensions).charge(MINUTES)?;
+    let done = api.store.page_views().preallocate(&wanted, deadline).await;
+    let Preallocated { created, existing } = done.map_err(Problem::of_preallocation)?;
+    let status = if created > 0 { StatusCode::CREATED } else { StatusCode::OK };
+    let (path, hour) = (wanted.path, wanted.hour.start());
+    Ok((status, Json(PreallocatedView { path, hour, created, existing })))
+}
+
+/// Result of a preallocation.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Preallocation)]
+pub struct PreallocatedView {
+    #[schema(schema_with = page_path)]
+    path: PagePath,
+    /// When the hour begins.
+    #[schema(schema_with = instant)]
+    hour: Instant,
+    /// Number of buckets that were created.
+    #[schema(minimum = 0, maximum = 60)]
+    created: u32,
+    /// Number of buckets that existed, and were not changed.
+    #[schema(minimum = 0, maximum = 60)]
+    existing: u32,
+}
+
+/// Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(examples(json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })))]
+#[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
+pub struct NewPageView {
+    #[schema(schema_with = page_path)]
+    path: (),
+    #[schema(schema_with = new_date, required = false)]
+    at: (),
+    #[schema(schema_with = views, required = false)]
+    views: (),
+}
+
+fn views() -> ObjectBuilder {
+    whole(1, u64::from(PageView::MOST_VIEWS)).default(Some(1.into()))
+}
+
+/// One page view, or an array of 1 to 1,000.
+pub struct NewPageViews;
+
+impl ToSchema for NewPageViews {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((NewPageView::name().into(), NewPageView::schema()));
+    }
+}
+
+impl PartialSchema for NewPageViews {
+    fn schema() -> RefOr<Schema> {
+        let description = "One page view, or an array of 1 to 1,000.";
+        one_or_many(description, "NewPageViewArray", NewPageView::name(), MOST_VIEWS)
+    }
+}
+
+/// A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(examples(json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })))]
+#[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
+pub struct NewPreallocation {
+    #[schema(schema_with = page_path)]
+    path: (),
+    #[schema(schema_with = date_time)]
+    hour: (),
+}

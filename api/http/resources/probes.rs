@@ -1,0 +1,90 @@
+//! Probes for operators: whether the service is alive and ready, and what it has measured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderName, header};
+use pagebucket_model::metric::UPLOAD_BYTES;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::problem::{ProbeProblems, Problem, ReadyProblems};
+use crate::state::Api;
+
+/// The media type of Prometheus' text format, version 0.0.4.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Time within which the database must answer for the service to be ready.
+const PING: Duration = Duration::from_secs(2);
+
+/// The answer of a probe that succeeds.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Health {
+    /// Always `ok`.
+    #[schema(pattern = "^ok$", max_length = 2)]
+    status: &'static str,
+}
+
+const OK: Json<Health> = Json(Health { status: "ok" });
+
+/// Check that the process is alive
+///
+/// Does not access the database.
+#[utoipa::path(
+    get,
+    path = "/livez",
+    operation_id = "livez",
+    responses(
+        (status = 200, description = "The process is alive.", body = Health, example = json!({ "status": "ok" })),
+        ProbeProblems,
+    ),
+)]
+pub async fn livez() -> Json<Health> {
+    OK
+}
+
+/// Check that the service is ready
+///
+/// The service is ready if it is not stopping and its database answers.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "readyz",
+    responses(
+        (status = 200, description = "The service is ready.", body = Health, example = json!({ "status": "ok" })),
+        ReadyProblems,
+    ),
+)]
+pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
+    if api.stop.is_cancelled() {
+        return Err(Problem::stopping());
+    }
+    api.store.ping(PING).await?;
+    Ok(OK)
+}
+
+/// Read the metrics
+///
+/// Returns the metrics of this process in Prometheus' text format.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "getMetrics",
+    responses(
+        (
+            status = 200, description = "The metrics.", body = String, content_type = "text/plain",
+            example = json!("pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n")
+        ),
+        ProbeProblems,
+    ),
+)]
+pub async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
+    api.pages.measure().await;
+    if let Some(rates) = &api.gate.rates {
+        rates.measure();
+    }
+    ::metrics::gauge!(UPLOAD_BYTES).set(api.uploads.budget.held() as f64);
+    ([(header::CONTENT_TYPE, TEXT)], (api.metrics)())
+}

@@ -1,0 +1,79 @@
+//! What the routes share: the database, the page cache, limits and settings.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use pagebucket_engine::{Deadline, Store};
+use pagebucket_model::domain::Clock;
+use tokio_util::sync::CancellationToken;
+
+use super::caching::control::KeptBy;
+use super::caching::reading::Reading;
+use super::client::Client;
+use super::limits::concurrency::Places;
+use super::limits::requests::Limits;
+use super::limits::uploads::Uploads;
+use super::middleware::gate::Gate;
+use super::middleware::hosts::Hosts;
+use super::pages::cache::Pages;
+use super::problem::Problem;
+use super::request::lifetime::Lifetime;
+
+/// The state of the routes.
+pub struct Api {
+    /// The database.
+    pub store: Store,
+    /// The cache of full pages.
+    pub pages: Pages,
+    /// The places of exports.
+    pub exports: Places,
+    /// The places of reads of page views that may take long.
+    pub scans: Places,
+    /// The places of uploads, and their memory budget.
+    pub uploads: Uploads,
+    /// Decides who may use which route.
+    pub gate: Gate,
+    /// Which caches may keep a full page.
+    pub kept_by: KeptBy,
+    /// The clock of the service.
+    pub clock: Clock,
+    /// The limits of requests.
+    pub limits: Limits,
+    /// Which origins may call from a browser: `*`, `localhost`, or origins as a browser sends them.
+    pub origins: Vec<String>,
+    /// Which hosts a request may name.
+    pub hosts: Hosts,
+    /// Cancelled when the service refuses new requests: `/readyz` fails from then on.
+    pub stop: CancellationToken,
+    /// Renders all that this process has measured, in Prometheus' text format, for every `GET /metrics`.
+    pub metrics: fn() -> String,
+}
+
+impl FromRequestParts<Arc<Api>> for Reading {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let deadline: Option<&Deadline> = parts.extensions.get();
+        let deadline = *deadline.expect("admission gives every request under /v1 its deadline");
+        let epoch = api.store.epoch(deadline).await?;
+        Ok(Self::new(parts, deadline, epoch, api.kept_by))
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for Lifetime {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
+        Ok(api.gate.lifetime(parts, &api.clock))
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
+        Ok(api.gate.client(&parts.extensions, &parts.headers))
+    }
+}
