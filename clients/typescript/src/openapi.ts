@@ -16,8 +16,7 @@ export interface paths {
          * @description Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the trades nearest a cursor,
          *     or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
          *     `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
-         *     as it was when the walk began; such windows never change. What begins before the first trade that is there is 410, which
-         *     names the first page; 0 and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that
+         *     as it was when the walk began; such windows never change. A request that starts before the first remaining trade gets 410, which names the first page; 0 and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that
          *     span of time, and no totals. An unknown customer has an empty first page.
          *
          *     Needs the scope `read`, for this customer.
@@ -1778,7 +1777,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `invalid-page-view`: The body is JSON, but not a page view, not an array of 1 to 1,000 page views, or not an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
+        /** @description `invalid-page-view`: The JSON is not a page view, an array of 1 to 1,000 page views, or an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
         InvalidPageView: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1824,7 +1823,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `not-acceptable`: `Accept` excludes the one media type in which this address answers, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
+        /** @description `not-acceptable`: `Accept` does not allow the media type of this route, or `Accept-Encoding` excludes every encoding that the server can send. Nothing was done. */
         NotAcceptable: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1847,7 +1846,7 @@ export interface components {
             };
         };
         /**
-         * @description `retired`: The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. Of an append with an `Idempotency-Key`: the pages that an earlier attempt may have stored its items on are deleted, so it is not known whether it did.
+         * @description `retired`: The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. For an append with an `Idempotency-Key`: the pages that may hold the earlier attempt's items are deleted, so its outcome is unknown.
          *
          *     `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.
          */
@@ -1956,7 +1955,7 @@ export interface operations {
     listTrades: {
         parameters: {
             query?: {
-                /** @description Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last page. Of the other parameters, only `order` may be given with it. */
+                /** @description Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last page. Only `order` may be combined with it. */
                 page?: number;
                 /** @description The nearest trades after this sequence number; 0 is the beginning: the first trade that is there. After the last trade the answer has no items, which is not an error. */
                 after?: number;
@@ -2722,7 +2721,7 @@ export interface operations {
     listCustomers: {
         parameters: {
             query?: {
-                /** @description Only customers with greater ids than this one, which need not exist. Default: from the lowest id. */
+                /** @description Only customers with greater ids than this one. The id itself need not exist. Default: from the lowest id. */
                 after?: number;
                 /** @description Most customers in the answer. */
                 limit?: number;
