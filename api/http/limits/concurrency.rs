@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use hashlink::DefaultHashBuilder;
 use parking_lot::Mutex;
 
 use crate::client::Client;
@@ -32,8 +33,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// By each client that has any.
-    of: HashMap<Client, usize>,
+    /// By each client that has any. There are few at once, so the hash need not withstand chosen names, only be fast.
+    of: HashMap<Client, usize, DefaultHashBuilder>,
 }
 
 /// One place, taken until it is dropped.
