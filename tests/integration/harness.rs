@@ -9,6 +9,7 @@ mod mongod;
 mod proxy;
 mod replica_set;
 mod service;
+pub mod times;
 pub mod tokens;
 
 use std::future::Future;
@@ -30,9 +31,10 @@ pub use proxy::{Harm, Nth, Proxy, Way};
 pub use replica_set::{ReplicaSet, Wires};
 pub use service::{Service, Setup};
 
-/// Longer than the slowest test takes on a slow machine, the seconds of fault aside: a test that hangs
-/// must end.
-const LONGEST_TEST: Duration = Duration::from_secs(300);
+/// Far longer than any test takes, the seconds of fault aside: it ends a test that hangs.
+fn longest_test() -> Duration {
+    Duration::from_secs(amount(900, 5_000))
+}
 
 /// One runtime for all tests: a driver's client belongs to the runtime that made it.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
@@ -42,12 +44,6 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 
 static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// How long each test took, with its name.
-static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
-
-/// The number of tests that are named at the end because they took longest.
-const SLOWEST: usize = 12;
-
 /// A test by the name of its function.
 pub fn trial<F>(name: impl Into<String>, test: impl FnOnce() -> F + Send + 'static) -> Trial
 where
@@ -55,19 +51,24 @@ where
 {
     let name = name.into();
     Trial::test(name.clone(), move || {
+        let _running = times::Running::begin(name);
         RUNTIME.block_on(async {
-            let (began, longest) = (tokio::time::Instant::now(), LONGEST_TEST + fault_seconds());
+            let longest = longest_test() + fault_seconds();
             let ended = tokio::time::timeout(longest, test()).await;
-            TIMES.lock().expect("no test panics here").push((began.elapsed(), name));
             ended.map_err(|_| format!("no end after {longest:?}").into())
         })
     })
 }
 
-/// How long each of the judged runs lasts: `FAULT_SECONDS`, 6 unless set.
+/// How long each of the judged runs lasts: `FAULT_SECONDS`, 6 unless set, and 60 in a long run.
 pub fn fault_seconds() -> Duration {
     let seconds = std::env::var("FAULT_SECONDS").map(|seconds| seconds.parse().expect("seconds"));
-    Duration::from_secs(seconds.unwrap_or(6))
+    Duration::from_secs(seconds.unwrap_or(amount(6, 60)))
+}
+
+/// How much of something a test needs: in a usual run, and in a long one (`make test-long`, which sets `TEST_LONG`).
+pub fn amount(usual: u64, long: u64) -> u64 {
+    if std::env::var_os("TEST_LONG").is_some() { long } else { usual }
 }
 
 /// A test that [`test`] has registered: the module and the name of its function, and what makes it.
@@ -174,11 +175,7 @@ pub async fn eventually<F: Future<Output = bool>>(
 pub fn finish() {
     let path = RUNTIME.block_on(mongod::remove_shared());
     println!("mongod: {path}");
-    let mut times = std::mem::take(&mut *TIMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-    times.sort_unstable_by(|one, other| other.cmp(one));
-    let slowest = times.iter().take(SLOWEST);
-    let slowest: Vec<_> = slowest.map(|(took, name)| format!("{name} {} s", took.as_secs())).collect();
-    println!("slowest: {}", slowest.join(", "));
+    println!("{}", times::summary());
     let skipped = SKIPPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     println!("skipped: {}", if skipped.is_empty() { "nothing".to_owned() } else { skipped.join("; ") });
 }

@@ -2,7 +2,7 @@
 //!
 //! It brings its own harness (libtest-mimic), because the shared mongod has to be removed after the
 //! last test, also after a failed one. Flags are those of any Rust test: a filter, `--list`,
-//! `--test-threads`, `--nocapture`.
+//! `--test-threads`, `--nocapture`. With `--test-threads=1` the line of each test tells its processor time, too.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, and says where")]
 
@@ -59,8 +59,10 @@ fn main() -> ExitCode {
     let mut arguments = libtest_mimic::Arguments::from_args();
     // One more than there are processors: many tests wait for an election, a deadline or another process.
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    arguments.test_threads.get_or_insert(processors + 1);
+    let threads = *arguments.test_threads.get_or_insert(processors + 1);
     let trials = harness::trials();
+    let chosen = trials.iter().filter(|trial| !arguments.is_filtered_out(trial)).count();
+    harness::times::expect(chosen, threads == 1);
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::finish();
     conclusion.exit_code()

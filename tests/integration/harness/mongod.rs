@@ -2,10 +2,12 @@
 
 mod process;
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use testcontainers_modules::testcontainers::{
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use super::times;
 use process::Process;
 
 /// Makes a mongod a member of a set, once that is initiated.
@@ -88,6 +91,14 @@ impl Source {
 
 fn engine_answers() -> bool {
     UnixStream::connect("/var/run/docker.sock").is_ok()
+}
+
+/// Of all mongods of this run.
+static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
+/// Whether a mongod on this port is one of the tests.
+pub(super) fn is_ours(port: u16) -> bool {
+    PORTS.lock().expect("no test panics here").contains(&port)
 }
 
 static SHARED: OnceCell<Mongod> = OnceCell::const_new();
@@ -247,7 +258,10 @@ impl Mongod {
     pub async fn stop(&self) {
         match &self.backend {
             Backend::Given => panic!("the given server is not ours to stop"),
-            Backend::Container(container) => container.stop_with_timeout(Some(20)).await.expect("to stop"),
+            Backend::Container(container) => {
+                times::see_mongods();
+                container.stop_with_timeout(Some(20)).await.expect("to stop");
+            }
             Backend::Process(process) => process.signal("-TERM").await,
         }
     }
@@ -256,7 +270,10 @@ impl Mongod {
     pub async fn kill(&self) {
         match &self.backend {
             Backend::Given => panic!("the given server is not ours to kill"),
-            Backend::Container(container) => container.stop_with_timeout(Some(0)).await.expect("to kill"),
+            Backend::Container(container) => {
+                times::see_mongods();
+                container.stop_with_timeout(Some(0)).await.expect("to kill");
+            }
             Backend::Process(process) => process.signal("-KILL").await,
         }
     }
@@ -293,6 +310,7 @@ impl Mongod {
         match &self.backend {
             Backend::Given => {}
             Backend::Container(container) => {
+                times::see_mongods();
                 // `rm` takes the handle, which a static cannot give.
                 let mut remove = Command::new("docker");
                 quiet(remove.args(["rm", "--force", "--volumes", container.id()])).await;
@@ -306,6 +324,7 @@ impl Mongod {
 }
 
 fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerRequest<GenericImage> {
+    PORTS.lock().expect("no test panics here").insert(port);
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
     let port = port.to_string();
