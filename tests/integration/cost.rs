@@ -6,9 +6,12 @@ use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use pagebucket_engine::history::MOST_SKIPPED;
 
-use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, fill, shared, test_over};
+use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, amount, fill, shared, test_over};
 
-const PAGES: u64 = 10_000;
+/// Far more than a statement may examine. Counts are the same for more.
+fn many_pages() -> u64 {
+    amount(1_000, 10_000)
+}
 
 /// Runs `work` with the profiler on, and returns what it saw of the history's collection.
 pub async fn profiled<F: Future<Output = ()>>(service: &Service, work: F) -> Vec<Document> {
@@ -42,40 +45,39 @@ pub fn sum(seen: &[Document], counter: &str) -> i64 {
 
 /// At most 2 keys and 2 documents in all its statements: into a full tail, and into one with room.
 #[test_over(SMALL)]
-async fn an_append_behind_ten_thousand_pages(history: &'static History) {
-    let service = Service::of(history).await;
-    fill(&service.database, history, 1, PAGES, history.page_size).await;
+async fn an_append_behind_many_pages(history: &'static History) {
+    let (service, pages) = (Service::of(history).await, many_pages());
+    fill(&service.database, history, 1, pages, history.page_size).await;
     for (turn, what) in ["opens a page", "fills a page"].into_iter().enumerate() {
         let seen = profiled(&service, async {
             let body = service.client.append(1, &history.item(1)).await.expect(201);
-            assert_eq!(body["ranges"][0]["firstSeq"], PAGES * history.page_size + 1 + turn as u64);
+            assert_eq!(body["ranges"][0]["firstSeq"], pages * history.page_size + 1 + turn as u64);
         })
         .await;
         let (keys, documents) = (sum(&seen, "keysExamined"), sum(&seen, "docsExamined"));
         println!(
-            "an append behind 10,000 pages, {what}: {keys} keys, {documents} documents, {} statements",
+            "an append behind {pages} pages, {what}: {keys} keys, {documents} documents, {} statements",
             seen.len()
         );
         assert!(keys <= 2 && documents <= 2, "{seen:?}");
     }
-    assert_eq!(service.stored(1).await.ids.len() as u64, PAGES + 1);
+    assert_eq!(service.stored(1).await.ids.len() as u64, pages + 1);
 }
 
 /// Whatever its number. Besides its own bucket a page examines at most 2 keys and 2 documents; one that is
 /// so near an end that it is reached by skipping, so many documents more. Nothing is remembered here.
 #[test_over(SMALL)]
-async fn any_page_of_ten_thousand(history: &'static History) {
+async fn any_page_of_many(history: &'static History) {
     let service = without_memory(history).await;
-    let near = MOST_SKIPPED;
-    let pages = [1, 2, near + 1, near + 2, 50, 5_000, PAGES - near - 1, PAGES - near, PAGES - 1, PAGES];
-    println!("page of 10,000: keys and documents of its own address, and as a listing");
-    for page in pages {
+    let (near, all) = (MOST_SKIPPED, many_pages());
+    println!("page of {all}: keys and documents of its own address, and as a listing");
+    for page in [1, 2, near + 1, near + 2, 50, all / 2, all - near - 1, all - near, all - 1, all] {
         let mut costs = Vec::new();
         for (path, skips) in [
             (format!("/pages/{page}"), page - 1 <= near),
             (format!("/{}", page * history.page_size), page - 1 <= near),
-            (format!("?page={page}"), page - 1 <= near || PAGES - page <= near),
-            (format!("?page={page}&order=desc"), page - 1 <= near || PAGES - page <= near),
+            (format!("?page={page}"), page - 1 <= near || all - page <= near),
+            (format!("?page={page}&order=desc"), page - 1 <= near || all - page <= near),
         ] {
             let path = history.at(1, &path);
             let seen = profiled(&service, async {
@@ -100,15 +102,15 @@ async fn without_memory(history: &'static History) -> Service {
     let mut setup = Setup::on(shared().await).of(history);
     setup.args.page_cache = 0;
     let service = setup.start().await;
-    fill(&service.database, history, 1, PAGES, history.page_size).await;
+    fill(&service.database, history, 1, many_pages(), history.page_size).await;
     service
 }
 
 /// The tail, and of the rest only the buckets that hold what is shown.
 #[test_over(SMALL)]
-async fn any_window_of_ten_thousand_pages(history: &'static History) {
+async fn any_window_of_many_pages(history: &'static History) {
     let service = without_memory(history).await;
-    let (size, total) = (history.page_size, PAGES * history.page_size);
+    let (size, total) = (history.page_size, many_pages() * history.page_size);
     let middle = total / 2;
     for cursor in [
         0,
@@ -158,24 +160,26 @@ async fn any_window_of_ten_thousand_pages(history: &'static History) {
     }
 }
 
-/// A seek, not a skip over the items before it: the last of a million items cost what the first ones do.
+/// A seek, not a skip over the items before it: the last of a hundred thousand items, in a long run of a million, cost what
+/// the first ones do.
 #[test_over(&[READINGS])]
-async fn any_offset_of_a_million(history: &'static History) {
-    const TOTAL: u64 = 1_000_000;
+async fn any_offset_of_many(history: &'static History) {
+    let total = amount(100_000, 1_000_000);
     let mut setup = Setup::on(shared().await).of(history);
     setup.args.page_cache = 0;
     let service = setup.start().await;
-    let (pages, size) = (TOTAL.div_ceil(history.page_size), history.page_size);
-    fill(&service.database, history, 1, pages, TOTAL - (pages - 1) * size).await;
-    println!("offset of a million: keys and documents in either order, and as of that moment");
-    for offset in [0, 10_000, 500_000, 990_000, 999_990] {
+    let (pages, size) = (total.div_ceil(history.page_size), history.page_size);
+    fill(&service.database, history, 1, pages, total - (pages - 1) * size).await;
+    let as_of = format!("&asOf={total}");
+    println!("offset of {total}: keys and documents in either order, and as of that moment");
+    for offset in [0, total / 100, total / 2, total - total / 100, total - 10] {
         let mut costs = Vec::new();
-        for more in ["", "&order=desc", "&asOf=1000000", "&asOf=1000000&order=desc"] {
+        for more in ["", "&order=desc", &as_of, &format!("{as_of}&order=desc")] {
             let path = history.at(1, &format!("?offset={offset}&limit=10{more}"));
             let seen = profiled(&service, async {
                 let answer = service.client.get(&path).await;
                 answer.expect(200);
-                let range = format!("items {offset}-{}/{TOTAL}", offset + 9);
+                let range = format!("items {offset}-{}/{total}", offset + 9);
                 assert_eq!(answer.header("content-range"), range, "{path}");
             })
             .await;

@@ -4,7 +4,7 @@ use mongodb::bson::{DateTime, Document};
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, Client, History, SMALL, Service, TOTAL, test, test_over};
+use crate::harness::{ALL, Client, History, SMALL, Service, TOTAL, amount, test, test_over};
 
 const DAY: i64 = 86_400_000;
 /// 2004-01-01T00:00:00Z
@@ -279,8 +279,6 @@ async fn a_walk_beside_a_writer(history: &'static History) {
     assert_eq!(seen, expected);
 }
 
-const PAGES: usize = 10_000;
-
 /// Full pages of items with these dates.
 async fn fill(service: &Service, owner: u64, dates: &[i64]) {
     let size = service.history.page_size;
@@ -299,13 +297,13 @@ async fn fill(service: &Service, owner: u64, dates: &[i64]) {
     }
 }
 
-/// One item an hour, on 10,000 pages: in order, each up to 500 hours late, and in any order.
+/// One item an hour, on a thousand pages, in a long run on ten thousand: in order, each up to 500 hours late, and in any order.
 #[test_over(SMALL)]
 async fn what_a_span_examines(history: &'static History) {
     const HOUR: i64 = DAY / 24;
     let service = Service::of(history).await;
     let size = history.page_size as usize;
-    let total = (PAGES * size) as i64;
+    let total = amount(1_000, 10_000) as i64 * size as i64;
     let ordered: Vec<i64> = (0..total).collect();
     let mut chance = Chance(1);
     let mut late: Vec<(i64, i64)> =

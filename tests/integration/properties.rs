@@ -9,10 +9,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
 
-use crate::harness::{ALL, History, Setup, Stored, engine, shared, stored, test_over};
+use crate::harness::{ALL, History, Setup, Stored, amount, engine, shared, stored, test_over};
 
 /// Each on a real database: few.
-const CASES: u32 = 24;
+fn cases() -> u32 {
+    amount(24, 240) as u32
+}
 
 /// More than the catalogs hold, so that each evicts others.
 const OWNERS: u64 = 6;
@@ -58,7 +60,7 @@ async fn any_interleaving_keeps_the_invariants(history: &'static History) {
 
     tokio::task::block_in_place(|| {
         let config =
-            Config { cases: CASES, max_shrink_iters: 64, failure_persistence: None, ..Config::default() };
+            Config { cases: cases(), max_shrink_iters: 64, failure_persistence: None, ..Config::default() };
         let cases = Cell::new(0);
         let ran = TestRunner::new(config).run(&rounds(), |rounds| {
             // Owners of its own, also while a failure is being made smaller.

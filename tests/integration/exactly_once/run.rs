@@ -26,7 +26,7 @@ const READERS: usize = 2;
 /// The faults' source of chance comes after those of all clients and readers.
 const OF_FAULTS: u64 = (1 << 16) - 1;
 
-/// How long each scenario lasts: `FAULT_SECONDS`, 6 unless set.
+/// How long each scenario lasts: `FAULT_SECONDS`, 6 unless set, and 60 in a long run.
 pub fn seconds() -> Duration {
     crate::harness::fault_seconds()
 }
