@@ -204,14 +204,14 @@ async fn a_request_is_tried_out() {
         browser.answered(operation, 200).await;
     }
     // Everything there is, so that what a policy may refuse is shown. One by one: on a slow machine all at once takes longer
-    // than an answer of the browser may.
-    let models = "document.querySelectorAll('.model-toggle.collapsed').forEach(toggle => toggle.click())";
-    browser.value(models).await;
+    // than an answer of the browser may. The models come last: what is shown of them is drawn again with each operation.
     let closed = "document.querySelectorAll('.opblock:not(.is-open)').length";
     while let Some(left) = browser.value(closed).await.as_u64().filter(|left| *left > 0) {
         browser.click(".opblock:not(.is-open) .opblock-summary-control").await;
         browser.until(&format!("{closed} < {left}")).await;
     }
+    let models = "document.querySelectorAll('.model-toggle.collapsed').forEach(toggle => toggle.click())";
+    browser.value(models).await;
     browser.expect_nothing_refused().await;
 }
 

@@ -1,6 +1,6 @@
 //! Listings of the items with given values: exact, and of a bounded cost.
 
-use mongodb::bson::doc;
+use mongodb::bson::{DateTime, Document, doc};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -246,20 +246,34 @@ async fn links_repeat_no_long_filter() {
 #[test]
 async fn an_index_would_cost_as_much_as_the_trades() {
     const TRADES_OF_EACH: u64 = 200;
+    const PAGE_SIZE: u64 = TRADES.page_size;
+    /// 2004-01-01T00:00:00Z
+    const START: i64 = 1_072_915_200_000;
     println!("| Tickers | Bytes a trade | Of an index on owner, ticker and page, full pages only |");
     println!("|---|---|---|");
     for tickers in [7_u64, 500, 5_000] {
         let service = Service::start().await;
         let mut state = tickers;
         for customer in 1..=500_u64 {
-            let trades: Vec<_> = (0..TRADES_OF_EACH)
-                .map(|seq| {
+            // As appends leave them: an append of each customer, within a second.
+            let now = DateTime::from_millis(START + customer as i64 * 1_000);
+            let buckets = (0..TRADES_OF_EACH / PAGE_SIZE).map(|page| {
+                let numbers = page * PAGE_SIZE + 1..=(page + 1) * PAGE_SIZE;
+                let items: Vec<_> = numbers.map(|number| (number, now)).collect();
+                let mut bucket =
+                    TRADES.bucket(customer, START / 1000 + customer as i64 + page as i64, page + 1, &items);
+                for trade in bucket.get_array_mut("history").expect("trades") {
                     // Knuth, MMIX.
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    json!({ "type": "buy", "ticker": format!("T{}", (state >> 33) % tickers), "qty": seq + 1 })
-                })
-                .collect();
-            service.client.append(customer, &json!(trades)).await.expect(201);
+                    state =
+                        state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let ticker = format!("T{}", (state >> 33) % tickers);
+                    trade.as_document_mut().expect("a trade").insert("ticker", ticker);
+                }
+                bucket
+            });
+            let buckets: Vec<_> = buckets.collect();
+            let collection = service.database.collection::<Document>(TRADES.name);
+            collection.insert_many(buckets).await.expect("valid buckets");
         }
         let index = doc! {
             "key": { "customerId": 1, "history.ticker": 1, "page": 1 }, "name": "tickers",
