@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::{Account, Budget};
 use super::intake::{Event, Intake, Phase, Watch};
-use super::pending::{Least, Pending};
+use super::pending::{Batch, Least, Pending};
 use super::report::{End, Report};
-use super::send::{Destination, RowOutcome, bytes_under_way, send};
+use super::send::{Destination, RowOutcome, Sent, bytes_under_way, send};
 use super::stream::{Incoming, Options};
 
 /// Maximum number of concurrent appends, each of another owner.
@@ -42,90 +42,137 @@ pub async fn run<B>(
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut impl Watch<B>,
 ) -> Report {
-    let mut account = budget.open();
-    let mut intake = Intake::new(incoming, interrupts, watch, options.strict, options.owners);
-    let mut pending = Pending::of(to.engine.definition().page_size);
-    let mut under_way = FuturesUnordered::new();
-    let (mut rows_under_way, mut under_way_bytes) = (0, 0);
     let (tell, mut told) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-
+    let send = |batch| send(to.clone(), batch, options, stop.clone(), tell.clone());
+    let mut scheduler = Scheduler {
+        intake: Intake::new(incoming, interrupts, watch, options.strict, options.owners),
+        pending: Pending::of(to.engine.definition().page_size),
+        under_way: FuturesUnordered::new(),
+        rows_under_way: 0,
+        bytes_under_way: 0,
+        account: budget.open(),
+        most_waiting: options.waiting,
+        keyed: to.key.is_some(),
+    };
     loop {
-        if intake.phase == Phase::Finishing {
+        if scheduler.intake.phase == Phase::Finishing {
             stop.cancel();
         }
-        account.hold(pending.bytes() + under_way_bytes + intake.watch.held());
-        if !account.has_room() {
-            pending.forget();
-            account.hold(pending.bytes() + under_way_bytes + intake.watch.held());
+        scheduler.start(send);
+        if scheduler.intake.phase > Phase::Reading && scheduler.under_way.is_empty() {
+            break;
         }
-        // Rows that fill no page are sent at once when no batch is under way: waiting would gain nothing.
-        let room = has_room(&pending, &options, &account, intake.watch);
-        if !room {
-            intake.last_read = Instant::now();
+        let room = scheduler.has_room();
+        tokio::select! {
+            Some(sent) = scheduler.under_way.next(), if !scheduler.under_way.is_empty() => {
+                scheduler.settle(sent, stop.is_cancelled());
+            }
+            rows = scheduler.intake.next(room) => {
+                rows.into_iter().for_each(|row| scheduler.pending.push(row));
+            }
+            Some(why) = told.recv() => scheduler.intake.watch.hear(Event::Waiting(why)),
         }
-        let idle = intake.last_read.elapsed();
-        let of_few_rows = if intake.phase > Phase::Reading || idle > IDLE {
-            MOST_UNDER_WAY
-        } else if !room {
-            MOST_UNDER_WAY / 2
-        } else if under_way.is_empty() {
-            if idle > PAUSE { MOST_UNDER_WAY } else { FEW_UNDER_WAY }
-        } else {
-            0
-        };
-        while under_way.len() < MOST_UNDER_WAY
-            && rows_under_way < MOST_ROWS_UNDER_WAY
-            && account.may_send(under_way_bytes)
-            && intake.phase < Phase::Finishing
+    }
+    scheduler.intake.tally.left.extend(scheduler.pending.lines());
+    scheduler.intake.close()
+}
+
+/// Decides when rows are read, and when which of them are sent.
+struct Scheduler<'a, B, W, F> {
+    intake: Intake<'a, B, W>,
+    /// Rows that wait.
+    pending: Pending,
+    /// Batches that are being sent.
+    under_way: FuturesUnordered<F>,
+    rows_under_way: usize,
+    bytes_under_way: usize,
+    account: Account,
+    /// Maximum number of waiting rows.
+    most_waiting: usize,
+    /// Whether the stream has a key.
+    keyed: bool,
+}
+
+impl<B, W: Watch<B>, F: Future<Output = Sent>> Scheduler<'_, B, W, F> {
+    /// Sends what is worth sending now.
+    fn start(&mut self, send: impl Fn(Batch) -> F) {
+        self.hold();
+        if !self.account.has_room() {
+            self.pending.forget();
+            self.hold();
+        }
+        let of_few_rows = self.most_of_few_rows();
+        while self.under_way.len() < MOST_UNDER_WAY
+            && self.rows_under_way < MOST_ROWS_UNDER_WAY
+            && self.account.may_send(self.bytes_under_way)
+            && self.intake.phase < Phase::Finishing
         {
-            let least = if under_way.len() < of_few_rows {
+            let least = if self.under_way.len() < of_few_rows {
                 Least::Row
-            } else if pending.len() >= options.waiting / 2 || !account.has_room() {
+            } else if self.pending.len() >= self.most_waiting / 2 || !self.account.has_room() {
                 Least::Page
             } else {
                 Least::Batch
             };
-            let Some(batch) = pending.take(least) else { break };
-            rows_under_way += batch.rows.len();
-            under_way_bytes += bytes_under_way(&batch.rows, to.key.is_some());
-            account.hold(pending.bytes() + under_way_bytes + intake.watch.held());
-            under_way.push(send(to.clone(), batch, options, stop.clone(), tell.clone()));
-        }
-        if intake.phase > Phase::Reading && under_way.is_empty() {
-            break;
-        }
-        let room = has_room(&pending, &options, &account, intake.watch);
-        tokio::select! {
-            Some(mut sent) = under_way.next(), if !under_way.is_empty() => {
-                if let Some(so_far) = sent.so_far.take() {
-                    pending.keep(&sent.owner, so_far);
-                }
-                rows_under_way -= sent.rows.len();
-                under_way_bytes -= bytes_under_way(&sent.rows, to.key.is_some());
-                pending.done(&sent.owner, sent.last);
-                intake.tally.sent(&sent);
-                intake.watch.hear(Event::Sent(&sent));
-                if let Some(cause) = sent.failed.take() {
-                    let end = &mut intake.tally.report.end;
-                    // A batch that was stopped has not failed.
-                    let is_known = sent.outcomes().all(|(_, outcome)| outcome != RowOutcome::Unknown);
-                    let stopped = stop.is_cancelled() && is_known && matches!(end, Some(End::Interrupted));
-                    if !stopped && !matches!(end, Some(End::Database(_))) {
-                        *end = Some(End::Database(cause));
-                    }
-                    intake.advance(Phase::Finishing);
-                }
-            }
-            rows = intake.next(room) => rows.into_iter().for_each(|row| pending.push(row)),
-            Some(why) = told.recv() => intake.watch.hear(Event::Waiting(why)),
+            let Some(batch) = self.pending.take(least) else { break };
+            self.rows_under_way += batch.rows.len();
+            self.bytes_under_way += bytes_under_way(&batch.rows, self.keyed);
+            self.hold();
+            self.under_way.push(send(batch));
         }
     }
-    intake.tally.left.extend(pending.lines());
-    intake.close()
-}
 
-/// Whether more rows may come.
-fn has_room<B>(pending: &Pending, options: &Options, account: &Account, watch: &impl Watch<B>) -> bool {
-    pending.len() < options.waiting && !watch.full() && account.has_room()
+    /// Reports what is held.
+    fn hold(&mut self) {
+        self.account.hold(self.pending.bytes() + self.bytes_under_way + self.intake.watch.held());
+    }
+
+    /// While fewer batches than this are under way, rows are sent that fill no page.
+    fn most_of_few_rows(&mut self) -> usize {
+        let room = self.has_room();
+        if !room {
+            self.intake.last_read = Instant::now();
+        }
+        let idle = self.intake.last_read.elapsed();
+        if self.intake.phase > Phase::Reading || idle > IDLE {
+            MOST_UNDER_WAY
+        } else if !room {
+            MOST_UNDER_WAY / 2
+        } else if !self.under_way.is_empty() {
+            0
+        } else if idle > PAUSE {
+            // When no batch is under way, waiting would gain nothing.
+            MOST_UNDER_WAY
+        } else {
+            FEW_UNDER_WAY
+        }
+    }
+
+    /// Whether more rows may come.
+    fn has_room(&self) -> bool {
+        self.pending.len() < self.most_waiting && !self.intake.watch.full() && self.account.has_room()
+    }
+
+    /// Takes note of a batch that has ended; `stopped`: no batch is sent again any more.
+    fn settle(&mut self, mut sent: Sent, stopped: bool) {
+        if let Some(so_far) = sent.so_far.take() {
+            self.pending.keep(&sent.owner, so_far);
+        }
+        self.rows_under_way -= sent.rows.len();
+        self.bytes_under_way -= bytes_under_way(&sent.rows, self.keyed);
+        self.pending.done(&sent.owner, sent.last);
+        self.intake.tally.sent(&sent);
+        self.intake.watch.hear(Event::Sent(&sent));
+        if let Some(cause) = sent.failed.take() {
+            let end = &mut self.intake.tally.report.end;
+            let is_known = sent.outcomes().all(|(_, outcome)| outcome != RowOutcome::Unknown);
+            // A batch that was stopped has not failed.
+            let was_stopped = stopped && is_known && matches!(end, Some(End::Interrupted));
+            if !was_stopped && !matches!(end, Some(End::Database(_))) {
+                *end = Some(End::Database(cause));
+            }
+            self.intake.advance(Phase::Finishing);
+        }
+    }
 }
