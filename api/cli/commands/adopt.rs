@@ -1,3 +1,5 @@
+//! `adopt`: makes the documents of another collection items of a history.
+
 mod progress;
 
 use std::path::PathBuf;

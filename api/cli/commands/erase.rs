@@ -1,3 +1,5 @@
+//! `erase`: erases all histories of one owner, or reopens them.
+
 mod replay;
 
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+//! `export`: writes stored items to a file.
+
 mod run;
 
 use std::fs::File;

@@ -1,3 +1,5 @@
+//! `healthcheck`: asks a running server whether it is ready.
+
 mod pinned;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

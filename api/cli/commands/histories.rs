@@ -1,3 +1,5 @@
+//! `histories`: lists the histories of the database, checks a definition, or shows one.
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,3 +1,5 @@
+//! `import`: stores the rows of a file, in the database or through a server.
+
 mod progress;
 mod remote;
 

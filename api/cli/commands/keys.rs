@@ -1,3 +1,5 @@
+//! `keys`: makes, lists and revokes API keys.
+
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 

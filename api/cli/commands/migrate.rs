@@ -1,3 +1,5 @@
+//! `migrate`: applies the migrations that are due.
+
 use std::process::ExitCode;
 
 use clap::Args;

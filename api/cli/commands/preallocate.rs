@@ -1,3 +1,5 @@
+//! `preallocate`: prepares the counters of page views.
+
 use std::process::ExitCode;
 
 use clap::Args;

@@ -1,3 +1,5 @@
+//! `serve`: runs the server until a signal.
+
 use std::process::ExitCode;
 
 use clap::Args;

@@ -1,3 +1,5 @@
+//! `verify`: checks what is stored, and mends what can be mended.
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::process::ExitCode;

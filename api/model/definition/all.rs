@@ -1,3 +1,5 @@
+//! All definitions of a server: which of them go together.
+
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};

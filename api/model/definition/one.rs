@@ -1,3 +1,5 @@
+//! One definition of a history: its names, its owners, its pages and the schema of its items.
+
 use std::sync::Arc;
 
 use regex::Regex;

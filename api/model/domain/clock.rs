@@ -1,3 +1,5 @@
+//! The current time, as a value that tests replace.
+
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,3 +1,5 @@
+//! What is wrong with an input: faults, their places and the rules that are broken.
+
 use derive_more::Display;
 use serde_json::value::RawValue;
 

@@ -1,3 +1,5 @@
+//! Points in time and spans of time, in milliseconds.
+
 use std::fmt;
 
 use jiff::SignedDuration;

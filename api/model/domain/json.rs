@@ -1,3 +1,5 @@
+//! JSON, read level by level without loss.
+
 use std::borrow::Cow;
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! The key under which a client may repeat a request.
+
 use std::sync::Arc;
 
 use super::Invalid;

@@ -1,3 +1,5 @@
+//! The owners of histories: their ids and the types of these.
+
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 

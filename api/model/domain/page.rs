@@ -1,3 +1,5 @@
+//! Pages, sequence numbers, and how they follow from each other.
+
 use serde::Serialize;
 
 use super::Invalid;

@@ -1,3 +1,5 @@
+//! The path that identifies a page of a web site.
+
 use std::sync::Arc;
 
 use serde::Serialize;

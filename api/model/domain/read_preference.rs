@@ -1,3 +1,5 @@
+//! Which member of a replica set serves reads.
+
 /// Which member serves reads that do not need the primary: the supported modes of MongoDB's read preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadPreference {

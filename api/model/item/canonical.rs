@@ -1,3 +1,5 @@
+//! The canonical form of JSON (RFC 8785): equal values have equal forms.
+
 use serde_json::value::RawValue;
 
 use super::limits::MOST_LEVELS;

@@ -1,3 +1,5 @@
+//! Accepted items, with and without their dates.
+
 use bson::raw::{RawDocument, RawDocumentBuf};
 
 use crate::domain::Instant;

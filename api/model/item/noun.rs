@@ -1,3 +1,5 @@
+//! The nouns of sentences: one item, an item, many items.
+
 /// What an item is called in sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noun {

@@ -1,3 +1,5 @@
+//! Where a value stands in a JSON text, for the faults of the value.
+
 use std::fmt::Display;
 
 use super::limits::LONGEST_NAME;
