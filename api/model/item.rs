@@ -8,7 +8,7 @@
 //! | `schema/check.rs` | checks a value and writes its BSON, in one go |
 //! | `draft.rs` | an accepted item, with or without its date |
 //! | `members.rs` | a stored item becomes JSON |
-//! | `kept.rs` | whether a stored value is all of the value that it was made from |
+//! | `lossless.rs` | whether a stored value is all of the value that it was made from |
 //! | `canonical.rs` | one spelling for equal JSON values |
 //! | `decimal.rs`, `number.rs`, `format.rs`, `pattern.rs` | the values themselves |
 //!
@@ -18,8 +18,8 @@ mod canonical;
 mod decimal;
 mod draft;
 mod format;
-mod kept;
 mod limits;
+mod lossless;
 mod members;
 mod noun;
 mod number;
@@ -30,7 +30,7 @@ mod schema;
 pub use canonical::canonical;
 pub use decimal::plain as decimal_text;
 pub use draft::{Draft, Item};
-pub use kept::is_kept;
+pub use lossless::is_lossless;
 pub use members::{Corrupt, check_stored, date, write_cell, write_members, write_name, write_value};
 pub use noun::Noun;
 pub use pattern::list;

@@ -15,14 +15,12 @@
 //! - **Following.** A change stream is opened before the copy begins. After the copy it gives what was inserted meanwhile.
 //!   Its resume token is stored after the items before it.
 //!
-//! Nothing here writes to a terminal: a [`Told`] hears what happens.
+//! Nothing here writes to a terminal: an [`AdoptionWatch`] hears what happens.
 
 mod adoption;
 mod check;
-mod copy;
 mod events;
 mod follow;
-mod found;
 mod identities;
 mod item;
 mod mark;
@@ -32,8 +30,9 @@ pub mod rejects;
 mod rows;
 mod sort;
 mod source;
+mod source_item;
 mod store_rows;
-mod told;
+mod watch;
 
 pub use adoption::{Ended, Stop, adopt, adopt_rejects};
 pub use check::{Checked, check};
@@ -41,4 +40,4 @@ pub use item::{MapError, Reader};
 pub use pipeline::Shape;
 pub use plan::{Plan, plan};
 pub use source::{Source, SourceError};
-pub use told::{Counts, Lag, NotStored, Refused, Told};
+pub use watch::{AdoptionWatch, Counts, Lag, NotStored, Refused};

@@ -151,8 +151,8 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
                 return Err(Failure::Usage(sentence));
             }
             let mut progress = Progress::start(&definition, None, "stored");
-            let (interrupts, told) = (&mut signals.channel(), &mut progress);
-            let ended = adopt::adopt_rejects(file, &reader, engine, rejects.take(), interrupts, told).await;
+            let (interrupts, watch) = (&mut signals.channel(), &mut progress);
+            let ended = adopt::adopt_rejects(file, &reader, engine, rejects.take(), interrupts, watch).await;
             args.tell(ended, &definition, progress)
         };
         return database::with(&args.database, false, work).await;
@@ -185,9 +185,9 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(if checked.complete { differs } else { INTERRUPTED }));
         }
         let mut progress = Progress::start(&definition, size, "stored");
-        let (told, file, follows) = (&mut progress, rejects.take(), args.follow);
+        let (watch, file, follows) = (&mut progress, rejects.take(), args.follow);
         let ended =
-            adopt::adopt(&source, &reader, engine, &adoptions, file, follows, &mut interrupts, told).await;
+            adopt::adopt(&source, &reader, engine, &adoptions, file, follows, &mut interrupts, watch).await;
         args.tell(ended, &definition, progress)
     };
     database::with(&args.database, false, work).await

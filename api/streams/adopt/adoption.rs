@@ -13,15 +13,14 @@ use pagebucket_engine::history::Engine;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::copy;
-use super::found::Part;
 use super::item::Reader;
-use super::mark::{Marker, Patience};
+use super::mark::{self, Marker, Patience};
 use super::rejects::{self, Rejects};
 use super::rows;
 use super::source::{Source, SourceError};
+use super::source_item::Part;
 use super::store_rows::Storing;
-use super::told::{Counts, Told};
+use super::watch::{AdoptionWatch, Counts};
 use crate::ingest::{End, Report};
 
 /// How long a source may fail without giving anything.
@@ -60,7 +59,7 @@ pub enum Stop {
 /// # Errors
 /// Why it stopped; run again, it goes on.
 #[expect(clippy::too_many_arguments, reason = "each is another thing")]
-pub async fn adopt<T: Told>(
+pub async fn adopt<T: AdoptionWatch>(
     source: &Arc<Source>,
     reader: &Arc<Reader>,
     engine: &Engine,
@@ -68,13 +67,13 @@ pub async fn adopt<T: Told>(
     rejects: Option<Rejects>,
     follows: bool,
     interrupts: &mut mpsc::Receiver<()>,
-    told: &mut T,
+    watch: &mut T,
 ) -> Result<Ended, Stop> {
     if follows {
         source.can_be_followed()?;
     }
     if !source.has_unique_ids() {
-        told.line(format_args!(
+        watch.line(format_args!(
             "the source is read once before anything is stored, to see that each `_id` is unique"
         ));
         tokio::select! {
@@ -88,7 +87,7 @@ pub async fn adopt<T: Told>(
     let history = engine.definition().name.to_string();
     let adoption = adoptions.start(&history, &reader.source, reader.parameters()).await?;
     let marker = Marker::new(engine, adoption.runs == 1);
-    let storing = Storing { engine: engine.clone(), told, rejects, counts: Counts::default() };
+    let storing = Storing { engine: engine.clone(), watch, rejects, counts: Counts::default() };
     let mut work = Work { source, reader, adoptions, history, adoption, storing, marker };
     if !follows {
         let began = Instant::now();
@@ -124,16 +123,16 @@ pub async fn adopt<T: Told>(
 ///
 /// # Errors
 /// Why it stopped; run again, it goes on.
-pub async fn adopt_rejects<T: Told>(
+pub async fn adopt_rejects<T: AdoptionWatch>(
     file: &Path,
     reader: &Reader,
     engine: &Engine,
     rejects: Option<Rejects>,
     interrupts: &mut mpsc::Receiver<()>,
-    told: &mut T,
+    watch: &mut T,
 ) -> Result<Ended, Stop> {
     const LINES: usize = 1_000;
-    let mut storing = Storing { engine: engine.clone(), told, rejects, counts: Counts::default() };
+    let mut storing = Storing { engine: engine.clone(), watch, rejects, counts: Counts::default() };
     let (send, parts) = mpsc::channel(4);
     let mut lines = rejects::read(file, reader).map_err(Stop::Rejects)?;
     let feed = async move {
@@ -155,7 +154,7 @@ pub async fn adopt_rejects<T: Told>(
             }
         }
     };
-    let (rows, began) = (copy::rows(parts, Marker::new(engine, false)), Instant::now());
+    let (rows, began) = (mark::rows(parts, Marker::new(engine, false)), Instant::now());
     let (report, ()) = tokio::join!(storing.store(rows, interrupts), feed);
     storing.flush()?;
     Ok(Ended { counts: storing.counts, report: Some(report), took: began.elapsed() })
@@ -172,13 +171,13 @@ pub(super) struct Work<'a, T> {
     pub(super) marker: Marker,
 }
 
-impl<T: Told> Storing<'_, T> {
+impl<T: AdoptionWatch> Storing<'_, T> {
     pub(super) fn flush(&mut self) -> Result<(), Stop> {
         self.rejects.as_mut().map_or(Ok(()), Rejects::flush).map_err(Stop::Rejects)
     }
 }
 
-impl<T: Told> Work<'_, T> {
+impl<T: AdoptionWatch> Work<'_, T> {
     pub(super) async fn note(&self) -> Result<(), Stop> {
         let patience = Patience::new();
         while let Err(error) = self.adoptions.note(&self.history, &self.reader.source, &self.adoption).await {
@@ -191,7 +190,7 @@ impl<T: Told> Work<'_, T> {
         // What was inserted before is read, also from a secondary; what is inserted later is in the change stream.
         let after = self.source.now().await?;
         let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, PATIENCE);
-        let rows = copy::rows(parts, self.marker.clone());
+        let rows = mark::rows(parts, self.marker.clone());
         let report = self.storing.store(rows, interrupts).await;
         self.storing.flush()?;
         // From here on some of it is stored.
@@ -215,7 +214,7 @@ impl<T: Told> Work<'_, T> {
 
     fn begin_again(&mut self) {
         (self.adoption.token, self.adoption.copied) = (None, false);
-        self.storing.told.line(format_args!(
+        self.storing.watch.line(format_args!(
             "{}: everything is copied once more, and nothing is stored twice",
             SourceError::Expired
         ));

@@ -16,11 +16,11 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::adoption::Stop;
-use super::found::Found;
 use super::item::Reader;
 use super::rows;
 use super::source::Source;
-use super::told::{NotStored, Told};
+use super::source_item::SourceItem;
+use super::watch::{AdoptionWatch, NotStored};
 use crate::ingest::{Bad, Event, Report};
 
 /// Owners that are compared at once.
@@ -79,7 +79,7 @@ pub async fn check(
     engine: &Engine,
     strict: bool,
     interrupts: &mut mpsc::Receiver<()>,
-    told: &mut impl Told,
+    watch: &mut impl AdoptionWatch,
 ) -> Result<Checked, Stop> {
     // Read again from an owner on, some items would be counted twice.
     let patience = Duration::ZERO;
@@ -97,23 +97,23 @@ pub async fn check(
         for (found, size) in batch? {
             progress.bytes += size;
             let (owner, expected) = match found {
-                Found::Item(item) => {
+                SourceItem::Item(item) => {
                     let (what, item_of) = (item.what(), Ok(item.draft.document().to_owned()));
                     (item.owner, Expected { key: item.key, what, item: item_of })
                 }
-                Found::Refused(refused) => match refused.known.clone() {
+                SourceItem::Refused(refused) => match refused.known.clone() {
                     Some((owner, key)) => {
                         let what = refused.what();
                         (owner, Expected { key, what, item: Err(refused.reason.to_string()) })
                     }
                     None => {
                         checked.differences += 1;
-                        told.line(format_args!("{refused}"));
+                        watch.line(format_args!("{refused}"));
                         continue;
                     }
                 },
-                Found::Miscounted(line) => {
-                    told.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
+                SourceItem::Miscounted(line) => {
+                    watch.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
                     continue;
                 }
             };
@@ -138,13 +138,13 @@ pub async fn check(
             progress.stored += 1;
         }
         while let Some(compared) = running.try_join_next() {
-            checked.add(compared, told)?;
+            checked.add(compared, watch)?;
         }
-        told.hear(Event::Progress(&progress));
+        watch.hear(Event::Progress(&progress));
     };
     drop(present);
     while let Some(compared) = running.join_next().await {
-        checked.add(compared, told)?;
+        checked.add(compared, watch)?;
     }
     Ok(checked)
 }
@@ -161,7 +161,7 @@ impl Checked {
     fn add(
         &mut self,
         compared: Result<Result<Compared, Error>, tokio::task::JoinError>,
-        told: &mut impl Told,
+        watch: &mut impl AdoptionWatch,
     ) -> Result<(), Stop> {
         let compared = compared.map_err(|error| Error::Internal(error.to_string()))??;
         let Compared { found, lines } = compared;
@@ -170,7 +170,7 @@ impl Checked {
         self.late += found.late;
         self.mended += found.mended;
         self.others += found.others;
-        lines.iter().for_each(|line| told.line(format_args!("{line}")));
+        lines.iter().for_each(|line| watch.line(format_args!("{line}")));
         Ok(())
     }
 }

@@ -3,10 +3,10 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument, cstr};
 use mongodb::bson::{Bson, RawBson, RawDocumentBuf, Timestamp};
 
-use super::found::{Part, found};
 use super::item::Reader;
 use super::pipeline::{ITEMS, Place, Shape, whole};
-use super::told::shown;
+use super::source_item::{Part, read_place};
+use super::watch::shown;
 
 /// What a change asks for.
 #[derive(Debug)]
@@ -60,12 +60,12 @@ fn items(reader: &Reader, document: &RawDocument) -> Vec<Part> {
     let mut parts = Vec::new();
     let whole_document = Place::of(Shape::Documents, &reader.owner, document);
     if reader.shape == Shape::Documents {
-        found(reader, &whole_document, &mut parts);
+        read_place(reader, &whole_document, &mut parts);
         return parts;
     }
     let Ok(array) = document.get_array(ITEMS) else {
         let item = document.get(ITEMS).ok().flatten();
-        found(reader, &Place { item, index: None, ..whole_document }, &mut parts);
+        read_place(reader, &Place { item, index: None, ..whole_document }, &mut parts);
         return parts;
     };
     let items: Vec<RawBsonRef<'_>> = array.into_iter().filter_map(Result::ok).collect();
@@ -78,7 +78,7 @@ fn items(reader: &Reader, document: &RawDocument) -> Vec<Part> {
             count,
             ..whole_document
         };
-        found(reader, &place, &mut parts);
+        read_place(reader, &place, &mut parts);
     }
     parts
 }

@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::adoption::{Stop, Work, token};
 use super::events::{Change, changes, same_id, time};
-use super::found::{Part, found};
 use super::mark::Patience;
 use super::pipeline::{Place, of_ids};
 use super::source::SourceError;
-use super::told::{Lag, Told};
+use super::source_item::{Part, read_place};
+use super::watch::{AdoptionWatch, Lag};
 use crate::ingest::End;
 
 /// Changes that are stored together.
@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// How long a round that is under way goes on after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-impl<T: Told> Work<'_, T> {
+impl<T: AdoptionWatch> Work<'_, T> {
     /// Stores what the stream gives, until the first message from `interrupts`.
     pub(super) async fn follow(
         &mut self,
@@ -83,7 +83,7 @@ impl<T: Told> Work<'_, T> {
             };
             let stored = self.storing.counts.stored - before;
             if let Some(seconds) = seconds {
-                self.storing.told.lag(Lag { at, seconds, events: events.len(), stored });
+                self.storing.watch.lag(Lag { at, seconds, events: events.len(), stored });
             }
             let goes_on = self.apply(&events, last).await?;
             if !events.is_empty() || noted.elapsed() > IDLE {
@@ -136,7 +136,7 @@ impl<T: Told> Work<'_, T> {
                 }
                 Change::Changed(change) => {
                     self.storing.counts.changed += 1;
-                    self.storing.told.changed(&change);
+                    self.storing.watch.changed(&change);
                 }
                 Change::Invalidated => goes_on = false,
             }
@@ -196,7 +196,7 @@ impl<T: Told> Work<'_, T> {
                 let Some(document) = document.as_document() else { continue };
                 let place = Place::of(self.reader.shape, &self.reader.owner, document);
                 let mut parts = Vec::new();
-                found(self.reader, &place, &mut parts);
+                read_place(self.reader, &place, &mut parts);
                 read.push((same_id(&Bson::try_from(place.id).unwrap_or(Bson::Null)), parts));
             }
         }

@@ -6,10 +6,10 @@ use mongodb::bson::Bson;
 use pagebucket_engine::history::ItemKey;
 use pagebucket_model::domain::OwnerId;
 
-use super::found::Found;
 use super::item::Reader;
 use super::source::SourceError;
-use super::told::shown;
+use super::source_item::SourceItem;
+use super::watch::shown;
 
 /// The identities of the items of one owner that were read: those of an owner come together.
 #[derive(Debug, Default)]
@@ -23,14 +23,14 @@ impl Identities {
     ///
     /// # Errors
     /// Its document has no `_id`, or another item has the same identity.
-    pub(super) fn add(&mut self, found: &Found, reader: &Reader) -> Result<(), SourceError> {
+    pub(super) fn add(&mut self, found: &SourceItem, reader: &Reader) -> Result<(), SourceError> {
         let (owner, key, id) = match found {
-            Found::Item(item) => (&item.owner, item.key, item.id()),
-            Found::Refused(refused) => match &refused.known {
+            SourceItem::Item(item) => (&item.owner, item.key, item.id()),
+            SourceItem::Refused(refused) => match &refused.known {
                 Some((owner, key)) => (owner, *key, refused.id.clone()),
                 None => return Ok(()),
             },
-            Found::Miscounted(_) => return Ok(()),
+            SourceItem::Miscounted(_) => return Ok(()),
         };
         if self.owner.as_ref() != Some(owner) {
             *self = Self { owner: Some(owner.clone()), seen: HashSet::new() };

@@ -8,10 +8,10 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use pagebucket_engine::history::ItemKey;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Invalid, OwnerId, OwnerType};
-use pagebucket_model::item::{ColumnKind, Draft, is_kept, write_name, write_value};
+use pagebucket_model::item::{ColumnKind, Draft, is_lossless, write_name, write_value};
 
 use super::pipeline::{ITEMS, Place, Shape, whole, whole_text};
-use super::told::{Refused, at};
+use super::watch::{Refused, at};
 use crate::import::{ColumnName, Columns, OpenError, RowFaults};
 
 /// How the documents of a source become items.
@@ -256,7 +256,7 @@ impl Reader {
             }
             let property = member.known_as(&members).map_or(*name, |known| &known.property);
             match stored.iter().find(|(stored, _)| stored.as_str() == property) {
-                Some((_, stored)) if is_kept(*value, *stored) => {}
+                Some((_, stored)) if is_lossless(*value, *stored) => {}
                 Some(_) => return Err(format!("{name:?} would lose its type or a part of its value").into()),
                 None => {
                     let article = self.definition.item.noun().article();

@@ -1,4 +1,4 @@
-//! Which items of a source are stored already.
+//! Which items of a source are stored already: its parts become rows, each with its mark.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,15 +10,20 @@ use pagebucket_engine::{Error, Gone};
 use pagebucket_model::domain::{OwnerId, Seq};
 use tokio::time::{Instant, sleep};
 
-use super::found::{Found, Part};
-use super::told::NotStored;
-use crate::ingest::{Bad, Chunk, Row};
+use super::rows::{Parts, task};
+use super::source_item::{Part, SourceItem, size};
+use super::watch::NotStored;
+use crate::ingest::{BATCH, Bad, Chunk, Incoming, Row, Unreadable};
 
 /// How many histories are searched at once.
 const SEARCHES: usize = 16;
 
 /// How long the database may fail.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Items of a group, and their bytes: each owner's stored items are searched once for all that it has in a group.
+const GROUP: usize = 20_000;
+const GROUP_BYTES: usize = 16 * 1024 * 1024;
 
 /// Makes rows of parts of a source, in groups: items of one group that are stored already are told apart with one search for
 /// each owner.
@@ -50,7 +55,7 @@ impl Marker {
         let mut keys: HashMap<OwnerId, Vec<ItemKey>> = HashMap::new();
         let mut distinct = HashSet::new();
         for (found, _) in &parts {
-            if let Found::Item(item) = found
+            if let SourceItem::Item(item) = found
                 && distinct.insert(item.key)
                 && !self.fresh
             {
@@ -69,13 +74,15 @@ impl Marker {
             let line = self.line;
             let not = |why| Err(Bad { line, size, why });
             match found {
-                Found::Refused(refused) => not(NotStored::Refused(refused)),
-                Found::Miscounted(told) => not(NotStored::Miscounted(told)),
+                SourceItem::Refused(refused) => not(NotStored::Refused(refused)),
+                SourceItem::Miscounted(line) => not(NotStored::Miscounted(line)),
                 // The second of two with one key is no longer among the distinct ones.
-                Found::Item(item) if searched.stored.contains(&item.key) || !distinct.remove(&item.key) => {
+                SourceItem::Item(item)
+                    if searched.stored.contains(&item.key) || !distinct.remove(&item.key) =>
+                {
                     not(NotStored::Present)
                 }
-                Found::Item(item) => match searched.owners.get(&item.owner).copied().unwrap_or(Ok(0)) {
+                SourceItem::Item(item) => match searched.owners.get(&item.owner).copied().unwrap_or(Ok(0)) {
                     Ok(looked) => {
                         let mark = Some(Box::new(Mark { key: item.key, looked, group: self.group }));
                         Ok(Row { line, size, owner: item.owner, draft: item.draft, mark })
@@ -127,6 +134,47 @@ impl Marker {
             }
         }
     }
+}
+
+/// Makes rows of all parts, in a task of its own.
+pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> {
+    task(async move |send| {
+        loop {
+            let (mut group, mut bytes, mut ended) = (Vec::with_capacity(GROUP), 0, None);
+            while group.len() < GROUP && bytes < GROUP_BYTES {
+                match parts.recv().await {
+                    Some(Ok(batch)) => {
+                        bytes += batch.iter().map(size).sum::<usize>();
+                        group.extend(batch);
+                    }
+                    Some(Err(error)) => {
+                        ended = Some(Some(Unreadable::failed(error)));
+                        break;
+                    }
+                    None => {
+                        ended = Some(None);
+                        break;
+                    }
+                }
+            }
+            let mut rows = match marker.rows(group).await {
+                Ok(rows) => rows,
+                Err(error) => return drop(send.send(Err(Unreadable::failed(error))).await),
+            };
+            while !rows.is_empty() {
+                let rest = rows.split_off(rows.len().min(BATCH));
+                if send.send(Ok(rows)).await.is_err() {
+                    return;
+                }
+                rows = rest;
+            }
+            match ended {
+                None => {}
+                Some(None) => return,
+                Some(Some(error)) => return drop(send.send(Err(error)).await),
+            }
+        }
+    })
 }
 
 /// What a search has found.

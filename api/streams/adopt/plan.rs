@@ -8,11 +8,11 @@ use pagebucket_model::domain::OwnerId;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::found::Found;
 use super::item::Reader;
 use super::rows;
 use super::source::{Source, SourceError};
-use super::told::{NotStored, Refused, Told};
+use super::source_item::SourceItem;
+use super::watch::{AdoptionWatch, NotStored};
 use crate::import::RowFaults;
 use crate::ingest::{Bad, Event, Report};
 
@@ -48,7 +48,7 @@ pub async fn plan(
     source: &Arc<Source>,
     reader: &Arc<Reader>,
     interrupts: &mut mpsc::Receiver<()>,
-    told: &mut impl Told,
+    watch: &mut impl AdoptionWatch,
 ) -> Result<Plan, SourceError> {
     let began = Instant::now();
     // Read again from an owner on, some items would be counted twice.
@@ -68,7 +68,7 @@ pub async fn plan(
         for (found, size) in batch? {
             progress.bytes += size;
             match found {
-                Found::Item(item) => {
+                SourceItem::Item(item) => {
                     plan.items += 1;
                     progress.stored += 1;
                     match &mut present {
@@ -76,18 +76,18 @@ pub async fn plan(
                         _ => plan.owner(present.replace((item.owner, 1))),
                     }
                 }
-                Found::Refused(refused) => {
+                SourceItem::Refused(refused) => {
                     plan.refused += 1;
                     reasons.add(&refused.reason);
-                    told_of(told, refused);
+                    watch.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Refused(refused) }));
                 }
-                Found::Miscounted(line) => {
+                SourceItem::Miscounted(line) => {
                     plan.miscounted += 1;
-                    told.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
+                    watch.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
                 }
             }
         }
-        told.hear(Event::Progress(&progress));
+        watch.hear(Event::Progress(&progress));
     }
     plan.owner(present);
     plan.reasons = reasons.0.into_iter().collect();
@@ -109,10 +109,6 @@ impl Reasons {
         let rules = if is_kept { rules } else { "for other reasons".to_owned() };
         *self.0.entry(rules).or_default() += 1;
     }
-}
-
-fn told_of(told: &mut impl Told, refused: Box<Refused>) {
-    told.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Refused(refused) }));
 }
 
 impl Plan {

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
-use super::found::{Found, Part};
 use super::item::Reader;
-use super::told::Refused;
+use super::source_item::{Part, SourceItem};
+use super::watch::Refused;
 
 /// A file that is written.
 #[derive(Debug)]
@@ -97,8 +97,8 @@ fn part(line: &Document, place: Option<u32>, reader: &Reader) -> Option<Part> {
     let id = id.iter().next()?.ok()?.1;
     let document = RawDocumentBuf::try_from(document).ok()?;
     let found = match reader.item(id, place, &document) {
-        Ok(item) => Found::Item(item),
-        Err(refused) => Found::Refused(refused),
+        Ok(item) => SourceItem::Item(item),
+        Err(refused) => SourceItem::Refused(refused),
     };
     Some((found, 1))
 }

@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 
-use super::found::Part;
 use super::identities::Identities;
 use super::item::Reader;
 use super::pipeline::{Place, sorted};
 use super::sort::{Sorter, Start, Unsorted};
 use super::source::{BATCH, Source, SourceError};
+use super::source_item::Part;
 
 /// Parts in their order; an error is the last item.
 pub(super) type Parts = mpsc::Receiver<Result<Vec<Part>, SourceError>>;

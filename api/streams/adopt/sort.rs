@@ -8,9 +8,9 @@ use mongodb::bson::raw::{RawBinaryRef, RawBsonRef};
 use mongodb::bson::spec::BinarySubtype;
 use pagebucket_model::domain::OwnerId;
 
-use super::found::{Found, Part, found, size};
 use super::item::Reader;
 use super::pipeline::{Place, whole};
+use super::source_item::{Part, SourceItem, read_place, size};
 
 /// How many items of an owner are sorted here, and how many bytes.
 const ITEMS: usize = 10_000;
@@ -76,7 +76,7 @@ impl<'a> Sorter<'a> {
             self.owner = owner;
         }
         let first = parts.len();
-        found(self.reader, place, parts);
+        read_place(self.reader, place, parts);
         if self.start.by_server || self.owner.is_none() {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl<'a> Sorter<'a> {
         for part in parts.drain(first..) {
             self.bytes += size(&part);
             let key = match &part.0 {
-                Found::Item(_) => key(self.reader, place).ok_or(Unsorted)?,
+                SourceItem::Item(_) => key(self.reader, place).ok_or(Unsorted)?,
                 // What is not stored has no place among the items.
                 _ => (Value::Nothing, Value::Nothing, None),
             };

@@ -7,7 +7,7 @@ use pagebucket_model::domain::Clock;
 use tokio::sync::mpsc;
 
 use super::rejects::Rejects;
-use super::told::{Counts, NotStored, Told};
+use super::watch::{AdoptionWatch, Counts, NotStored};
 use crate::ingest::{self, Budget, Destination, Event, Incoming, Options, Report, Watch};
 
 /// Bytes of rows that wait.
@@ -27,12 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Storing<'a, T> {
     pub(super) engine: Engine,
-    pub(super) told: &'a mut T,
+    pub(super) watch: &'a mut T,
     pub(super) rejects: Option<Rejects>,
     pub(super) counts: Counts,
 }
 
-impl<T: Told> Storing<'_, T> {
+impl<T: AdoptionWatch> Storing<'_, T> {
     /// Stores rows to their end.
     pub(super) async fn store(
         &mut self,
@@ -50,7 +50,7 @@ impl<T: Told> Storing<'_, T> {
     }
 }
 
-impl<T: Told> Watch<NotStored> for Storing<'_, T> {
+impl<T: AdoptionWatch> Watch<NotStored> for Storing<'_, T> {
     fn hear(&mut self, event: Event<'_, NotStored>) {
         match &event {
             Event::Bad(bad) => match &bad.why {
@@ -68,6 +68,6 @@ impl<T: Told> Watch<NotStored> for Storing<'_, T> {
             }
             _ => {}
         }
-        self.told.hear(event);
+        self.watch.hear(event);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::HumanCount;
 use pagebucket_model::definition::Definition;
-use pagebucket_streams::adopt::{Checked, Ended, Lag, NotStored, Plan, Told};
+use pagebucket_streams::adopt::{AdoptionWatch, Checked, Ended, Lag, NotStored, Plan};
 use pagebucket_streams::ingest::{End, Event, Report, Watch};
 use tokio::time::Instant;
 
@@ -101,7 +101,7 @@ impl Watch<NotStored> for Progress {
     }
 }
 
-impl Told for Progress {
+impl AdoptionWatch for Progress {
     fn line(&mut self, line: fmt::Arguments<'_>) {
         self.shown.line(line);
     }

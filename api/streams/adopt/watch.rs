@@ -1,4 +1,4 @@
-//! What an adoption tells while it goes on.
+//! Who watches an adoption, and what it is told: refusals, counts, and how far a follower is behind.
 
 use std::fmt;
 
@@ -86,7 +86,7 @@ pub struct Counts {
 }
 
 /// Hears of an adoption while it goes on.
-pub trait Told: Watch<NotStored> {
+pub trait AdoptionWatch: Watch<NotStored> {
     /// A sentence for the user.
     fn line(&mut self, line: fmt::Arguments<'_>);
 

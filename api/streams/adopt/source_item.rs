@@ -1,14 +1,14 @@
-//! What is found at a place of a source.
+//! What a source has at one place: an item, a refused one, or a bucket with a wrong `count`.
 
 use mongodb::bson::Bson;
 
 use super::item::{Adopted, Reader};
 use super::pipeline::Place;
-use super::told::{Refused, shown};
+use super::watch::{Refused, shown};
 
 /// What a source holds at one place.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum SourceItem {
     Item(Adopted),
     Refused(Box<Refused>),
     /// A bucket whose `count` is not the length of its array.
@@ -16,21 +16,21 @@ pub(super) enum Found {
 }
 
 /// A place of the source, and how much of its document it is.
-pub(super) type Part = (Found, u64);
+pub(super) type Part = (SourceItem, u64);
 
 /// Adds what is found at a place.
-pub(super) fn found(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
+pub(super) fn read_place(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
     let first = place.index.is_none_or(|index| index == 0);
     if let (true, Some(items), Some(count)) = (first, place.items, place.count)
         && i64::from(items) != count
     {
         let id = shown(&Bson::try_from(place.id).unwrap_or(Bson::Null));
         let line = format!("{id}: `count` is {count}, and the array has {items}, which counts");
-        parts.push((Found::Miscounted(line), 0));
+        parts.push((SourceItem::Miscounted(line), 0));
     }
     match reader.read(place) {
-        Some(Ok(item)) => parts.push((Found::Item(item), place.parts())),
-        Some(Err(refused)) => parts.push((Found::Refused(refused), place.parts())),
+        Some(Ok(item)) => parts.push((SourceItem::Item(item), place.parts())),
+        Some(Err(refused)) => parts.push((SourceItem::Refused(refused), place.parts())),
         None => {}
     }
 }
@@ -38,8 +38,8 @@ pub(super) fn found(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
 /// Roughly the memory of a part, in bytes.
 pub(super) fn size((found, _): &Part) -> usize {
     match found {
-        Found::Item(item) => item.size(),
-        Found::Refused(refused) => refused.reason.size() + 256,
-        Found::Miscounted(line) => line.len(),
+        SourceItem::Item(item) => item.size(),
+        SourceItem::Refused(refused) => refused.reason.size() + 256,
+        SourceItem::Miscounted(line) => line.len(),
     }
 }

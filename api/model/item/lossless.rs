@@ -1,3 +1,5 @@
+//! Whether storing a value has lost anything of it.
+
 use std::cmp::Ordering;
 
 use bson::raw::{RawArray, RawBsonRef, RawDocument};
@@ -6,7 +8,7 @@ use super::decimal::Decimal;
 
 /// Whether `stored`, which a schema has made from `given`, is all of it: no digit, member or type is lost, except that numbers
 /// of all types are one, and that a text may have become the number or the date that it spells.
-pub fn is_kept(given: RawBsonRef<'_>, stored: RawBsonRef<'_>) -> bool {
+pub fn is_lossless(given: RawBsonRef<'_>, stored: RawBsonRef<'_>) -> bool {
     match (given, stored) {
         (RawBsonRef::String(given), RawBsonRef::String(stored)) => given == stored,
         // A text that the schema reads spells one value. A double is compared below: it may have fewer digits than the text.
@@ -23,8 +25,8 @@ pub fn is_kept(given: RawBsonRef<'_>, stored: RawBsonRef<'_>) -> bool {
         (RawBsonRef::DateTime(given), RawBsonRef::DateTime(stored)) => given == stored,
         (RawBsonRef::Boolean(given), RawBsonRef::Boolean(stored)) => given == stored,
         (RawBsonRef::Null, RawBsonRef::Null) => true,
-        (RawBsonRef::Document(given), RawBsonRef::Document(stored)) => is_kept_document(given, stored),
-        (RawBsonRef::Array(given), RawBsonRef::Array(stored)) => is_kept_array(given, stored),
+        (RawBsonRef::Document(given), RawBsonRef::Document(stored)) => is_lossless_document(given, stored),
+        (RawBsonRef::Array(given), RawBsonRef::Array(stored)) => is_lossless_array(given, stored),
         (given, RawBsonRef::DateTime(date)) => {
             are_equal(number(given), Decimal::parse(&date.timestamp_millis().to_string()).ok())
         }
@@ -36,21 +38,21 @@ fn are_equal(one: Option<Decimal>, other: Option<Decimal>) -> bool {
     one.zip(other).is_some_and(|(one, other)| one.compare(&other) == Ordering::Equal)
 }
 
-fn is_kept_document(given: &RawDocument, stored: &RawDocument) -> bool {
+fn is_lossless_document(given: &RawDocument, stored: &RawDocument) -> bool {
     let count = |document: &RawDocument| document.iter().count();
     count(given) == count(stored)
         && given.iter().all(|member| {
             let Ok((name, given)) = member else { return false };
-            stored.get(name.as_str()).ok().flatten().is_some_and(|stored| is_kept(given, stored))
+            stored.get(name.as_str()).ok().flatten().is_some_and(|stored| is_lossless(given, stored))
         })
 }
 
-fn is_kept_array(given: &RawArray, stored: &RawArray) -> bool {
+fn is_lossless_array(given: &RawArray, stored: &RawArray) -> bool {
     let (mut given, mut stored) = (given.into_iter(), stored.into_iter());
     loop {
         match (given.next(), stored.next()) {
             (None, None) => return true,
-            (Some(Ok(given)), Some(Ok(stored))) if is_kept(given, stored) => {}
+            (Some(Ok(given)), Some(Ok(stored))) if is_lossless(given, stored) => {}
             _ => return false,
         }
     }
@@ -76,7 +78,7 @@ mod tests {
     fn kept(given: impl Into<Bson>, stored: impl Into<Bson>) -> bool {
         let raw = |value: Bson| RawDocumentBuf::try_from(&doc! { "v": value }).unwrap();
         let (given, stored) = (raw(given.into()), raw(stored.into()));
-        is_kept(given.get("v").unwrap().unwrap(), stored.get("v").unwrap().unwrap())
+        is_lossless(given.get("v").unwrap().unwrap(), stored.get("v").unwrap().unwrap())
     }
 
     #[test]
