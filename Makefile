@@ -8,7 +8,7 @@ SHELL := bash
 PROFILE ?= dev
 
 # All commands that check or test use one set of features, so that no dependency is compiled twice. For this, cargo must
-# include the tests' own dependencies: by --all-targets, by --tests, and for cargo doc by --examples (there are no examples).
+# include the tests' own dependencies: by --all-targets, by --tests, and for cargo doc by --examples.
 # For the same reason the tests' build of the program writes the OpenAPI document, not that of `cargo run`.
 openapi = cargo build --quiet --locked --workspace --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
 

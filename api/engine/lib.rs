@@ -1,33 +1,82 @@
-//! MongoDB: documents, statements, appends, reads, migrations. Never names axum or utoipa.
+//! Append-only histories in MongoDB, each item stored exactly once, any page at the cost of the first.
 //!
-//! [`Store`] is the entry point. [`mongo`] knows the driver. [`history`] implements the bucket pattern for histories, [`page_views`]
-//! the same pattern for counters; the documentation of each begins with its design. [`api_keys`] keeps the records of API
-//! keys. [`migrations`] creates the collections, [`collections`] checks that they are still there.
+//! A *definition* ([`model::definition::Definition`]) says whose histories they are, how many items a page has, and what an item is.
+//! The items of an owner live in buckets: documents of a page of items each. A page is a bucket.
+//!
+//! | To | Use |
+//! |---|---|
+//! | open a database, and create what its histories need | [`Store::connect`], [`Store::migrate`] |
+//! | find the histories of a definition | [`Store::history`] |
+//! | append items, or the same request twice without harm, by its key | [`Engine::append`], [`Engine::append_once`] |
+//! | read a page, or the list of owners | [`Engine::page`], [`Engine::owners`] |
+//! | read totals, and any pages of one moment | [`Engine::history`], [`History::totals`], [`History::pages`] |
+//! | find items of a span of time, or with given values | [`History::dated`], [`History::matching`] |
+//! | read all items, part by part | [`Engine::export`] |
+//! | compare what is stored with what must hold | [`Engine::verify`] |
+//! | erase an owner | [`Engine::erase`] |
+//!
+//! `examples/embed.rs` does the most of it in fifty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
+//! even if its caller stops waiting. A [`Store`] belongs to the tokio runtime that made it.
+//!
+//! How it works: `docs/architecture.md`, and the documentation of the modules, which `cargo doc --document-private-items` shows.
 
-pub mod adoptions;
-pub mod api_keys;
+mod adoptions;
+mod api_keys;
 mod capacity;
 mod collections;
 mod group_commit;
-pub mod history;
+mod history;
 mod housekeeping;
 mod migrations;
 mod mongo;
-pub mod page_views;
+mod page_views;
 mod poll;
 mod sharding;
 mod store;
 mod unserved;
 
-pub use capacity::{Ages, Capacity};
-pub use housekeeping::Housekeeping;
-pub use migrations::epoch::Epoch;
-pub use migrations::histories::KnownHistory;
-pub use migrations::{Migration, MigrationError};
-pub use mongo::read_preference::criteria;
-pub use mongo::{
-    COMMAND, COMMIT, CommandObserver, ConnectError, Connection, Corruption, Deadline, Error, Gone,
-    NO_PRIMARY, Result, Topology,
+pub use capacity::Capacity;
+pub use history::verify::{Finding, Mend, Rule};
+pub use history::{
+    AppendError, Appended, Batch, Bucket, BucketId, Cause, Engine, Erasure, Export, Found, FullPages,
+    History, LineRefusal, Owners, Progress, Reopening, SecondsExhausted, Stored, Values,
 };
-pub use sharding::{ShardKey, shard_keys};
+pub use migrations::MigrationError;
+pub use mongo::{ConnectError, Connection, Corruption, Deadline, Error, Gone, Result, Topology};
+pub use pagebucket_model as model;
 pub use store::Store;
+
+/// What pagebucket's own crates need beyond the above. It may change at any time.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::capacity::Ages;
+    pub use crate::history::verify::{Records, Scan, Scanned};
+    pub use crate::history::{
+        Doubt, ErasureLine, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark, MarkedSoFar,
+        Reader, Replay, Retention, Retired, UploadedSoFar, Waiting, next_second, weight,
+    };
+    pub use crate::housekeeping::Housekeeping;
+    pub use crate::migrations::Migration;
+    pub use crate::migrations::epoch::Epoch;
+    pub use crate::migrations::histories::KnownHistory;
+    pub use crate::mongo::read_preference::criteria;
+    pub use crate::mongo::{COMMAND, COMMIT, CommandObserver, NO_PRIMARY};
+    pub use crate::sharding::{ShardKey, shard_keys};
+
+    /// What is remembered of adoptions.
+    pub mod adoptions {
+        pub use crate::adoptions::{Adoption, Adoptions};
+    }
+
+    /// The records of API keys.
+    pub mod api_keys {
+        pub use crate::api_keys::{ApiKeys, CreateError, KeyHash, KeyRecord, Revocation};
+    }
+
+    /// Page views, counted by the second.
+    pub mod page_views {
+        pub use crate::page_views::{
+            COLLECTION, CountCause, CountError, MinuteBucket, PageViews, Preallocated,
+        };
+    }
+}

@@ -91,6 +91,87 @@ impl Store {
         &self.histories
     }
 
+    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are refused
+    /// meanwhile.
+    pub async fn drain_appends(&self) {
+        self.appends.all.drain().await;
+    }
+
+    /// What the histories are.
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// The engine of the histories with this name.
+    pub fn history(&self, name: &str) -> Option<&Engine> {
+        self.histories.iter().find(|engine| &*engine.definition().name == name)
+    }
+
+    /// The same database, with full pages and page views read from the preferred members.
+    #[must_use]
+    pub fn preferring(self, preference: ReadPreference) -> Self {
+        let histories = self.histories.iter().map(|engine| engine.preferring(preference)).collect();
+        Self { histories, page_views: self.page_views.preferring(preference), ..self }
+    }
+
+    /// What kind of deployment this is.
+    pub fn topology(&self) -> Topology {
+        self.topology
+    }
+
+    /// After migrations: refuses a collection that is missing or lacks one of its guards.
+    ///
+    /// # Errors
+    /// A collection is missing, it differs from what migrations create, or the database does not answer.
+    pub async fn check_collections(&self) -> Result<(), ConnectError> {
+        collections::check_guards(&self.database, &self.definitions).await
+    }
+
+    /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of the calls that were
+    /// waiting when it asked. So many probes at once take no connections from appends and reads.
+    ///
+    /// # Errors
+    /// The primary does not answer in time.
+    pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
+        let (began, deadline) = (Instant::now(), Deadline::within(limit));
+        let mut pinged = deadline.wait_for(self.pinged.lock()).await.ok_or_else(Error::no_answer)?;
+        if pinged.is_none_or(|sent| sent < began) {
+            let sent = Instant::now();
+            let database = self.database.client().database("admin");
+            let ping = async move { Ok(database.run_command(doc! { "ping": 1 }).await.map(drop)?) };
+            deadline.read(ping).await?;
+            *pinged = Some(sent);
+        }
+        Ok(())
+    }
+
+    /// Applies the pending migrations and returns their names.
+    ///
+    /// # Errors
+    /// The migrations of this binary do not fit those of the database, or a command was refused.
+    pub async fn migrate(&self) -> Result<Vec<String>, MigrationError> {
+        self.apply(migrations::embedded()?).await
+    }
+}
+
+/// What a service needs beside its histories, for our own crates.
+#[doc(hidden)]
+impl Store {
+    /// The views of pages.
+    pub fn page_views(&self) -> &PageViews {
+        &self.page_views
+    }
+
+    /// What is remembered of adoptions.
+    pub fn adoptions(&self) -> Adoptions {
+        Adoptions::new(self.database.clone())
+    }
+
+    /// The API keys.
+    pub fn api_keys(&self) -> &ApiKeys {
+        &self.api_keys
+    }
+
     /// The engines of all histories of a collection of owners that the database remembers, for erasures: first those that are
     /// defined here, then the others.
     ///
@@ -113,12 +194,6 @@ impl Store {
         Ok(engines)
     }
 
-    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are refused
-    /// meanwhile.
-    pub async fn drain_appends(&self) {
-        self.appends.all.drain().await;
-    }
-
     /// One round of housekeeping: retires by these retentions, by the names of their histories, finishes deletions, and sweeps
     /// tombstones, these two also in histories without a definition. `None` if another instance is at it.
     ///
@@ -130,38 +205,6 @@ impl Store {
     ) -> Result<Option<Housekeeping>, Error> {
         let unserved = self.unserved.engines(&self.definitions, None, Deadline::within(COMMAND));
         housekeeping::keep(&self.database, &self.histories, unserved, retention).await
-    }
-
-    /// What the histories are.
-    pub fn definitions(&self) -> &Definitions {
-        &self.definitions
-    }
-
-    /// The engine of the histories with this name.
-    pub fn history(&self, name: &str) -> Option<&Engine> {
-        self.histories.iter().find(|engine| &*engine.definition().name == name)
-    }
-
-    /// The views of pages.
-    pub fn page_views(&self) -> &PageViews {
-        &self.page_views
-    }
-
-    /// What is remembered of adoptions.
-    pub fn adoptions(&self) -> Adoptions {
-        Adoptions::new(self.database.clone())
-    }
-
-    /// The API keys.
-    pub fn api_keys(&self) -> &ApiKeys {
-        &self.api_keys
-    }
-
-    /// The same database, with full pages and page views read from the preferred members.
-    #[must_use]
-    pub fn preferring(self, preference: ReadPreference) -> Self {
-        let histories = self.histories.iter().map(|engine| engine.preferring(preference)).collect();
-        Self { histories, page_views: self.page_views.preferring(preference), ..self }
     }
 
     /// The same database, with views acknowledged as soon as one server has them in memory. They may be lost:
@@ -181,11 +224,6 @@ impl Store {
         sharding::shard(&self.database, &self.definitions, chunks).await
     }
 
-    /// What kind of deployment this is.
-    pub fn topology(&self) -> Topology {
-        self.topology
-    }
-
     /// Sets how long page views are kept after their minute, in whole seconds. `None` keeps them without a
     /// limit.
     ///
@@ -197,30 +235,6 @@ impl Store {
         Ok(kept.await?)
     }
 
-    /// Before migrations: refuses a collection with the name of a history that is not ours.
-    ///
-    /// # Errors
-    /// A collection belongs to another program, or the database does not answer.
-    pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
-        collections::refuse_foreign(&self.database, &self.definitions).await
-    }
-
-    /// After migrations: refuses a collection that is missing or lacks one of its guards.
-    ///
-    /// # Errors
-    /// A collection is missing, it differs from what migrations create, or the database does not answer.
-    pub async fn check_collections(&self) -> Result<(), ConnectError> {
-        collections::check_guards(&self.database, &self.definitions).await
-    }
-
-    /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in the collections.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn verify_collections(&self) -> Result<Vec<String>, ConnectError> {
-        collections::differences(&self.database, &self.definitions).await
-    }
-
     /// Sets how long idempotency keys are kept after their last use, in whole seconds.
     ///
     /// # Errors
@@ -229,22 +243,20 @@ impl Store {
         Ok(history::keep_keys_for(&self.database, retention).await?)
     }
 
-    /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of the calls that were
-    /// waiting when it asked. So many probes at once take no connections from appends and reads.
+    /// Before migrations: refuses a collection with the name of a history that is not ours.
     ///
     /// # Errors
-    /// The primary does not answer in time.
-    pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
-        let (began, deadline) = (Instant::now(), Deadline::within(limit));
-        let mut pinged = deadline.wait_for(self.pinged.lock()).await.ok_or_else(Error::no_answer)?;
-        if pinged.is_none_or(|sent| sent < began) {
-            let sent = Instant::now();
-            let database = self.database.client().database("admin");
-            let ping = async move { Ok(database.run_command(doc! { "ping": 1 }).await.map(drop)?) };
-            deadline.read(ping).await?;
-            *pinged = Some(sent);
-        }
-        Ok(())
+    /// A collection belongs to another program, or the database does not answer.
+    pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
+        collections::refuse_foreign(&self.database, &self.definitions).await
+    }
+
+    /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in the collections.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verify_collections(&self) -> Result<Vec<String>, ConnectError> {
+        collections::differences(&self.database, &self.definitions).await
     }
 
     /// The database's epoch. It is read once and then kept in memory.
@@ -279,14 +291,6 @@ impl Store {
     /// The migrations or the histories of this binary do not fit those of the database.
     pub async fn pending_migrations(&self) -> Result<Vec<String>, MigrationError> {
         migrations::pending_names(&self.database, migrations::embedded()?, &self.definitions).await
-    }
-
-    /// Applies the pending migrations and returns their names.
-    ///
-    /// # Errors
-    /// The migrations of this binary do not fit those of the database, or a command was refused.
-    pub async fn migrate(&self) -> Result<Vec<String>, MigrationError> {
-        self.apply(migrations::embedded()?).await
     }
 
     /// Same as [`Store::migrate`], with other files.

@@ -6,8 +6,7 @@ pub mod names;
 use std::sync::Arc;
 
 use axum::{Extension, Router};
-use pagebucket_engine::Store;
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::{Engine, Store};
 use pagebucket_model::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use utoipa::openapi::Paths;
 use utoipa_axum::router::UtoipaMethodRouter;

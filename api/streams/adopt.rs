@@ -4,7 +4,7 @@
 //!
 //! - **Identity.** An item is stored with a hash of its owner, the source's name, the `_id` of its document and, in a
 //!   bucket, its place in the array. What is stored says what was adopted: an adoption may be killed at any time and started
-//!   again, days later or twice at once, and stores each item once ([`pagebucket_engine::history`]).
+//!   again, days later or twice at once, and stores each item once ([`pagebucket_engine`]).
 //!   Where the server does not see to it that `_id`s are unique, all of the source is read before anything is stored
 //!   ([`identities`]).
 //! - **Order.** The source is read sorted by owner, by its server, which sorts on disk where it must. What one owner has is

@@ -5,8 +5,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use pagebucket_engine::history::Stored;
-use pagebucket_engine::{Corruption, Error};
+use pagebucket_engine::{Corruption, Error, Stored};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::item::write_cell;

@@ -9,8 +9,7 @@ use std::process::Stdio;
 
 use mongodb::bson::doc;
 use mongodb::{Client, Database};
-use pagebucket_engine::Capacity;
-use pagebucket_engine::{Connection, Store};
+use pagebucket_engine::{Capacity, Connection, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use tokio::process::{Child, Command};

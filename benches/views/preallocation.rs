@@ -2,8 +2,9 @@
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use pagebucket_engine::page_views::COLLECTION;
-use pagebucket_engine::{COMMAND, Deadline};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::internal::COMMAND;
+use pagebucket_engine::internal::page_views::COLLECTION;
 use pagebucket_model::domain::{PagePath, PageView};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
-use pagebucket_engine::api_keys::{CreateError, KeyRecord, Revocation};
+use pagebucket_engine::internal::api_keys::{CreateError, KeyRecord, Revocation};
 use pagebucket_engine::{ConnectError, Deadline, Store};
 use pagebucket_http::auth::Refusal;
 use pagebucket_http::auth::keys::{ApiKey, Keys};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use pagebucket_engine::history::MOST_SKIPPED;
+use pagebucket_engine::internal::MOST_SKIPPED;
 
 use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, amount, fill, shared, test_over};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use pagebucket::config::OfHistory;
-use pagebucket_engine::Ages;
+use pagebucket_engine::internal::Ages;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -400,7 +400,7 @@ async fn a_reopened_history_goes_on(history: &'static History) {
     let owner = engine::owner(history, 1);
     let deadline = || pagebucket_engine::Deadline::within(PATIENCE);
     let reopened = engine::histories(&store, history).reopen(&owner, deadline()).await.expect("an answer");
-    assert_eq!(reopened, pagebucket_engine::history::Reopening::Reopened);
+    assert_eq!(reopened, pagebucket_engine::Reopening::Reopened);
     let (before, first) = (history.pages(3.0), history.pages(3.0) + 1);
     eventually("it is there again", PATIENCE, async || client.get(&history.path(1)).await.status == 200)
         .await;

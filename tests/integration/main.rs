@@ -23,6 +23,7 @@ mod cost;
 mod customers;
 mod dates;
 mod deleted;
+mod embed;
 mod embedded;
 mod exactly_once;
 mod export;

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket_engine::history::{AppendError, Bucket, Cause, Engine, Erasure, Progress, Retention};
-use pagebucket_engine::{Ages, Deadline, Error, Gone, Store};
+use pagebucket_engine::internal::{Ages, Retention};
+use pagebucket_engine::{
+    AppendError, Bucket, Cause, Deadline, Engine, Erasure, Error, Gone, Progress, Store,
+};
 use pagebucket_model::domain::{Clock, Instant, OwnerId, PageNumber};
 
 use crate::harness::{History, Setup, engine, eventually, shared};

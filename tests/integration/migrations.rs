@@ -6,8 +6,8 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
-use pagebucket_engine::Capacity;
-use pagebucket_engine::{ConnectError, Connection, Migration, MigrationError, Store};
+use pagebucket_engine::internal::Migration;
+use pagebucket_engine::{Capacity, ConnectError, Connection, MigrationError, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 

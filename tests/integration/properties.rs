@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use futures_util::future::join_all;
 use mongodb::Database;
-use pagebucket_engine::{COMMAND, Deadline, Store};
+use pagebucket_engine::internal::COMMAND;
+use pagebucket_engine::{Deadline, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;

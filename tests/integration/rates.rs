@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pagebucket::config::{ForwardedHeader, Rate, RateArgs};
 use pagebucket_engine::Deadline;
-use pagebucket_engine::api_keys::KeyRecord;
+use pagebucket_engine::internal::api_keys::KeyRecord;
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
 use pagebucket_http::{Gate, Open};

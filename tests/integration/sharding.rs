@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket_engine::{ShardKey, shard_keys};
+use pagebucket_engine::internal::{ShardKey, shard_keys};
 use pagebucket_model::definition::Definitions;
 
 use crate::auth::routes::{ROWS, Row, status};

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use pagebucket_engine::Connection;
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::{Connection, Engine};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::ReadPreference;
 use pagebucket_streams::adopt::rejects::Rejects;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use futures_util::future::OptionFuture;
-use pagebucket_engine::history::Engine;
-use pagebucket_engine::{Capacity, ConnectError, Connection, MigrationError, Store, Topology};
+use pagebucket_engine::{Capacity, ConnectError, Connection, Engine, MigrationError, Store, Topology};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Clock, Invalid, OwnerId};
 

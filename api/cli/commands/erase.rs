@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use pagebucket_engine::history::{Engine, Erasure, Reopening};
-use pagebucket_engine::{COMMAND, Deadline, Error};
+use pagebucket_engine::internal::COMMAND;
+use pagebucket_engine::{Deadline, Engine, Erasure, Error, Reopening};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Instant, Invalid, OwnerId};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pagebucket_engine::KnownHistory;
+use pagebucket_engine::internal::KnownHistory;
 use pagebucket_model::definition::{Definition, Definitions};
 
 use super::database::{self, Opened};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pagebucket_engine::api_keys::{CreateError, KeyRecord, Revocation};
-use pagebucket_engine::{COMMAND, Deadline, Error};
+use pagebucket_engine::internal::COMMAND;
+use pagebucket_engine::internal::api_keys::{CreateError, KeyRecord, Revocation};
+use pagebucket_engine::{Deadline, Error};
 use pagebucket_http::auth::keys::{ApiKey, MOST_OWNERS, check_owner};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Clock, Instant, Invalid, Owners, Scope};

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use pagebucket_engine::{ShardKey, Topology};
+use pagebucket_engine::Topology;
+use pagebucket_engine::internal::ShardKey;
 
 use super::database::{self, Opened};
 use super::exit::Failure;

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use pagebucket_engine::page_views::Preallocated;
-use pagebucket_engine::{COMMAND, Deadline};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::internal::COMMAND;
+use pagebucket_engine::internal::page_views::Preallocated;
 use pagebucket_model::domain::{Clock, Instant, Invalid, PagePath, Preallocation};
 
 use super::database::{self, Opened};

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use pagebucket_engine::{COMMAND, Deadline};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::internal::COMMAND;
 use pagebucket_model::domain::Clock;
 use tokio_util::sync::CancellationToken;
 

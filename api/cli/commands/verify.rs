@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pagebucket_engine::history::Engine;
-use pagebucket_engine::history::verify::{Finding, Records, Scan};
-use pagebucket_engine::{Deadline, Error};
+use pagebucket_engine::internal::{Records, Scan};
+use pagebucket_engine::{Deadline, Engine, Error, Finding};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerId;
 use tokio::time::{Instant, sleep_until};

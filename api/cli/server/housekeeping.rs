@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use pagebucket_engine::history::Retention;
-use pagebucket_engine::{Error, Housekeeping, Store};
+use pagebucket_engine::internal::{Housekeeping, Retention};
+use pagebucket_engine::{Error, Store};
 use pagebucket_model::metric::{HOUSEKEEPING, RETIRED_PAGES};
 
 use crate::config::{OfHistory, RetainArgs};

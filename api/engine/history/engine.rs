@@ -117,7 +117,127 @@ impl Engine {
     ) -> Result<(Progress, Instant), AppendError> {
         self.shared.appender.append_once(owner, key, drafts, canonical, now, deadline).await
     }
+}
 
+/// Reads.
+impl Engine {
+    /// An owner's history as it is now. An unknown owner's history is empty.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the owner is erased, or the tail is corrupt.
+    pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
+        self.reader.history(owner, deadline).await
+    }
+
+    /// A page by its number.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the page is deleted, or the bucket is corrupt.
+    pub async fn page(
+        &self,
+        owner: &OwnerId,
+        page: PageNumber,
+        deadline: Deadline,
+    ) -> Result<Option<Bucket>> {
+        self.reader.page(owner, page, deadline).await
+    }
+
+    /// Up to `limit` owners with ids greater than `after`, or the first ones without `after`.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn owners(&self, after: Option<OwnerId>, limit: Limit, deadline: Deadline) -> Result<Owners> {
+        self.reader.owners(after, limit, deadline).await
+    }
+
+    /// Begins an export of the items after `after`, limited to `dates` if given, as the history is now. An
+    /// unknown owner has no items. From the beginning means from the first item that is there.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
+    pub async fn export(
+        &self,
+        owner: OwnerId,
+        after: Position,
+        dates: Option<DateRange>,
+        deadline: Deadline,
+    ) -> Result<Export> {
+        self.reader.export(owner, after, dates, deadline).await
+    }
+
+    /// The same histories, with full pages read from the preferred members.
+    #[must_use]
+    pub(crate) fn preferring(&self, preference: ReadPreference) -> Self {
+        Self { reader: self.reader.preferring(preference), shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Deletion.
+impl Engine {
+    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
+    /// May be repeated at any time, by any instance.
+    ///
+    /// A record of a key does not say of which history it is. Those of all histories of the owner are deleted, and none as long as
+    /// one of these histories is not erased.
+    ///
+    /// If something is left of an owner whose tombstone is swept, the erasure begins again.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then the step may be repeated.
+    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+        self.shared.erasures.erase(owner, deadline).await
+    }
+
+    /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then it may be repeated.
+    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
+        self.shared.erasures.reopen(owner, deadline).await
+    }
+
+    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are damaged.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub(crate) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>> {
+        self.shared.erasures.unswept(deadline).await
+    }
+
+    /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of keys that came late.
+    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
+    ///
+    /// # Errors
+    /// The database does not answer in time. The walk goes on where it was.
+    pub(crate) async fn erase_late(&self, deadline: Deadline) -> Result<bool> {
+        self.shared.late_erasures.go_on(&self.shared.erasures, deadline).await
+    }
+}
+
+/// Verification.
+impl Engine {
+    /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
+    /// read, and may wait; each command may take `within`.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn verify(
+        &self,
+        owner: &OwnerId,
+        within: Duration,
+        read: &mut impl AsyncFnMut(u64),
+    ) -> Result<Vec<Finding>> {
+        self.verifier().verify(owner, within, read).await
+    }
+
+    fn verifier(&self) -> Verifier {
+        Verifier { reader: self.reader.clone() }
+    }
+}
+
+/// Appends of uploads and of items with identities of their own, for our own crates.
+#[doc(hidden)]
+impl Engine {
     /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
     /// for each.
     pub fn most_of_an_upload(&self) -> usize {
@@ -193,55 +313,12 @@ impl Engine {
     }
 }
 
-/// Reads.
+/// Reads, for our own crates.
+#[doc(hidden)]
 impl Engine {
     /// What reads these histories.
     pub fn reader(&self) -> &Reader {
         &self.reader
-    }
-
-    /// An owner's history as it is now. An unknown owner's history is empty.
-    ///
-    /// # Errors
-    /// The database does not answer in time, the owner is erased, or the tail is corrupt.
-    pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
-        self.reader.history(owner, deadline).await
-    }
-
-    /// A page by its number.
-    ///
-    /// # Errors
-    /// The database does not answer in time, the page is deleted, or the bucket is corrupt.
-    pub async fn page(
-        &self,
-        owner: &OwnerId,
-        page: PageNumber,
-        deadline: Deadline,
-    ) -> Result<Option<Bucket>> {
-        self.reader.page(owner, page, deadline).await
-    }
-
-    /// Up to `limit` owners with ids greater than `after`, or the first ones without `after`.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn owners(&self, after: Option<OwnerId>, limit: Limit, deadline: Deadline) -> Result<Owners> {
-        self.reader.owners(after, limit, deadline).await
-    }
-
-    /// Begins an export of the items after `after`, limited to `dates` if given, as the history is now. An
-    /// unknown owner has no items. From the beginning means from the first item that is there.
-    ///
-    /// # Errors
-    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
-    pub async fn export(
-        &self,
-        owner: OwnerId,
-        after: Position,
-        dates: Option<DateRange>,
-        deadline: Deadline,
-    ) -> Result<Export> {
-        self.reader.export(owner, after, dates, deadline).await
     }
 
     /// The full pages of the history up to `last`, if this process knows without reading the database that the
@@ -255,30 +332,11 @@ impl Engine {
     pub fn may_have_lost_pages(&self) -> bool {
         self.reader.may_have_lost_pages()
     }
-
-    /// The same histories, with full pages read from the preferred members.
-    #[must_use]
-    pub(crate) fn preferring(&self, preference: ReadPreference) -> Self {
-        Self { reader: self.reader.preferring(preference), shared: Arc::clone(&self.shared) }
-    }
 }
 
-/// Deletion.
+/// Deletion step by step, for our own crates.
+#[doc(hidden)]
 impl Engine {
-    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
-    /// May be repeated at any time, by any instance.
-    ///
-    /// A record of a key does not say of which history it is. Those of all histories of the owner are deleted, and none as long as
-    /// one of these histories is not erased.
-    ///
-    /// If something is left of an owner whose tombstone is swept, the erasure begins again.
-    ///
-    /// # Errors
-    /// The database does not answer in time. Then the step may be repeated.
-    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
-        self.shared.erasures.erase(owner, deadline).await
-    }
-
     /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
     /// owner was reopened since.
     ///
@@ -305,14 +363,6 @@ impl Engine {
         self.shared.erasures.sweep_after(owner, deadline).await
     }
 
-    /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
-    ///
-    /// # Errors
-    /// The database does not answer in time. Then it may be repeated.
-    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
-        self.shared.erasures.reopen(owner, deadline).await
-    }
-
     /// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of the erasure, and its
     /// numbers are at least those of the erasure: what was opened after the backup has used its numbers. `reopened` says that the
     /// erasure was ended later. May be repeated.
@@ -337,41 +387,11 @@ impl Engine {
     pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
         self.shared.retirement.retire(retention, deadline).await
     }
-
-    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are damaged.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub(crate) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>> {
-        self.shared.erasures.unswept(deadline).await
-    }
-
-    /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of keys that came late.
-    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
-    ///
-    /// # Errors
-    /// The database does not answer in time. The walk goes on where it was.
-    pub(crate) async fn erase_late(&self, deadline: Deadline) -> Result<bool> {
-        self.shared.late_erasures.go_on(&self.shared.erasures, deadline).await
-    }
 }
 
-/// Verification.
+/// Verification of a whole collection, for our own crates.
+#[doc(hidden)]
 impl Engine {
-    /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
-    /// read, and may wait; each command may take `within`.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn verify(
-        &self,
-        owner: &OwnerId,
-        within: Duration,
-        read: &mut impl AsyncFnMut(u64),
-    ) -> Result<Vec<Finding>> {
-        self.verifier().verify(owner, within, read).await
-    }
-
     /// Reads the next buckets of a scan, at most 1,000.
     ///
     /// # Errors
@@ -445,10 +465,6 @@ impl Engine {
     pub async fn lost(engines: &[Self], records: &mut Records, deadline: Deadline) -> Result<Vec<Finding>> {
         let histories: Vec<_> = engines.iter().map(|engine| &*engine.reader.source).collect();
         lost(&histories, records, deadline).await
-    }
-
-    fn verifier(&self) -> Verifier {
-        Verifier { reader: self.reader.clone() }
     }
 }
 

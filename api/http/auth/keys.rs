@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use moka::sync::Cache;
-use pagebucket_engine::api_keys::{ApiKeys, KeyHash, KeyRecord};
+use pagebucket_engine::internal::api_keys::{ApiKeys, KeyHash, KeyRecord};
 use pagebucket_engine::{Deadline, Error, Store};
 use pagebucket_model::domain::{Clock, Instant, Principal};
 use tokio::sync::Mutex;

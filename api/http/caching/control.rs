@@ -6,7 +6,7 @@
 //! with other items, has other tags.
 
 use axum::http::{HeaderName, HeaderValue, header};
-use pagebucket_engine::Epoch;
+use pagebucket_engine::internal::Epoch;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, Totals};
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use pagebucket_engine::history::Engine;
-use pagebucket_engine::{Deadline, Epoch};
+use pagebucket_engine::internal::Epoch;
+use pagebucket_engine::{Deadline, Engine};
 
 use super::control::{Caching, KeptBy};
 use super::etag::IfNoneMatch;

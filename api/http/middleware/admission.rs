@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, TryFutureExt};
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::Engine;
 use tokio_util::sync::CancellationToken;
 
 use super::accept;

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::Engine;
 use pagebucket_model::domain::{Clock, Principal, Scope};
 use pagebucket_model::metric::REFUSALS;
 use percent_encoding::percent_decode_str;

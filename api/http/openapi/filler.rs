@@ -1,6 +1,6 @@
 //! Fills the templates of the OpenAPI document with what a definition says.
 
-use pagebucket_engine::history::MOST_EXAMINED;
+use pagebucket_engine::internal::MOST_EXAMINED;
 use pagebucket_model::definition::{Definition, openapi};
 use pagebucket_model::domain::Limit;
 use pagebucket_streams::export::columns;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use moka::future::Cache;
-use pagebucket_engine::Error;
-use pagebucket_engine::history::{Bucket, Engine, FullPages, History, Known, Reader};
+use pagebucket_engine::internal::{Known, Reader};
+use pagebucket_engine::{Bucket, Engine, Error, FullPages, History};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, SeqRange};
 use pagebucket_model::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};

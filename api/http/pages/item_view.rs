@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use axum::body::Bytes;
-use pagebucket_engine::Epoch;
-use pagebucket_engine::history::{Bucket, Stored};
+use pagebucket_engine::internal::Epoch;
+use pagebucket_engine::{Bucket, Stored};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde::Serialize;

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pagebucket_engine::history::{AppendError, Cause};
-use pagebucket_engine::page_views::{CountCause, CountError};
+use pagebucket_engine::internal::page_views::{CountCause, CountError};
+use pagebucket_engine::{AppendError, Cause};
 use pagebucket_engine::{Error, Gone};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
@@ -211,7 +211,7 @@ mod tests {
         use std::sync::Mutex;
 
         use super::super::*;
-        use pagebucket_engine::history::Progress;
+        use pagebucket_engine::Progress;
         use pagebucket_model::domain::Seq;
 
         fn told(cause: Cause, stored: u64, unknown: usize) -> (Problem, Value) {
@@ -232,10 +232,7 @@ mod tests {
                 (Cause::Contended, Kind::Overloaded),
                 (Cause::KeyReused, Kind::IdempotencyKeyReused),
                 (Cause::Database(Gone::Erased.into()), Kind::Erased),
-                (
-                    Cause::SecondsExhausted(pagebucket_engine::history::SecondsExhausted),
-                    Kind::HistoryExhausted,
-                ),
+                (Cause::SecondsExhausted(pagebucket_engine::SecondsExhausted), Kind::HistoryExhausted),
                 (Cause::Database(Error::Unavailable(driver())), Kind::DatabaseUnavailable),
                 (Cause::Database(Error::Internal(driver())), Kind::Internal),
             ]

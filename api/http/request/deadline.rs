@@ -13,10 +13,11 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub const BODY: Duration = Duration::from_secs(15);
 
 // Inner deadlines end before outer ones.
-const _: () = assert!(engine::NO_PRIMARY.as_secs() < engine::COMMAND.as_secs());
-const _: () = assert!(engine::COMMAND.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
+const _: () = assert!(engine::internal::NO_PRIMARY.as_secs() < engine::internal::COMMAND.as_secs());
+const _: () = assert!(engine::internal::COMMAND.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
 
-const _: () = assert!(BODY.as_secs() + engine::COMMIT.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
+const _: () =
+    assert!(BODY.as_secs() + engine::internal::COMMIT.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
 
 /// The deadline of the database commands of a request that begins now. Every request under `/v1` has one as an
 /// extension. Uploads ignore it, because they may take longer.

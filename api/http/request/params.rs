@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::Engine;
 use pagebucket_model::domain::{DateRange, Instant, Invalid, OwnerId, PageNumber, Seq};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;

@@ -53,7 +53,7 @@ impl Definitions {
 
     /// Trades alone.
     pub fn built_in() -> Self {
-        Self(vec![Arc::new(Definition::trades())])
+        Definition::trades().into()
     }
 
     /// Reads one file.
@@ -88,6 +88,13 @@ impl Definitions {
     pub fn has_schema(&self, name: &str) -> bool {
         OUR_SCHEMAS.contains(&name)
             || self.iter().any(|definition| names(definition).any(|(_, schema)| schema == name))
+    }
+}
+
+impl From<Definition> for Definitions {
+    /// This one alone.
+    fn from(definition: Definition) -> Self {
+        Self(vec![Arc::new(definition)])
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use mongodb::bson::RawDocumentBuf;
 use mongodb::bson::raw::RawDocument;
-use pagebucket_engine::history::{Engine, ItemKey};
-use pagebucket_engine::{COMMAND, Deadline, Error, Gone};
+use pagebucket_engine::internal::{COMMAND, ItemKey};
+use pagebucket_engine::{Deadline, Engine, Error, Gone};
 use pagebucket_model::domain::{OwnerId, Position, Seq};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;

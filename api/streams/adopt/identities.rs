@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use mongodb::bson::Bson;
-use pagebucket_engine::history::ItemKey;
+use pagebucket_engine::internal::ItemKey;
 use pagebucket_model::domain::OwnerId;
 
 use super::item::Reader;

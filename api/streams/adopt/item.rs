@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mongodb::bson::raw::{CString, RawBsonRef, RawDocument, cstr};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use pagebucket_engine::history::ItemKey;
+use pagebucket_engine::internal::ItemKey;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Invalid, OwnerId, OwnerType};
 use pagebucket_model::item::{ColumnKind, Draft, is_lossless, write_name, write_value};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use pagebucket_engine::history::{Engine, ItemKey, Mark};
-use pagebucket_engine::{Error, Gone};
+use pagebucket_engine::internal::{ItemKey, Mark};
+use pagebucket_engine::{Engine, Error, Gone};
 use pagebucket_model::domain::{OwnerId, Seq};
 use tokio::time::{Instant, sleep};
 

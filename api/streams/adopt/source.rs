@@ -103,7 +103,7 @@ impl Source {
             database,
             collection,
             topology,
-            criteria: pagebucket_engine::criteria(preference),
+            criteria: pagebucket_engine::internal::criteria(preference),
             kind: None,
         };
         source.kind = source.specification().await.map(|found| found.collection_type);

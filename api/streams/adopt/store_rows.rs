@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::Engine;
 use pagebucket_model::domain::Clock;
 use tokio::sync::mpsc;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use mongodb::bson::{Bson, Document};
-use pagebucket_engine::history::ItemKey;
+use pagebucket_engine::internal::ItemKey;
 use pagebucket_model::domain::{Instant, OwnerId};
 
 use crate::import::RowFaults;

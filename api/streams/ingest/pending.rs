@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use pagebucket_engine::history::{MarkedSoFar, UploadedSoFar};
+use pagebucket_engine::internal::{MarkedSoFar, UploadedSoFar};
 use pagebucket_model::domain::{OwnerId, PageSize, Seq};
 
 use super::budget::OWN;

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use derive_more::Display;
-use pagebucket_engine::history::{
-    AppendError, Cause, Engine, LineRefusal, MarkedSoFar, Progress, UploadedSoFar, Waiting, weight,
-};
-use pagebucket_engine::{Error, Gone};
+use pagebucket_engine::internal::{MarkedSoFar, UploadedSoFar, Waiting, weight};
+use pagebucket_engine::{AppendError, Cause, Engine, Error, Gone, LineRefusal, Progress};
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
 use pagebucket_model::item::Item;
 use tokio::sync::mpsc::UnboundedSender;

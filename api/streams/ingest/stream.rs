@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use pagebucket_engine::history::Mark;
+use pagebucket_engine::internal::Mark;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::item::Draft;
 use tokio::sync::mpsc;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pagebucket_engine::history::{Engine, ItemKey, Mark, MarkedSoFar, Waiting};
+use pagebucket_engine::Engine;
+use pagebucket_engine::internal::{ItemKey, Mark, MarkedSoFar, Waiting};
 
 use tokio_util::sync::CancellationToken;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, doc};
-use pagebucket_engine::history::Retention;
-use pagebucket_engine::{Ages, Deadline};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::internal::{Ages, Retention};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Moving, trade};

@@ -1,7 +1,8 @@
 //! Keys of servers at the gate.
 
-use pagebucket_engine::api_keys::KeyRecord;
-use pagebucket_engine::{COMMAND, Deadline, Store};
+use pagebucket_engine::internal::COMMAND;
+use pagebucket_engine::internal::api_keys::KeyRecord;
+use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
 use pagebucket_http::{Gate, Open};

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket_engine::Capacity;
-use pagebucket_engine::{Connection, Store};
+use pagebucket_engine::{Capacity, Connection, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;

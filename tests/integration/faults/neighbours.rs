@@ -1,8 +1,7 @@
 //! A fault in one owner's history does not affect other owners.
 
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
-use pagebucket_engine::Error;
-use pagebucket_engine::history::Cause;
+use pagebucket_engine::{Cause, Error};
 
 use super::rig::{LONG, Rig, Told};
 use crate::harness::{ALL, Harm, History, Proxy, Way, shared, test_over};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
-use pagebucket_engine::history::{AppendError, Cause, Progress};
-use pagebucket_engine::{CommandObserver, Deadline, Store};
+use pagebucket_engine::internal::CommandObserver;
+use pagebucket_engine::{AppendError, Cause, Deadline, Progress, Store};
 use pagebucket_model::domain::{Seq, SeqRange};
 
 use crate::harness::{History, Mongod, Proxy, Setup, Stored, engine, stored};

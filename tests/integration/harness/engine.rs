@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use pagebucket_engine::Store;
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::{Engine, Store};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Instant, OwnerId};
 use pagebucket_model::item::{Draft, Item};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pagebucket::config::{RateArgs, RetainArgs, ServerArgs, TlsArgs};
 use pagebucket::server::Server;
-use pagebucket_engine::{Ages, Capacity};
-use pagebucket_engine::{CommandObserver, Connection, Store};
+use pagebucket_engine::internal::{Ages, CommandObserver};
+use pagebucket_engine::{Capacity, Connection, Store};
 use pagebucket_http::Gate;
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Clock, ReadPreference};

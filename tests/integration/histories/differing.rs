@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pagebucket_engine::Ages;
+use pagebucket_engine::internal::Ages;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

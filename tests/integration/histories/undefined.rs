@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket_engine::history::{Erasure, Reopening};
-use pagebucket_engine::{Ages, Deadline, Store};
+use pagebucket_engine::internal::Ages;
+use pagebucket_engine::{Deadline, Erasure, Reopening, Store};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
 use pagebucket_engine::Deadline;
-use pagebucket_engine::history::{UploadedSoFar, Waiting};
+use pagebucket_engine::internal::{UploadedSoFar, Waiting};
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio_util::sync::CancellationToken;
 

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
-use pagebucket_engine::history::verify::Scan;
-use pagebucket_engine::history::{AppendError, Cause};
-use pagebucket_engine::{Error, Gone, Store};
+use pagebucket_engine::internal::Scan;
+use pagebucket_engine::{AppendError, Cause, Error, Gone, Store};
 
 use super::{PATIENCE, Place, append, engine_of, erase, keep, numbers, page, seqs, soon};
 use crate::harness::{ALL, History, eventually, stored, test_over};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mongodb::bson::{Document, Timestamp, doc};
-use pagebucket_engine::Ages;
+use pagebucket_engine::internal::Ages;
 use pagebucket_model::domain::ReadPreference;
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 
 use pagebucket_engine::Store;
-use pagebucket_engine::history::Retention;
+use pagebucket_engine::internal::Retention;
 use pagebucket_model::domain::Clock;
 
 use super::{PATIENCE, Place, SHORT, clock, engine_of, pages_left, soon};

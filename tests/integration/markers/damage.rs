@@ -2,8 +2,7 @@
 
 use futures_util::future::join_all;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket_engine::Store;
-use pagebucket_engine::history::{Erasure, Reopening};
+use pagebucket_engine::{Erasure, Reopening, Store};
 
 use super::{PATIENCE, Place, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};

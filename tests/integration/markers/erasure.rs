@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::{Document, doc};
-use pagebucket_engine::history::{Erasure, Reopening};
-use pagebucket_engine::{Deadline, Store};
+use pagebucket_engine::{Deadline, Erasure, Reopening, Store};
 use pagebucket_model::domain::{Instant, Limit, Seq};
 use pagebucket_model::item::Draft;
 

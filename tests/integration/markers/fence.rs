@@ -8,8 +8,8 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, Timestamp, deserialize_from_document, doc};
-use pagebucket_engine::history::{Erasure, Reopening};
-use pagebucket_engine::{Ages, Deadline, Error, Store};
+use pagebucket_engine::internal::Ages;
+use pagebucket_engine::{Deadline, Erasure, Error, Reopening, Store};
 
 use super::{
     PATIENCE, Place, SHORT, append, append_within, engine_of, erase, keep, pages_left, refused_as_erased,
@@ -40,7 +40,7 @@ async fn held(
     late: &Store,
     owner: u64,
     number: u64,
-) -> Result<pagebucket_engine::history::Progress, pagebucket_engine::history::AppendError> {
+) -> Result<pagebucket_engine::Progress, pagebucket_engine::AppendError> {
     append_within(place, late, owner, number, 1, Deadline::within(3 * PATIENCE)).await
 }
 
@@ -53,7 +53,7 @@ fn hold(place: &Place, proxy: &Proxy) {
 async fn erased_meanwhile(
     place: &Place,
     ages: Ages,
-) -> Result<pagebucket_engine::history::Progress, pagebucket_engine::history::AppendError> {
+) -> Result<pagebucket_engine::Progress, pagebucket_engine::AppendError> {
     let (proxy, late) = delayed(place, ages).await;
     append(place, &late, 1, 1, place.history.page_size).await.expect("stored");
     hold(place, &proxy);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pagebucket_engine::history::{Erasure, Reopening};
+use pagebucket_engine::{Erasure, Reopening};
 
 use tokio::sync::Notify;
 
@@ -28,7 +28,7 @@ async fn ends_at<F: Future<Output = ()> + Send + 'static>(
         }
     });
     // It asks for markers only at its beginning: the count is of what `work` sends.
-    let store = setup.aging(pagebucket_engine::Ages { poll: PATIENCE * 60, ..SHORT }).store().await;
+    let store = setup.aging(pagebucket_engine::internal::Ages { poll: PATIENCE * 60, ..SHORT }).store().await;
     begun.store(1, Ordering::Relaxed);
     let mut working = tokio::spawn(work(store));
     tokio::select! {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket_engine::history::{AppendError, Cause, Retention};
-use pagebucket_engine::{Ages, Error, Gone};
+use pagebucket_engine::internal::{Ages, Retention};
+use pagebucket_engine::{AppendError, Cause, Error, Gone};
 use pagebucket_model::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit, Position, Seq, Window};
 use pagebucket_model::item::Draft;
 
@@ -165,7 +165,7 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
 #[test_over(ALL)]
 async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History) {
     let place = Place::new(history).await;
-    let long = pagebucket_engine::Ages { marker: std::time::Duration::from_secs(3600), ..SHORT };
+    let long = pagebucket_engine::internal::Ages { marker: std::time::Duration::from_secs(3600), ..SHORT };
     let store = place.store_with(long).await;
     fill(&place.database, history, 1, 10, 1).await;
     let items = engine_of(&store, &place);

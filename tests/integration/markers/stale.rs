@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use pagebucket_engine::{Ages, Store};
+use pagebucket_engine::Store;
+use pagebucket_engine::internal::Ages;
 
 use super::{Place, SHORT, append, clock, erase, keep, refused_as_erased, retire_to, seqs};
 use crate::harness::{ALL, History, stored, test_over, try_stored};

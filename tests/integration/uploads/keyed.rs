@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::Bson;
-use pagebucket_engine::history::{LineRefusal, UploadedSoFar, Waiting};
+use pagebucket_engine::LineRefusal;
+use pagebucket_engine::internal::{UploadedSoFar, Waiting};
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 use reqwest::Method;
 use serde_json::{Value, json};

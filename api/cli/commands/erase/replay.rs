@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use pagebucket_engine::history::{Engine, Erasure, ErasureLine, LoggedErasure, Reopening, Replay};
-use pagebucket_engine::{COMMAND, Deadline, Error, Store};
+use pagebucket_engine::internal::{COMMAND, ErasureLine, LoggedErasure, Replay};
+use pagebucket_engine::{Deadline, Engine, Erasure, Error, Reopening, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Invalid, OwnerId};
 

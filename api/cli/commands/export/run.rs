@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use pagebucket_engine::history::Engine;
-use pagebucket_engine::{COMMAND, Deadline, Error, Gone};
+use pagebucket_engine::internal::COMMAND;
+use pagebucket_engine::{Deadline, Engine, Error, Gone};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{DateRange, Limit, OwnerId, Position};
 use pagebucket_streams::export::Writer;

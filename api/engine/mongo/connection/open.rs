@@ -70,6 +70,11 @@ impl CommandObserver {
 }
 
 impl Connection {
+    /// To this database, by a MongoDB connection string, with at most 64 connections to each server.
+    pub fn new(uri: impl Into<String>, database: impl Into<String>) -> Self {
+        Self { uri: uri.into(), database: database.into(), pool_size: 64, observer: None }
+    }
+
     /// The servers' addresses for the log: without user, password or options.
     pub fn shown(&self) -> String {
         redaction::shown(&self.uri)

@@ -1,4 +1,4 @@
-use pagebucket_engine::api_keys::KeyHash;
+use pagebucket_engine::internal::api_keys::KeyHash;
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
 

@@ -27,7 +27,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use pagebucket_engine::history::{Bucket, FullPages, History};
+use pagebucket_engine::{Bucket, FullPages, History};
 use pagebucket_model::domain::{Order, OwnerId, PageNumber, Position, Seq, Totals};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;

@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use futures_util::stream;
 use pagebucket_engine as engine;
-use pagebucket_engine::page_views::MinuteBucket;
+use pagebucket_engine::internal::page_views::MinuteBucket;
 use pagebucket_model::domain::{Instant, PagePath, Resolution, SeriesSpan};
 use serde::Serialize;
 use serde_json::json;

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::{Extension, Json};
 use pagebucket_engine::Deadline;
-use pagebucket_engine::page_views::Preallocated;
+use pagebucket_engine::internal::page_views::Preallocated;
 use pagebucket_model::domain::{
     Instant, Minute, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line,
 };

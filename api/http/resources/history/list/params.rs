@@ -1,6 +1,6 @@
 //! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time.
 
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::Engine;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pagebucket_engine::Error;
-use pagebucket_engine::history::Cause;
+use pagebucket_engine::{Cause, Error};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Faults, OwnerId};
 use pagebucket_streams::ingest::{End, Event, Lines, Report, Unreadable, Watch};

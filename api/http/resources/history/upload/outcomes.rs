@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use pagebucket_engine::Gone;
-use pagebucket_engine::history::LineRefusal;
+use pagebucket_engine::{Gone, LineRefusal};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, Seq};
 use pagebucket_streams::ingest::{Event, NotTaken, Refusal, RowOutcome, Sent, Watch};

@@ -11,7 +11,7 @@ use axum::{Extension, Json};
 use futures_util::stream;
 use http_body_util::BodyExt;
 use pagebucket_engine as engine;
-use pagebucket_engine::history::Engine;
+use pagebucket_engine::Engine;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId};
 use pagebucket_streams::ingest::{self, Destination, Options, Report, Watch};
 use tokio::sync::mpsc;
@@ -47,8 +47,9 @@ const STOPPING: Duration = Duration::from_secs(1);
 
 // A stopped upload ends before the drain does, which lasts some seconds longer than a request: even after a last
 // command, and with a client that neither reads the answer nor ends its body.
-const _: () =
-    assert!(STOPPING.as_secs() + engine::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2);
+const _: () = assert!(
+    STOPPING.as_secs() + engine::internal::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2
+);
 
 /// Lines that may wait in an upload to one history: two batches, because only one can be under way.
 const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
