@@ -4,10 +4,9 @@
 #[allow(dead_code, reason = "its `main` takes arguments")]
 mod example;
 
-use crate::harness::{Setup, shared, tests};
+use crate::harness::{Setup, shared, test};
 
-tests!["embed": the_example_runs];
-
+#[test]
 async fn the_example_runs() {
     let connection = Setup::on(shared().await).connection;
     for _ in 0..2 {
