@@ -25,7 +25,7 @@ run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS
 test: ## set up what the tests need, and run them all (ARGS: more arguments for `cargo test`)
 	scripts/test $(ARGS)
 
-test-long: ## run all tests with ten times the faults, generated requests and items (ARGS as above)
+test-long: ## run all tests with ten times the faults, random appends and items (ARGS as above)
 	TEST_LONG=1 scripts/test $(ARGS)
 
 test-clients: ## test the client for TypeScript, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
