@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Opens the database, appends, reads and verifies.
 pub async fn run(uri: &str, database: &str) -> Result<(), Box<dyn Error>> {
-    let within = || Deadline::within(Duration::from_secs(10));
+    let within = || Deadline::within(Duration::from_secs(30));
     let connection = Connection::new(uri, database);
     let definitions = Definition::parse(NOTES).map_err(|mistake| mistake.to_string())?.into();
     let store = Store::connect(connection, definitions, Capacity::default(), Clock::system()).await?;

@@ -16,7 +16,7 @@
 //! | erase an owner | [`Engine::erase`] |
 //!
 //! `examples/embed.rs` does the most of it in fifty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
-//! even if its caller stops waiting. A [`Store`] belongs to the tokio runtime that made it.
+//! even if its caller stops waiting; it is refused if less than 15 s are left for it. A [`Store`] belongs to the tokio runtime that made it.
 //!
 //! How it works: `docs/architecture.md`, and the documentation of the modules, which `cargo doc --document-private-items` shows.
 
