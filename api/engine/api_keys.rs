@@ -10,7 +10,7 @@ use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
 use pagebucket_model::domain::{Instant, Scope, Scopes};
 
-use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::reply::Verdict;
 use crate::mongo::session::{Command, Sessions, durable};
 use crate::mongo::values::{self, binary, date};
@@ -120,7 +120,7 @@ impl ApiKeys {
     async fn query(&self, command: Document, deadline: Deadline) -> Result<Vec<KeyRecord>> {
         let deadline = deadline.or_within(COMMAND);
         let read = |document: &RawDocument| Ok(KeyRecord::read(document)?);
-        self.reads.find(None, command, None, deadline, read).await
+        self.reads.find(Query::new(command, deadline), read).await
     }
 
     /// Revokes the key with this name at the time `at`, durably on a majority. Repeating it changes nothing.

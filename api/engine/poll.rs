@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::history::Engine;
 use super::migrations::histories;
 use crate::capacity::Ages;
-use crate::mongo::majority::MonotonicReads;
+use crate::mongo::majority::{MonotonicReads, Query};
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, NO_PRIMARY};
 
@@ -44,7 +44,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
         let number = |field| history.get(field).and_then(whole_number).unwrap_or(0);
         Ok((name, number("markers"), number("maxItemBytes")))
     };
-    match reads.find(None, command, None, deadline, number).await {
+    match reads.find(Query::new(command, deadline), number).await {
         Ok(found) => {
             // A standalone server tells no time in its answers, and some sets do not at their beginning.
             if reads.newest().is_none() {

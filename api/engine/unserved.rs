@@ -15,7 +15,7 @@ use super::group_commit::COMMITTERS;
 use super::history::{AppendQueue, Engine, ScanTurn};
 use super::migrations::histories::{self, KnownHistory};
 use crate::capacity::Capacity;
-use crate::mongo::majority::MonotonicReads;
+use crate::mongo::majority::{MonotonicReads, Query};
 use crate::mongo::session::Sessions;
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, Result};
@@ -72,7 +72,7 @@ impl Unserved {
         let history = |history: &RawDocument| {
             Document::try_from(history).map_err(|error| Error::Internal(error.to_string()))
         };
-        let remembered = self.reads.find(None, command, None, deadline, history).await?;
+        let remembered = self.reads.find(Query::new(command, deadline), history).await?;
         if remembered.is_empty() {
             return Ok(Vec::new());
         }

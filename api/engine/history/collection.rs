@@ -20,7 +20,7 @@ use self::moment::Moment;
 use self::server_time::ServerTime;
 use crate::capacity::Ages;
 use crate::migrations::histories;
-use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::reply::Answer;
 use crate::mongo::session::{Command, Sessions, Unanswered, durable};
 use crate::mongo::values::whole_number;
@@ -109,7 +109,7 @@ impl Source {
             }
             Topology::Sharded => {
                 let any = doc! { "find": histories::COLLECTION, "filter": { "_id": self.collection() }, "limit": 1 };
-                self.reads.find(None, any, None, deadline, |_| Ok(())).await?;
+                self.reads.find(Query::new(any, deadline), |_| Ok(())).await?;
                 self.learnt(self.reads.newest())?
             }
         };
@@ -259,7 +259,7 @@ impl OfOwner<'_> {
         command: Document,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
     ) -> Result<Vec<T>> {
-        self.source.reads.find(None, command, None, self.deadline, read).await
+        self.source.reads.find(Query::new(command, self.deadline), read).await
     }
 
     /// Changes the bucket for which `condition` holds, found by the index `hint`. Returns whether there is one. The change must be

@@ -34,6 +34,26 @@ pub struct MonotonicReads {
     newest: Arc<Mutex<Option<Timestamp>>>,
 }
 
+/// A `find` or `aggregate` command that has no read concern yet.
+#[derive(Debug)]
+pub struct Query {
+    /// What is asked.
+    pub command: Document,
+    /// Until when an answer is waited for.
+    pub deadline: Deadline,
+    /// Another time whose state must be seen, if it is known.
+    pub after: Option<Timestamp>,
+    /// Another server than the primary that may answer. It may show an older state.
+    pub server: Option<SelectionCriteria>,
+}
+
+impl Query {
+    /// One that the primary answers until the deadline.
+    pub fn new(command: Document, deadline: Deadline) -> Self {
+        Self { command, deadline, after: None, server: None }
+    }
+}
+
 impl MonotonicReads {
     pub fn of(database: Database) -> Self {
         Self { database, newest: Arc::default() }
@@ -50,21 +70,16 @@ impl MonotonicReads {
         *self.newest.lock()
     }
 
-    /// Runs a `find` or `aggregate` command that has no read concern yet, and returns its documents, each
-    /// converted by `read`. `after`, if known, is another time that the read must see.
-    ///
-    /// With `server`, a server other than the primary may answer and may show an older state.
+    /// Returns the documents that a query finds, each converted by `read`.
     ///
     /// # Errors
     /// The database does not answer in time, no primary has caught up in time, or `read` fails.
     pub fn find<T: Send + 'static>(
         &self,
-        server: Option<SelectionCriteria>,
-        command: Document,
-        after: Option<Timestamp>,
-        deadline: Deadline,
+        query: Query,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
     ) -> impl Future<Output = Result<Vec<T>>> + Send {
+        let Query { command, deadline, after, server } = query;
         let reads = self.clone();
         deadline.read(async move {
             let mut patient = Patient::new(after, deadline);

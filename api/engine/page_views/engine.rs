@@ -18,7 +18,7 @@ use super::document::{self, COLLECTION, MinuteBucket};
 use super::policy::{Connection, Counters};
 use crate::capacity::Capacity;
 use crate::group_commit::{Committers, Queue};
-use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::read_preference::{SOON, criteria};
 use crate::mongo::session::{Sessions, durable};
 use crate::mongo::{COMMAND, Deadline, Result};
@@ -89,7 +89,7 @@ impl PageViews {
         let deadline = deadline.or_within(COMMAND);
         let read = |server: Option<SelectionCriteria>, command: Document, deadline: Deadline| {
             let own = |found: &RawDocument| Ok(found.to_owned());
-            self.connection.reads.find(server, command, None, deadline, own)
+            self.connection.reads.find(Query { server, ..Query::new(command, deadline) }, own)
         };
         if let Some(preferred) = criteria(self.preference) {
             let found = read(Some(preferred), command.clone(), deadline.or_within(patience)).await;

@@ -11,6 +11,7 @@ use pagebucket_model::domain::{OwnerId, OwnerType};
 use super::bucket_id::{BucketId, NO_ID, Tail};
 use super::marker::Marker;
 use crate::history::collection::{Source, owner_bson, owner_of, page_of};
+use crate::mongo::majority::Query;
 use crate::mongo::{Corruption, Deadline, Error, Result};
 
 /// The last buckets of some owners, or why they could not be read.
@@ -66,7 +67,7 @@ impl Tails {
             "hint": source.by_page(),
             "cursor": { "batchSize": most },
         };
-        let found = source.reads.find(None, query, after, deadline, tail).await;
+        let found = source.reads.find(Query { after, ..Query::new(query, deadline) }, tail).await;
         Self(found.map(|found| found.into_iter().flatten().collect()))
     }
 

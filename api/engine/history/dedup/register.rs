@@ -21,6 +21,7 @@ use crate::history::collection::Source;
 use crate::history::collection::fence::ReadTime;
 use crate::history::collection::server_time::was_outdated;
 use crate::history::identity::RecordId;
+use crate::mongo::majority::Query;
 use crate::mongo::reply::{Answer, Verdict, judge};
 use crate::mongo::session::{Command, durable};
 use crate::mongo::{Deadline, Error, Result};
@@ -257,7 +258,7 @@ async fn read(source: &Source, found: Vec<Registration>) {
         return;
     }
     let find = record::find(source, found.iter().map(|registration| (registration.id, &registration.owner)));
-    let records = match source.reads.find(None, find, None, latest(&found), record::read).await {
+    let records = match source.reads.find(Query::new(find, latest(&found)), record::read).await {
         Ok(records) => HashMap::<_, _>::from_iter(records),
         Err(error) => return fail(found, &error),
     };

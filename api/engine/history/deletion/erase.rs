@@ -23,7 +23,7 @@ use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
 use crate::history::collection::fence::{self, ReadTime, is_before};
 use crate::history::collection::{OfOwner, Source, owner_in};
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::{date, whole_number};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
@@ -195,7 +195,7 @@ impl Erasures {
             }
             Ok(owner)
         };
-        let owners = source.reads.find(None, command, None, deadline.or_within(COMMAND), owner).await?;
+        let owners = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), owner).await?;
         Ok(owners.into_iter().flatten().collect())
     }
 }

@@ -21,7 +21,7 @@ use crate::history::buckets::marker::tombstone_id;
 use crate::history::collection::{OfOwner, Source};
 use crate::history::dedup::RECORDS;
 use crate::migrations::histories;
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::binary;
 use crate::mongo::{Deadline, Result};
 
@@ -148,7 +148,7 @@ async fn delete_records(
     let mut command = at_most(RECORDS, doc! { "_id": { "$gte": &from } }, 1, doc! { "_id": 1 });
     command.extend(doc! { "projection": { "_id": 1 }, "skip": RECORDS_EXAMINED });
     let id = |record: &RawDocument| Ok(record.get_binary("_id").ok().map(|id| id.to_binary()));
-    let next = source.reads.find(None, command, None, deadline, id).await?.pop().flatten();
+    let next = source.reads.find(Query::new(command, deadline), id).await?.pop().flatten();
     let to = next.clone().unwrap_or_else(|| id_of(u8::MAX));
     let condition =
         doc! { "_id": { "$gte": from, "$lte": to }, "touched": { "$lte": DateTime::from_millis(began) } };

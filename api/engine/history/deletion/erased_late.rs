@@ -16,7 +16,7 @@ use super::erased_keys::unerased;
 use crate::history::buckets::marker::TOMBSTONE;
 use crate::history::collection::{owner_bson, owner_in};
 use crate::history::reads::owners::before_all;
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{COMMAND, Deadline, Result};
 
 /// Up to which age a tombstone is looked behind, in milliseconds.
@@ -66,7 +66,7 @@ impl LateErasures {
         let mut command = at_most(source.collection(), tombstones, MOST, source.by_page());
         command.insert("projection", doc! { "_id": 0, field: 1 });
         let owner = move |tombstone: &RawDocument| Ok(owner_in(tombstone, &definition.owner));
-        let found = source.reads.find(None, command, None, deadline, owner).await?;
+        let found = source.reads.find(Query::new(command, deadline), owner).await?;
         let more = found.len() == MOST;
         let owners: Vec<OwnerId> = found.into_iter().flatten().collect();
         let mut without_keys = Vec::new();

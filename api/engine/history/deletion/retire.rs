@@ -24,6 +24,7 @@ use crate::history::buckets::tails::Tails;
 use crate::history::collection::fence;
 use crate::history::collection::{OfOwner, Source, owner_bson, owner_in, page_of};
 use crate::history::reads::owners::owner_ids;
+use crate::mongo::majority::Query;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// The most pages of one owner that a batch deletes, or examines for their dates.
@@ -155,7 +156,7 @@ async fn beginnings(
     let marker = move |bucket: &RawDocument| {
         Ok(owner_in(bucket, &definition.owner).map(|owner| (owner, Marker::read(bucket))))
     };
-    let found = source.reads.find(None, command, None, deadline, marker).await?;
+    let found = source.reads.find(Query::new(command, deadline), marker).await?;
     Ok(found.into_iter().flatten().collect())
 }
 

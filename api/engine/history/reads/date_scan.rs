@@ -18,6 +18,7 @@ use super::reader::History;
 use super::search::Found;
 use crate::history::buckets::document::Bucket;
 use crate::history::collection::{Source, page_of};
+use crate::mongo::majority::Query;
 use crate::mongo::values::date;
 use crate::mongo::{COMMAND, Corruption, Deadline, Result};
 
@@ -107,7 +108,7 @@ impl DateScan {
                 page_of(page).map_err(|why| Corruption::new(&last, "page of one before it", why).into())
             };
             let command = self.command(source, &history.owner, low, high);
-            let pages = source.reads.find(None, command, None, deadline.or_within(COMMAND), number).await?;
+            let pages = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), number).await?;
             let reached = pages.last().filter(|_| pages.len() == self.choice);
             self.left = reached.and_then(|reached| match self.backwards {
                 true => reached.previous().map(|high| (low, high)),

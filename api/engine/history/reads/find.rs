@@ -11,7 +11,7 @@ use crate::history::buckets::bucket_id::{BucketId, Tail};
 use crate::history::buckets::document::Bucket;
 use crate::history::buckets::marker::{self, Marker};
 use crate::history::collection::{OfOwner, Source};
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{Corruption, Error, Result};
 
 /// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one more
@@ -87,7 +87,7 @@ pub(crate) async fn find(
     // What another member shows must not be older than the latest answer about markers.
     let after =
         server.as_ref().filter(|_| source.markers.any(&source.clock)).and_then(|_| source.reads.newest());
-    let found = source.reads.find(server, command, after, deadline, bucket).await;
+    let found = source.reads.find(Query { server, after, ..Query::new(command, deadline) }, bucket).await;
     if let Err(Error::Gone(_)) = found {
         source.markers.met();
     }

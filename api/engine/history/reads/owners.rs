@@ -17,7 +17,7 @@ use pagebucket_model::domain::{Limit, OwnerId, OwnerType, Totals};
 use super::reader::Reader;
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::{Source, owner_bson, owner_in};
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// A page of the list of owners, ascending by id.
@@ -74,7 +74,7 @@ pub(crate) async fn owner_ids(
     command.insert("projection", doc! { "_id": 0, field: 1 });
     let id = move |key: &RawDocument| Ok(owner_in(key, &definition.owner));
     let mut ids: Vec<OwnerId> = Vec::new();
-    for id in source.reads.find(None, command, None, deadline, id).await? {
+    for id in source.reads.find(Query::new(command, deadline), id).await? {
         let corrupt = || {
             let after =
                 ids.last().map_or_else(|| "the first".to_owned(), |last| format!("that after {last}"));

@@ -7,7 +7,7 @@ use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::{Source, owner_in};
 use crate::history::dedup::{RECORDS, read_record};
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::binary;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
@@ -58,7 +58,7 @@ pub(crate) async fn lost(
         Ok(Named { id, owners, last })
     };
     let reads = &first.reads;
-    let mut found = reads.find(None, command, None, deadline.or_within(COMMAND), read).await?;
+    let mut found = reads.find(Query::new(command, deadline.or_within(COMMAND)), read).await?;
     scan.ended = found.len() <= MOST_RECORDS;
     found.retain(|record| scan.after.as_ref() != Some(&record.id));
     scan.after = found.last().map(|record| record.id.clone()).or(scan.after.take());

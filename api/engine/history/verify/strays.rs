@@ -14,7 +14,7 @@ use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker;
 use crate::history::collection::owner_bson;
 use crate::migrations::histories;
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::whole_number;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
@@ -135,7 +135,7 @@ impl Verifier {
             at_most(histories::COLLECTION, doc! { "_id": source.collection() }, 1, doc! { "_id": 1 });
         command.insert("projection", doc! { "markers": 1 });
         let number = |document: &RawDocument| Ok(value(document, "markers"));
-        let found = source.reads.find(None, command, None, deadline.or_within(COMMAND), number).await?;
+        let found = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), number).await?;
         let number = found.into_iter().flatten().next();
         let counted = number.as_ref().map_or(Some(0), whole_number);
         if counted.is_some_and(|counted| counted >= i64::from(markers)) {

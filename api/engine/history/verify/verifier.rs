@@ -7,7 +7,7 @@ use mongodb::bson::{Document, doc};
 
 use super::seen::Seen;
 use crate::history::reads::reader::Reader;
-use crate::mongo::majority::at_most;
+use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{COMMAND, Deadline, Result};
 
 /// Compares the histories of one definition with the invariants.
@@ -30,6 +30,6 @@ impl Verifier {
         let read = move |document: &RawDocument| Ok(Seen::read(document, &definition));
         let mut command = at_most(source.collection(), filter, limit, doc! { "_id": 1 });
         command.insert("sort", doc! { "_id": order });
-        source.reads.find(None, command, None, deadline.or_within(COMMAND), read).await
+        source.reads.find(Query::new(command, deadline.or_within(COMMAND)), read).await
     }
 }
