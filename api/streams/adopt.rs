@@ -36,8 +36,8 @@ mod watch;
 
 pub use adoption::{Ended, Stop, adopt, adopt_rejects};
 pub use check::{Checked, check};
-pub use item::{MapError, Reader};
+pub use item::{DocumentReader, MapError};
 pub use pipeline::Shape;
 pub use plan::{Plan, plan};
 pub use source::{Source, SourceError};
-pub use watch::{AdoptionWatch, Counts, Lag, NotStored, Refused};
+pub use watch::{AdoptionCounts, AdoptionWatch, Lag, NotStored, Refused};

@@ -1,6 +1,6 @@
 //! Files of items, row by row: CSV with a header row, or NDJSON.
 //!
-//! [`Rows`] reads a file in constant memory. Each row is an item, or a sentence that says why it is none. A row becomes
+//! [`RowReader`] reads a file in constant memory. Each row is an item, or a sentence that says why it is none. A row becomes
 //! JSON by the definition of the history, and the schema checks that: the API and files have one checker.
 //! [`crate::ingest`] stores them. Nothing here writes to a terminal.
 //!
@@ -29,6 +29,6 @@ mod value;
 
 pub use columns::{ColumnName, Columns, OpenError};
 pub use row_faults::RowFaults;
-pub use rows::{Rows, read_ahead};
+pub use rows::{RowReader, read_ahead};
 
 pub use crate::format::Format;

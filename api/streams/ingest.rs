@@ -10,9 +10,9 @@
 //!   batches of hundreds of owners share a command.
 //! - There is no timer. Waiting rows are sent as soon as no batch is under way, and rows that come meanwhile are the next
 //!   batch: the slower the database, the larger the batches.
-//! - Reading stops while [`Options::waiting`] rows wait, while the streams of this process hold as many bytes as their
+//! - Reading stops while [`StreamOptions::waiting`] rows wait, while the streams of this process hold as many bytes as their
 //!   [`Budget`] allows, or while the [`Watch`] is full.
-//! - When the database fails for a passing reason, the batch is sent again, for [`Options::patience`].
+//! - When the database fails for a passing reason, the batch is sent again, for [`StreamOptions::patience`].
 //! - A bad row affects no other row. [`Report::end`] says why a stream ended early. Every row is then stored, refused,
 //!   unknown or left, and the report says which.
 
@@ -28,8 +28,8 @@ mod stream;
 pub use budget::Budget;
 pub use intake::{Event, Intake, NotTaken, Phase, Watch};
 pub use pending::BATCH;
-pub use report::{End, Lines, Ranges, Report, Tally, Unknown};
+pub use report::{End, LineRange, Ranges, Report, Tally, Unknown};
 pub use run::run;
-pub use send::{Destination, Refusal, RowOutcome, Sent};
+pub use send::{Destination, RowOutcome, RowRefusal, Sent};
 pub use splitter::{Line, Splitter};
-pub use stream::{Bad, Chunk, Incoming, LONGEST_ROW, Options, Row, Unreadable};
+pub use stream::{Bad, Chunk, IncomingRows, LONGEST_ROW, Row, StreamOptions, Unreadable};

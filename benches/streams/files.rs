@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId};
-use pagebucket_streams::import::{Format, Rows};
+use pagebucket_streams::import::{Format, RowReader};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -59,10 +59,10 @@ impl Trades {
     }
 
     /// Opens it as the program does.
-    pub fn rows(&self) -> Result<Rows> {
+    pub fn rows(&self) -> Result<RowReader> {
         let customer = self.customer.map(OwnerId::Integer);
         let file = Box::new(File::open(&self.path)?);
-        Ok(Rows::open(file, Format::Ndjson, &Arc::new(Definition::trades()), &[], customer, 1)?)
+        Ok(RowReader::open(file, Format::Ndjson, &Arc::new(Definition::trades()), &[], customer, 1)?)
     }
 }
 

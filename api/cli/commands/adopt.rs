@@ -11,11 +11,11 @@ use pagebucket_engine::{Connection, Engine};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::ReadPreference;
 use pagebucket_streams::adopt::rejects::Rejects;
-use pagebucket_streams::adopt::{self, Ended, Reader, Shape, Source, Stop};
+use pagebucket_streams::adopt::{self, DocumentReader, Ended, Shape, Source, Stop};
 use pagebucket_streams::import::ColumnName;
 use pagebucket_streams::ingest::End;
 
-use self::progress::{Progress, copied, found, summary};
+use self::progress::{AdoptionProgress, copied, found, summary};
 use super::database::{self, Opened};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
@@ -149,7 +149,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
                 );
                 return Err(Failure::Usage(sentence));
             }
-            let mut progress = Progress::start(&definition, None, "stored");
+            let mut progress = AdoptionProgress::start(&definition, None, "stored");
             let (interrupts, watch) = (&mut signals.channel(), &mut progress);
             let ended = adopt::adopt_rejects(file, &reader, engine, rejects.take(), interrupts, watch).await;
             args.tell(ended, &definition, progress)
@@ -160,7 +160,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
     let (source, shape) = signals.unless(args.source(&definition)).await?;
     let reader = Arc::new(args.reader(&definition, shape)?);
     if args.dry_run {
-        let mut progress = Progress::start(&definition, source.size().await.ok(), "read");
+        let mut progress = AdoptionProgress::start(&definition, source.size().await.ok(), "read");
         let plan = adopt::plan(&source, &reader, &mut signals.channel(), &mut progress).await;
         let (took, plan) = (progress.finish(), plan.map_err(Stop::from)?);
         print(format_args!("{}", progress::planned(&plan, &definition, took)));
@@ -175,7 +175,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             let known = adoptions.find(&definition.name, &args.name()).await.map_err(Stop::from)?;
             // What was followed, or copied in parts, may be in the order of its arrival.
             let strict = known.is_some_and(|known| known.runs == 1 && !known.followed);
-            let mut progress = Progress::start(&definition, size, "compared");
+            let mut progress = AdoptionProgress::start(&definition, size, "compared");
             let checked =
                 adopt::check(&source, &reader, engine, strict, &mut interrupts, &mut progress).await;
             let (took, checked) = (progress.finish(), checked?);
@@ -183,7 +183,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             let differs = u8::from(checked.differences > 0);
             return Ok(ExitCode::from(if checked.complete { differs } else { INTERRUPTED }));
         }
-        let mut progress = Progress::start(&definition, size, "stored");
+        let mut progress = AdoptionProgress::start(&definition, size, "stored");
         let (watch, file, follows) = (&mut progress, rejects.take(), args.follow);
         let ended =
             adopt::adopt(&source, &reader, engine, &adoptions, file, follows, &mut interrupts, watch).await;
@@ -203,7 +203,7 @@ impl AdoptArgs {
         &self,
         ended: Result<Ended, Stop>,
         definition: &Definition,
-        progress: Progress,
+        progress: AdoptionProgress,
     ) -> Result<ExitCode, Failure> {
         progress.finish();
         let ended = ended?;
@@ -242,9 +242,9 @@ impl AdoptArgs {
         self.name.clone().unwrap_or_else(|| format!("{}.{}", self.from_database, self.collection))
     }
 
-    fn reader(&self, definition: &Arc<Definition>, shape: Shape) -> Result<Reader, Failure> {
+    fn reader(&self, definition: &Arc<Definition>, shape: Shape) -> Result<DocumentReader, Failure> {
         let (order, ignored) = (self.order.as_deref(), &self.ignore);
-        Reader::new(definition, shape, self.name(), &self.map, order, ignored)
+        DocumentReader::new(definition, shape, self.name(), &self.map, order, ignored)
             .map_err(|error| Failure::Usage(error.to_string()))
     }
 

@@ -14,7 +14,7 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{DateRange, Instant, Invalid, Position};
 use pagebucket_streams::export::{Format, Writer};
 
-use self::run::{End, Owners, Report, Running, Wanted};
+use self::run::{ExportEnd, ExportReport, ExportRequest, ExportedOwners, Running};
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::{Progress, print, print_error};
@@ -83,7 +83,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
         signals.unless(opened.prepare(true)).await?;
         let store = opened.store.clone().preferring(args.reads.read_preference);
         let engine = args.history.engine(&store)?;
-        let (file, report) = (args.open().map_err(Failure::Usage)?, Report::default());
+        let (file, report) = (args.open().map_err(Failure::Usage)?, ExportReport::default());
         let mut progress = Progress::start(None);
         let running = Running { wanted: &wanted, engine, file, progress: &mut progress, report };
         let report = running.run(&mut signals).await;
@@ -108,7 +108,7 @@ impl ExportArgs {
     ///
     /// # Errors
     /// A sentence for the user.
-    fn wanted(&self, definition: &Arc<Definition>) -> Result<Wanted, String> {
+    fn wanted(&self, definition: &Arc<Definition>) -> Result<ExportRequest, String> {
         let dates = DateRange::new(self.from, self.to).map_err(|Invalid(rule)| format!("--to {rule}"))?;
         let dates = Some(dates).filter(|_| self.from.is_some() || self.to.is_some());
         let output = self.file();
@@ -125,14 +125,14 @@ impl ExportArgs {
             text.as_deref().map(|text| parse_owner(text, definition, flag)).transpose()
         };
         let owners = match owner(&self.owner, "--owner")? {
-            Some(owner) => Owners::One(owner, self.after.unwrap_or(Position::BEGINNING)),
-            None => Owners::After(owner(&self.after_owner, "--after-owner")?),
+            Some(owner) => ExportedOwners::One(owner, self.after.unwrap_or(Position::BEGINNING)),
+            None => ExportedOwners::After(owner(&self.after_owner, "--after-owner")?),
         };
         let many = definition.item.noun().many();
         let writer = Writer::new(definition, format).ok_or_else(|| {
             format!("{many} have properties that no field of CSV can hold: export them with --format ndjson")
         })?;
-        Ok(Wanted { owners, dates, writer })
+        Ok(ExportRequest { owners, dates, writer })
     }
 
     /// Makes the file. Standard output is one too, so that a slow reader does not delay a signal.
@@ -148,12 +148,12 @@ impl ExportArgs {
     }
 }
 
-fn status(report: &Report) -> u8 {
+fn status(report: &ExportReport) -> u8 {
     match &report.end {
         None => 0,
-        Some(End::Unwritable(_)) => 2,
-        Some(End::Database(_)) => 3,
-        Some(End::Interrupted) => INTERRUPTED,
+        Some(ExportEnd::Unwritable(_)) => 2,
+        Some(ExportEnd::Database(_)) => 3,
+        Some(ExportEnd::Interrupted) => INTERRUPTED,
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         export: ExportArgs,
     }
 
-    fn wanted(flags: &[&str]) -> Result<Wanted, String> {
+    fn wanted(flags: &[&str]) -> Result<ExportRequest, String> {
         let args =
             Command::try_parse_from(["export"].iter().chain(flags)).map_err(|error| error.to_string())?;
         args.export.wanted(&Arc::new(Definition::trades()))
@@ -181,7 +181,7 @@ mod tests {
             wanted(&["--all", "-o", "nowhere/x.CSV"]).unwrap().writer.header().starts_with("customerId,seq")
         );
         assert_eq!(wanted(&["--customer", "7", "-o", "-"]).unwrap().writer.header(), "");
-        assert!(matches!(wanted(&["--after-owner", "7"]).unwrap().owners, Owners::After(Some(_))));
+        assert!(matches!(wanted(&["--after-owner", "7"]).unwrap().owners, ExportedOwners::After(Some(_))));
         for (flags, part) in [
             (&["--all", "--customer", "7"][..], "cannot be used with"),
             (&["--customer", "0"], "--owner must be a whole number"),

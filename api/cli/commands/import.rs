@@ -13,11 +13,11 @@ use std::time::Duration;
 use clap::Args;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Clock, IdempotencyKey};
-use pagebucket_streams::import::{self, ColumnName, Format, OpenError, Rows};
-use pagebucket_streams::ingest::{self, Budget, Destination, End, Options, Report};
+use pagebucket_streams::import::{self, ColumnName, Format, OpenError, RowReader};
+use pagebucket_streams::ingest::{self, Budget, Destination, End, Report, StreamOptions};
 use reqwest::Url;
 
-use self::progress::Progress;
+use self::progress::ImportProgress;
 use self::remote::{MOST_OWNERS, MOST_WAITING, Token};
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
@@ -103,7 +103,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     if let Some(server) = &args.url {
         let token =
             args.token.as_ref().map(Token::header).transpose().map_err(|it| Failure::Usage(it.into()))?;
-        let (mut interrupts, mut progress) = (Signals::new()?.channel(), Progress::start(size));
+        let (mut interrupts, mut progress) = (Signals::new()?.channel(), ImportProgress::start(size));
         let rows = import::read_ahead(rows, args.strict);
         let key = args.key.as_ref();
         let report =
@@ -113,13 +113,13 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     }
     let work = async |opened: &Opened, mut signals: Signals| {
         signals.unless(opened.prepare(false)).await?;
-        let (mut interrupts, mut progress) = (signals.channel(), Progress::start(size));
+        let (mut interrupts, mut progress) = (signals.channel(), ImportProgress::start(size));
         let (engine, key) = (args.history.engine(&opened.store)?.clone(), args.key.clone());
         let to = Destination { engine, key, began: Clock::system().now() };
         let rows = import::read_ahead(rows, args.strict);
         let (waiting, patience, owners) = (MOST_WAITING, PATIENCE, MOST_OWNERS);
         let many = args.owner.is_none();
-        let options = Options { strict: args.strict, many, waiting, patience, owners };
+        let options = StreamOptions { strict: args.strict, many, waiting, patience, owners };
         let budget = Budget::of(BUDGET);
         let report = ingest::run(rows, &to, options, &budget, &mut interrupts, &mut progress).await;
         Ok(args.tell(&report, definition, progress))
@@ -134,7 +134,7 @@ const BUDGET: usize = 64 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl ImportArgs {
-    fn tell(&self, report: &Report, definition: &Definition, progress: Progress) -> ExitCode {
+    fn tell(&self, report: &Report, definition: &Definition, progress: ImportProgress) -> ExitCode {
         let took = progress.finish();
         print(format_args!("{}", progress::text(report, definition, took, self.key.is_some())));
         ExitCode::from(status(report))
@@ -144,7 +144,7 @@ impl ImportArgs {
     ///
     /// # Errors
     /// A sentence for the user: the file, its format or its columns are missing.
-    fn open(&self, definition: &Arc<Definition>) -> Result<(Rows, Option<u64>), String> {
+    fn open(&self, definition: &Arc<Definition>) -> Result<(RowReader, Option<u64>), String> {
         let name = self.file.display();
         let owner = self.owner.as_deref().map(|text| parse_owner(text, definition, "--owner")).transpose()?;
         let standard_input = self.file == Path::new("-");
@@ -162,7 +162,7 @@ impl ImportArgs {
             let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
             (Box::new(file), size)
         };
-        let rows = Rows::open(input, format, definition, &self.columns, owner, self.from_line);
+        let rows = RowReader::open(input, format, definition, &self.columns, owner, self.from_line);
         let rows = rows.map_err(|error| match error {
             OpenError::Flag(sentence) => sentence,
             _ => format!("{name}: {error}"),
@@ -192,7 +192,7 @@ mod tests {
         import: ImportArgs,
     }
 
-    fn open(flags: &[&str]) -> Result<(Rows, Option<u64>), String> {
+    fn open(flags: &[&str]) -> Result<(RowReader, Option<u64>), String> {
         let args =
             Command::try_parse_from(["import"].iter().chain(flags)).map_err(|error| error.to_string())?;
         args.import.open(&Arc::new(Definition::trades()))

@@ -64,7 +64,7 @@ impl<'a> Json<'a> {
             b'"' => Self::String(unicode(raw)),
             b'[' => Self::Array(serde_json::from_str(text).unwrap_or_default()),
             b'{' => Self::Object(
-                serde_json::Deserializer::from_str(text).deserialize_map(Members).unwrap_or_default(),
+                serde_json::Deserializer::from_str(text).deserialize_map(MemberVisitor).unwrap_or_default(),
             ),
             _ => Self::Number(text),
         }
@@ -90,9 +90,9 @@ fn unicode(raw: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// Collects the members of an object.
-struct Members;
+struct MemberVisitor;
 
-impl<'de> Visitor<'de> for Members {
+impl<'de> Visitor<'de> for MemberVisitor {
     type Value = Vec<Member<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use crate::domain::{Instant, Invalid};
 
 /// What a string stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum StringFormat {
     /// RFC 3339, stored as a date.
     DateTime,
     /// A day, `2004-01-09`.
@@ -23,7 +23,7 @@ pub enum Format {
     Decimal,
 }
 
-impl Format {
+impl StringFormat {
     /// All of them, by their names in a schema.
     pub(super) const ALL: [(&'static str, Self); 6] = [
         ("date-time", Self::DateTime),
@@ -86,7 +86,7 @@ fn email(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn judge(format: Format, good: &[&str], bad: &[&str]) {
+    fn judge(format: StringFormat, good: &[&str], bad: &[&str]) {
         for text in good {
             assert_eq!(format.check(text), Ok(()), "{text}");
         }
@@ -104,7 +104,7 @@ mod tests {
             "{123e4567-e89b-42d3-a456-426614174000}",
         ];
         judge(
-            Format::Uuid,
+            StringFormat::Uuid,
             &["123e4567-e89b-42d3-a456-426614174000", "123E4567-E89B-42D3-A456-426614174000"],
             &bad,
         );
@@ -124,7 +124,7 @@ mod tests {
             "\"a b\"@a.org",
             "ä@a.org",
         ];
-        judge(Format::Email, &["ann@example.org", "a.b+c@localhost", "x_y@1.example"], &bad);
+        judge(StringFormat::Email, &["ann@example.org", "a.b+c@localhost", "x_y@1.example"], &bad);
     }
 
     #[test]
@@ -154,11 +154,11 @@ mod tests {
             "a:[",
             "a:\\",
         ];
-        judge(Format::Uri, &good, &bad);
+        judge(StringFormat::Uri, &good, &bad);
     }
 
     #[test]
     fn days() {
-        judge(Format::Date, &["2004-02-29"], &["2005-02-29", "2004-2-29", "", "2004-02-29Z"]);
+        judge(StringFormat::Date, &["2004-02-29"], &["2005-02-29", "2004-2-29", "", "2004-02-29Z"]);
     }
 }

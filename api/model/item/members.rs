@@ -45,8 +45,8 @@ pub fn write_members(
     out: &mut Vec<u8>,
 ) -> Result<(), Corrupt> {
     let instant = read(document, key_field, date, &mut |token| token.write(out))?;
-    Token::Name(date).write(out);
-    Token::Instant(instant).write(out);
+    JsonToken::Name(date).write(out);
+    JsonToken::Instant(instant).write(out);
     Ok(())
 }
 
@@ -68,7 +68,7 @@ pub fn write_value(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corru
 
 /// Appends the name of a member to `out`, with a comma before it unless it is the first.
 pub fn write_name(name: &str, out: &mut Vec<u8>) {
-    Token::Name(name).write(out);
+    JsonToken::Name(name).write(out);
 }
 
 /// Passes all members but the engine's key and the date to `visit`, and returns the date.
@@ -76,7 +76,7 @@ fn read<'a>(
     document: &'a RawDocument,
     key_field: &str,
     date: &str,
-    visit: &mut impl FnMut(Token<'a>),
+    visit: &mut impl FnMut(JsonToken<'a>),
 ) -> Result<Instant, Corrupt> {
     let mut instant = None;
     for element in document {
@@ -85,7 +85,7 @@ fn read<'a>(
             name if name == key_field => Ok(()),
             name if name == date => instant_of(value).map(|found| instant = Some(found)),
             name => {
-                visit(Token::Name(name));
+                visit(JsonToken::Name(name));
                 walk(value, 2, visit)
             }
         }
@@ -95,26 +95,26 @@ fn read<'a>(
 }
 
 /// Passes a value to `visit`, in the order of its JSON.
-fn walk<'a>(value: RawBsonRef<'a>, level: u32, visit: &mut impl FnMut(Token<'a>)) -> Result<(), Corrupt> {
+fn walk<'a>(value: RawBsonRef<'a>, level: u32, visit: &mut impl FnMut(JsonToken<'a>)) -> Result<(), Corrupt> {
     // An array is a document whose names are its indices.
     let (document, named, [open, close]) = match value {
         RawBsonRef::Document(document) => (Ok(document), true, ["{", "}"]),
         RawBsonRef::Array(array) => (RawDocument::from_bytes(array.as_bytes()), false, ["[", "]"]),
         scalar => {
-            visit(Token::of_scalar(scalar)?);
+            visit(JsonToken::of_scalar(scalar)?);
             return Ok(());
         }
     };
     if level > MOST_LEVELS {
         return Err(Corrupt::new("is nested deeper than 32 levels"));
     }
-    visit(Token::Literal(open));
+    visit(JsonToken::Literal(open));
     for element in document.map_err(|_| Corrupt::new(NOT_BSON))? {
         let (name, value) = element.map_err(|_| Corrupt::new(NOT_BSON))?;
-        visit(if named { Token::Name(name.as_str()) } else { Token::Item });
+        visit(if named { JsonToken::Name(name.as_str()) } else { JsonToken::Item });
         walk(value, level + 1, visit).map_err(|corrupt| corrupt.within(name.as_str()))?;
     }
-    visit(Token::Literal(close));
+    visit(JsonToken::Literal(close));
     Ok(())
 }
 
@@ -158,7 +158,7 @@ pub fn write_cell(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corrup
         }
         scalar => {
             let from = out.len();
-            Token::of_scalar(scalar)?.write(out);
+            JsonToken::of_scalar(scalar)?.write(out);
             // Dates and decimal numbers are strings in JSON.
             if out[from..].starts_with(b"\"") {
                 out.pop();
@@ -170,7 +170,7 @@ pub fn write_cell(value: RawBsonRef<'_>, out: &mut Vec<u8>) -> Result<(), Corrup
 }
 
 /// What the JSON of an item consists of.
-enum Token<'a> {
+enum JsonToken<'a> {
     /// The name of the member that follows.
     Name(&'a str),
     /// The item of an array that follows.
@@ -183,7 +183,7 @@ enum Token<'a> {
     Instant(Instant),
 }
 
-impl<'a> Token<'a> {
+impl<'a> JsonToken<'a> {
     fn of_scalar(value: RawBsonRef<'a>) -> Result<Self, Corrupt> {
         Ok(match value {
             RawBsonRef::Null => Self::Literal("null"),

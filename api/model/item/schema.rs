@@ -13,10 +13,10 @@ use bson::raw::RawDocumentBuf;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use self::check::Checker;
+use self::check::ItemChecker;
 use self::node::{ANY, Count, Kinds, Node, NumberKind};
 use super::draft::Draft;
-use super::format::Format;
+use super::format::StringFormat;
 use super::noun::Noun;
 use super::place::Place;
 use crate::domain::{
@@ -175,7 +175,7 @@ impl Schema {
             members.insert(self.date.min(members.len()), Member { name, value });
         }
         let before = faults.count();
-        let mut checker = Checker {
+        let mut checker = ItemChecker {
             out: Vec::with_capacity(len.min(self.max_document_bytes)),
             faults,
             most_bytes: self.max_document_bytes,
@@ -273,8 +273,8 @@ fn values_of(node: &Node) -> Values {
     let null = node.kinds.has(Kinds::NULL);
     let only = |kind: Kinds| node.kinds == kind || node.kinds == kind.with(Kinds::NULL);
     let kind = match (node.text.format, node.numbers.kind) {
-        (Some(Format::DateTime), _) if only(Kinds::STRING) => Some(ColumnKind::Date),
-        (Some(Format::Decimal), _) if only(Kinds::STRING) => Some(ColumnKind::Decimal),
+        (Some(StringFormat::DateTime), _) if only(Kinds::STRING) => Some(ColumnKind::Date),
+        (Some(StringFormat::Decimal), _) if only(Kinds::STRING) => Some(ColumnKind::Decimal),
         _ if only(Kinds::STRING) => Some(ColumnKind::Text),
         (_, NumberKind::Integer) if only(Kinds::NUMBER) => Some(ColumnKind::Integer),
         _ if only(Kinds::NUMBER) => Some(ColumnKind::Number),
@@ -328,7 +328,7 @@ fn is_reserved(reserved: &[String], name: &str) -> bool {
 fn is_plain_date(node: &Node) -> bool {
     let text = &node.text;
     node.kinds == Kinds::STRING
-        && text.format == Some(Format::DateTime)
+        && text.format == Some(StringFormat::DateTime)
         && node.one_of.is_none()
         && text.count == Count::default()
         && text.pattern.is_none()

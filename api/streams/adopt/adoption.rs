@@ -13,14 +13,14 @@ use pagebucket_engine::internal::adoptions::{Adoption, Adoptions};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::item::Reader;
-use super::mark::{self, Marker, Patience};
+use super::item::DocumentReader;
+use super::mark::{self, Patience, RowMarker};
 use super::rejects::{self, Rejects};
 use super::rows;
 use super::source::{Source, SourceError};
 use super::source_item::Part;
 use super::store_rows::Storing;
-use super::watch::{AdoptionWatch, Counts};
+use super::watch::{AdoptionCounts, AdoptionWatch};
 use crate::ingest::{End, Report};
 
 /// How long a source may fail without giving anything.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Ended {
     /// What became of the items.
-    pub counts: Counts,
+    pub counts: AdoptionCounts,
     /// The report of the copy, if there was one.
     pub report: Option<Report>,
     /// How long the copy took.
@@ -61,7 +61,7 @@ pub enum Stop {
 #[expect(clippy::too_many_arguments, reason = "each is another thing")]
 pub async fn adopt<T: AdoptionWatch>(
     source: &Arc<Source>,
-    reader: &Arc<Reader>,
+    reader: &Arc<DocumentReader>,
     engine: &Engine,
     adoptions: &Adoptions,
     rejects: Option<Rejects>,
@@ -86,8 +86,8 @@ pub async fn adopt<T: AdoptionWatch>(
     }
     let history = engine.definition().name.to_string();
     let adoption = adoptions.start(&history, &reader.source, reader.parameters()).await?;
-    let marker = Marker::new(engine, adoption.runs == 1);
-    let storing = Storing { engine: engine.clone(), watch, rejects, counts: Counts::default() };
+    let marker = RowMarker::new(engine, adoption.runs == 1);
+    let storing = Storing { engine: engine.clone(), watch, rejects, counts: AdoptionCounts::default() };
     let mut work = Work { source, reader, adoptions, history, adoption, storing, marker };
     if !follows {
         let began = Instant::now();
@@ -125,14 +125,14 @@ pub async fn adopt<T: AdoptionWatch>(
 /// Why it stopped; run again, it goes on.
 pub async fn adopt_rejects<T: AdoptionWatch>(
     file: &Path,
-    reader: &Reader,
+    reader: &DocumentReader,
     engine: &Engine,
     rejects: Option<Rejects>,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut T,
 ) -> Result<Ended, Stop> {
     const LINES: usize = 1_000;
-    let mut storing = Storing { engine: engine.clone(), watch, rejects, counts: Counts::default() };
+    let mut storing = Storing { engine: engine.clone(), watch, rejects, counts: AdoptionCounts::default() };
     let (send, parts) = mpsc::channel(4);
     let mut lines = rejects::read(file, reader).map_err(Stop::Rejects)?;
     let feed = async move {
@@ -154,7 +154,7 @@ pub async fn adopt_rejects<T: AdoptionWatch>(
             }
         }
     };
-    let (rows, began) = (mark::rows(parts, Marker::new(engine, false)), Instant::now());
+    let (rows, began) = (mark::rows(parts, RowMarker::new(engine, false)), Instant::now());
     let (report, ()) = tokio::join!(storing.store(rows, interrupts), feed);
     storing.flush()?;
     Ok(Ended { counts: storing.counts, report: Some(report), took: began.elapsed() })
@@ -163,12 +163,12 @@ pub async fn adopt_rejects<T: AdoptionWatch>(
 /// An adoption that is under way.
 pub(super) struct Work<'a, T> {
     pub(super) source: &'a Arc<Source>,
-    pub(super) reader: &'a Arc<Reader>,
+    pub(super) reader: &'a Arc<DocumentReader>,
     adoptions: &'a Adoptions,
     history: String,
     pub(super) adoption: Adoption,
     pub(super) storing: Storing<'a, T>,
-    pub(super) marker: Marker,
+    pub(super) marker: RowMarker,
 }
 
 impl<T: AdoptionWatch> Storing<'_, T> {

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::adoption::Stop;
-use super::item::Reader;
+use super::item::DocumentReader;
 use super::rows;
 use super::source::Source;
 use super::source_item::SourceItem;
@@ -75,7 +75,7 @@ struct Compared {
 /// One of the databases does not answer.
 pub async fn check(
     source: &Arc<Source>,
-    reader: &Arc<Reader>,
+    reader: &Arc<DocumentReader>,
     engine: &Engine,
     strict: bool,
     interrupts: &mut mpsc::Receiver<()>,

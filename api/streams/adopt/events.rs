@@ -3,8 +3,8 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument, cstr};
 use mongodb::bson::{Bson, RawBson, RawDocumentBuf, Timestamp};
 
-use super::item::Reader;
-use super::pipeline::{ITEMS, Place, Shape, whole};
+use super::item::DocumentReader;
+use super::pipeline::{ITEMS, Shape, SourcePlace, whole};
 use super::source_item::{Part, read_place};
 use super::watch::shown;
 
@@ -29,7 +29,7 @@ pub(super) fn time(event: &RawDocument) -> Option<Timestamp> {
 /// Reads an event of a change stream. A `$push` to a bucket, as the manual's writers append, makes it grow. Any other update may
 /// be of a document that is not stored yet, because the copy was to read it later or it was refused: so it grows, too, besides
 /// being a change.
-pub(super) fn changes(reader: &Reader, event: &RawDocument) -> Vec<Change> {
+pub(super) fn changes(reader: &DocumentReader, event: &RawDocument) -> Vec<Change> {
     let id = || event.get_document("documentKey").ok().and_then(|key| key.get("_id").ok().flatten());
     let named = |what: &str| {
         let id = id().and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
@@ -56,22 +56,22 @@ pub(super) fn changes(reader: &Reader, event: &RawDocument) -> Vec<Change> {
 }
 
 /// The items of a document that was inserted.
-fn items(reader: &Reader, document: &RawDocument) -> Vec<Part> {
+fn items(reader: &DocumentReader, document: &RawDocument) -> Vec<Part> {
     let mut parts = Vec::new();
-    let whole_document = Place::of(Shape::Documents, &reader.owner, document);
+    let whole_document = SourcePlace::of(Shape::Documents, &reader.owner, document);
     if reader.shape == Shape::Documents {
         read_place(reader, &whole_document, &mut parts);
         return parts;
     }
     let Ok(array) = document.get_array(ITEMS) else {
         let item = document.get(ITEMS).ok().flatten();
-        read_place(reader, &Place { item, index: None, ..whole_document }, &mut parts);
+        read_place(reader, &SourcePlace { item, index: None, ..whole_document }, &mut parts);
         return parts;
     };
     let items: Vec<RawBsonRef<'_>> = array.into_iter().filter_map(Result::ok).collect();
     let count = document.get("count").ok().flatten().and_then(whole);
     for (index, item) in items.iter().enumerate() {
-        let place = Place {
+        let place = SourcePlace {
             item: Some(*item),
             index: u32::try_from(index).ok(),
             items: u32::try_from(items.len()).ok(),

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::adoption::{Stop, Work, token};
 use super::events::{Change, changes, same_id, time};
 use super::mark::Patience;
-use super::pipeline::{Place, of_ids};
+use super::pipeline::{SourcePlace, of_ids};
 use super::source::SourceError;
 use super::source_item::{Part, read_place};
 use super::watch::{AdoptionWatch, Lag};
@@ -194,7 +194,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
             for document in batch.doc_slices()? {
                 let document = document.map_err(mongodb::error::Error::from)?;
                 let Some(document) = document.as_document() else { continue };
-                let place = Place::of(self.reader.shape, &self.reader.owner, document);
+                let place = SourcePlace::of(self.reader.shape, &self.reader.owner, document);
                 let mut parts = Vec::new();
                 read_place(self.reader, &place, &mut parts);
                 read.push((same_id(&Bson::try_from(place.id).unwrap_or(Bson::Null)), parts));

@@ -6,7 +6,7 @@ use mongodb::bson::Bson;
 use pagebucket_engine::internal::ItemKey;
 use pagebucket_model::domain::OwnerId;
 
-use super::item::Reader;
+use super::item::DocumentReader;
 use super::source::SourceError;
 use super::source_item::SourceItem;
 use super::watch::shown;
@@ -23,7 +23,7 @@ impl Identities {
     ///
     /// # Errors
     /// Its document has no `_id`, or another item has the same identity.
-    pub(super) fn add(&mut self, found: &SourceItem, reader: &Reader) -> Result<(), SourceError> {
+    pub(super) fn add(&mut self, found: &SourceItem, reader: &DocumentReader) -> Result<(), SourceError> {
         let (owner, key, id) = match found {
             SourceItem::Item(item) => (&item.owner, item.key, item.id()),
             SourceItem::Refused(refused) => match &refused.known {

@@ -10,13 +10,13 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Invalid, OwnerId, OwnerType};
 use pagebucket_model::item::{ColumnKind, Draft, is_lossless, write_name, write_value};
 
-use super::pipeline::{ITEMS, Place, Shape, whole, whole_text};
+use super::pipeline::{ITEMS, Shape, SourcePlace, whole, whole_text};
 use super::watch::{Refused, at};
 use crate::import::{ColumnName, Columns, OpenError, RowFaults};
 
 /// How the documents of a source become items.
 #[derive(Debug)]
-pub struct Reader {
+pub struct DocumentReader {
     pub(super) definition: Arc<Definition>,
     pub(super) shape: Shape,
     /// The owner's field in the source.
@@ -27,13 +27,13 @@ pub struct Reader {
     pub(super) source: String,
     columns: Columns,
     /// What each name of the source may stand for, in the order of the properties.
-    names: HashMap<String, Vec<Name>>,
+    names: HashMap<String, Vec<PropertyName>>,
     ignored: Vec<String>,
 }
 
 /// A property, or the owner, that a name may stand for.
 #[derive(Debug)]
-struct Name {
+struct PropertyName {
     property: String,
     /// Its place among the names of its property.
     rank: usize,
@@ -42,10 +42,10 @@ struct Name {
 
 /// A member of a document of the source.
 #[derive(Debug)]
-struct Member<'a> {
+struct SourceMember<'a> {
     name: &'a str,
     value: RawBsonRef<'a>,
-    known: &'a [Name],
+    known: &'a [PropertyName],
 }
 
 /// A sentence about a flag.
@@ -94,7 +94,7 @@ impl Adopted {
     }
 }
 
-impl Reader {
+impl DocumentReader {
     /// `map`: properties, or the owner, that have another name in the source. `ignored`: members of the source that are left
     /// out.
     ///
@@ -139,7 +139,7 @@ impl Reader {
         for (property, tried) in columns.names() {
             for (rank, name) in tried.iter().enumerate() {
                 let (property, integer) = (property.to_owned(), is_integer(property));
-                names.entry(name.clone()).or_default().push(Name { property, rank, integer });
+                names.entry(name.clone()).or_default().push(PropertyName { property, rank, integer });
             }
         }
         let (definition, ignored) = (Arc::clone(definition), ignored.to_vec());
@@ -156,7 +156,7 @@ impl Reader {
     }
 
     /// Whose item is at a place; `None` if that is not clear.
-    pub(super) fn owner_at(&self, place: &Place<'_>) -> Option<OwnerId> {
+    pub(super) fn owner_at(&self, place: &SourcePlace<'_>) -> Option<OwnerId> {
         owner_of(place.owner, self.definition.owner.kind).ok()
     }
 
@@ -164,7 +164,7 @@ impl Reader {
     ///
     /// # Errors
     /// It is refused.
-    pub(super) fn read(&self, place: &Place<'_>) -> Option<Result<Adopted, Box<Refused>>> {
+    pub(super) fn read(&self, place: &SourcePlace<'_>) -> Option<Result<Adopted, Box<Refused>>> {
         if self.shape == Shape::Documents {
             let document = place.item.and_then(|item| item.as_document())?;
             return Some(self.item(place.id, None, document));
@@ -250,7 +250,7 @@ impl Reader {
         let members = self.members(document)?;
         let read = self.columns.of_line(&json(&members)?)?;
         let stored: Vec<_> = read.1.document().into_iter().flatten().collect();
-        for member @ Member { name, value, .. } in &members {
+        for member @ SourceMember { name, value, .. } in &members {
             if *name == self.owner || *value == RawBsonRef::Null {
                 continue;
             }
@@ -272,25 +272,26 @@ impl Reader {
     }
 
     /// The members of a document that are not left out.
-    fn members<'a>(&'a self, document: &'a RawDocument) -> Result<Vec<Member<'a>>, String> {
+    fn members<'a>(&'a self, document: &'a RawDocument) -> Result<Vec<SourceMember<'a>>, String> {
         let mut members = Vec::with_capacity(8);
         for member in document {
             let (name, value) = member.map_err(|_| "is no BSON document".to_owned())?;
             let name = name.as_str();
             let known = self.names.get(name).map_or(&[][..], Vec::as_slice);
             if !(self.ignored.iter().any(|ignored| ignored == name) || (name == "_id" && known.is_empty())) {
-                members.push(Member { name, value, known });
+                members.push(SourceMember { name, value, known });
             }
         }
         Ok(members)
     }
 }
 
-impl Member<'_> {
+impl SourceMember<'_> {
     /// The property that it becomes, if any. Of several names of a property the first that is there is used.
-    fn known_as(&self, all: &[Self]) -> Option<&Name> {
-        let is_first = |known: &&Name| {
-            let is_before = |other: &Name| other.property == known.property && other.rank < known.rank;
+    fn known_as(&self, all: &[Self]) -> Option<&PropertyName> {
+        let is_first = |known: &&PropertyName| {
+            let is_before =
+                |other: &PropertyName| other.property == known.property && other.rank < known.rank;
             known.rank == 0
                 || !all
                     .iter()
@@ -301,10 +302,10 @@ impl Member<'_> {
 }
 
 /// The JSON of a document, as `import` reads it.
-fn json(members: &[Member<'_>]) -> Result<Vec<u8>, String> {
+fn json(members: &[SourceMember<'_>]) -> Result<Vec<u8>, String> {
     let mut json = Vec::with_capacity(256);
     json.push(b'{');
-    for member @ Member { name, value, .. } in members {
+    for member @ SourceMember { name, value, .. } in members {
         write_name(name, &mut json);
         // A decimal number is a text in JSON, and the schema wants digits alone.
         match whole_text(*value).filter(|_| member.known_as(members).is_some_and(|known| known.integer)) {

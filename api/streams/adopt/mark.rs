@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::rows::{Parts, task};
 use super::source_item::{Part, SourceItem, size};
 use super::watch::NotStored;
-use crate::ingest::{BATCH, Bad, Chunk, Incoming, Row, Unreadable};
+use crate::ingest::{BATCH, Bad, Chunk, IncomingRows, Row, Unreadable};
 
 /// How many histories are searched at once.
 const SEARCHES: usize = 16;
@@ -28,7 +28,7 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// Makes rows of parts of a source, in groups: items of one group that are stored already are told apart with one search for
 /// each owner.
 #[derive(Debug, Clone)]
-pub(super) struct Marker {
+pub(super) struct RowMarker {
     engine: Engine,
     group: u32,
     line: u64,
@@ -36,7 +36,7 @@ pub(super) struct Marker {
     fresh: bool,
 }
 
-impl Marker {
+impl RowMarker {
     pub(super) fn new(engine: &Engine, fresh: bool) -> Self {
         Self { engine: engine.clone(), group: 0, line: 0, fresh }
     }
@@ -137,7 +137,7 @@ impl Marker {
 }
 
 /// Makes rows of all parts, in a task of its own.
-pub(super) fn rows(mut parts: Parts, mut marker: Marker) -> Incoming<NotStored> {
+pub(super) fn rows(mut parts: Parts, mut marker: RowMarker) -> IncomingRows<NotStored> {
     task(async move |send| {
         loop {
             let (mut group, mut bytes, mut ended) = (Vec::with_capacity(GROUP), 0, None);

@@ -47,7 +47,7 @@ impl Shape {
 
 /// Where an item is in what a pipeline gives.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct SourcePlace<'a> {
     /// The `_id` of the document.
     pub id: RawBsonRef<'a>,
     pub owner: Option<RawBsonRef<'a>>,
@@ -105,7 +105,7 @@ fn items(owner: &str) -> [Document; 2] {
     ]
 }
 
-impl<'a> Place<'a> {
+impl<'a> SourcePlace<'a> {
     /// Where the item is in a document that a pipeline of this shape has given.
     pub(super) fn of(shape: Shape, owner: &str, document: &'a RawDocument) -> Self {
         let get = |name: &str| document.get(name).ok().flatten();

@@ -8,7 +8,7 @@ use pagebucket_model::domain::OwnerId;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::item::Reader;
+use super::item::DocumentReader;
 use super::rows;
 use super::source::{Source, SourceError};
 use super::source_item::SourceItem;
@@ -46,7 +46,7 @@ pub struct Plan {
 /// The source does not answer.
 pub async fn plan(
     source: &Arc<Source>,
-    reader: &Arc<Reader>,
+    reader: &Arc<DocumentReader>,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut impl AdoptionWatch,
 ) -> Result<Plan, SourceError> {

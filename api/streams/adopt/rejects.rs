@@ -10,7 +10,7 @@ use std::path::Path;
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
-use super::item::Reader;
+use super::item::DocumentReader;
 use super::source_item::{Part, SourceItem};
 use super::watch::Refused;
 
@@ -66,7 +66,10 @@ impl Rejects {
 ///
 /// # Errors
 /// The file cannot be read, or a line is none of such a file, or of another source.
-pub(super) fn read(path: &Path, reader: &Reader) -> io::Result<impl Iterator<Item = io::Result<Part>>> {
+pub(super) fn read(
+    path: &Path,
+    reader: &DocumentReader,
+) -> io::Result<impl Iterator<Item = io::Result<Part>>> {
     let lines = BufReader::new(File::open(path)?).lines().enumerate();
     let lines =
         lines.filter(|(_, line)| line.as_ref().is_ok_and(|line| !line.trim().is_empty()) || line.is_err());
@@ -91,7 +94,7 @@ pub(super) fn read(path: &Path, reader: &Reader) -> io::Result<impl Iterator<Ite
     }))
 }
 
-fn part(line: &Document, place: Option<u32>, reader: &Reader) -> Option<Part> {
+fn part(line: &Document, place: Option<u32>, reader: &DocumentReader) -> Option<Part> {
     let (id, document) = (line.get("_id")?, line.get_document("document").ok()?);
     let id = RawDocumentBuf::try_from(&doc! { "": id }).ok()?;
     let id = id.iter().next()?.ok()?.1;

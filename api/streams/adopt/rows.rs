@@ -11,8 +11,8 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 
 use super::identities::Identities;
-use super::item::Reader;
-use super::pipeline::{Place, sorted};
+use super::item::DocumentReader;
+use super::pipeline::{SourcePlace, sorted};
 use super::sort::{Sorter, Start, Unsorted};
 use super::source::{BATCH, Source, SourceError};
 use super::source_item::Part;
@@ -24,7 +24,7 @@ pub(super) type Parts = mpsc::Receiver<Result<Vec<Part>, SourceError>>;
 /// no longer than `patience`, it is read again from the last owner on: items may then come twice.
 pub(super) fn read(
     source: Arc<Source>,
-    reader: Arc<Reader>,
+    reader: Arc<DocumentReader>,
     after: Option<Timestamp>,
     patience: Duration,
 ) -> Parts {
@@ -53,7 +53,7 @@ pub(super) fn read(
 /// An `_id` does not identify an item, or the source does not answer.
 pub(super) async fn identify(
     source: &Arc<Source>,
-    reader: &Arc<Reader>,
+    reader: &Arc<DocumentReader>,
     patience: Duration,
 ) -> Result<(), SourceError> {
     let mut parts = read(Arc::clone(source), Arc::clone(reader), source.now().await?, patience);
@@ -85,7 +85,7 @@ where
 /// Reads from an owner to the end, or to one whose items the server has to sort. Notes how far it has come.
 async fn read_from(
     source: &Source,
-    reader: &Reader,
+    reader: &DocumentReader,
     after: Option<Timestamp>,
     start: &mut Start,
     last: &mut Instant,
@@ -105,7 +105,7 @@ async fn read_from(
                 for document in batch.doc_slices()? {
                     let document = document.map_err(mongodb::error::Error::from)?;
                     let Some(document) = document.as_document() else { continue };
-                    let place = Place::of(reader.shape, &reader.owner, document);
+                    let place = SourcePlace::of(reader.shape, &reader.owner, document);
                     read = sorter.read(&place, &mut parts);
                     if read.is_err() {
                         break;

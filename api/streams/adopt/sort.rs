@@ -8,8 +8,8 @@ use mongodb::bson::raw::{RawBinaryRef, RawBsonRef};
 use mongodb::bson::spec::BinarySubtype;
 use pagebucket_model::domain::OwnerId;
 
-use super::item::Reader;
-use super::pipeline::{Place, whole};
+use super::item::DocumentReader;
+use super::pipeline::{SourcePlace, whole};
 use super::source_item::{Part, SourceItem, read_place, size};
 
 /// How many items of an owner are sorted here, and how many bytes.
@@ -28,11 +28,11 @@ pub(super) struct Start {
 /// Puts what each owner has into order.
 #[derive(Debug)]
 pub(super) struct Sorter<'a> {
-    reader: &'a Reader,
+    reader: &'a DocumentReader,
     start: &'a mut Start,
     owner: Option<OwnerId>,
     /// What the owner has, as far as it is read.
-    waiting: Vec<(Key, Part)>,
+    waiting: Vec<(SortKey, Part)>,
     bytes: usize,
 }
 
@@ -41,12 +41,12 @@ pub(super) struct Sorter<'a> {
 pub(super) struct Unsorted;
 
 /// The value by which an item is ordered, the `_id` of its document, and its index in the array of a bucket.
-type Key = (Value, Value, Option<u32>);
+type SortKey = (SortValue, SortValue, Option<u32>);
 
 /// A value that compares as servers compare it: types in this order, and texts byte by byte. (MongoDB manual, "Comparison/Sort
 /// Order"; the collation is `simple`.)
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
+enum SortValue {
     /// Null, or a missing one.
     Nothing,
     Whole(i64),
@@ -58,12 +58,12 @@ enum Value {
 }
 
 impl<'a> Sorter<'a> {
-    pub(super) fn new(reader: &'a Reader, start: &'a mut Start) -> Self {
+    pub(super) fn new(reader: &'a DocumentReader, start: &'a mut Start) -> Self {
         Self { reader, start, owner: None, waiting: Vec::new(), bytes: 0 }
     }
 
     /// Reads a place. Adds to `parts` what is in order. After an error it has all that the owners before have.
-    pub(super) fn read(&mut self, place: &Place<'_>, parts: &mut Vec<Part>) -> Result<(), Unsorted> {
+    pub(super) fn read(&mut self, place: &SourcePlace<'_>, parts: &mut Vec<Part>) -> Result<(), Unsorted> {
         let owner = self.reader.owner_at(place);
         // A sort takes these for equal to an owner: they may come between its items.
         let is_between = matches!(place.owner, Some(RawBsonRef::Array(_) | RawBsonRef::Symbol(_)));
@@ -86,7 +86,7 @@ impl<'a> Sorter<'a> {
             let key = match &part.0 {
                 SourceItem::Item(_) => key(self.reader, place).ok_or(Unsorted)?,
                 // What is not stored has no place among the items.
-                _ => (Value::Nothing, Value::Nothing, None),
+                _ => (SortValue::Nothing, SortValue::Nothing, None),
             };
             if self.waiting.len() >= ITEMS || self.bytes > BYTES {
                 return Err(Unsorted);
@@ -105,23 +105,23 @@ impl<'a> Sorter<'a> {
     }
 }
 
-fn key(reader: &Reader, place: &Place<'_>) -> Option<Key> {
+fn key(reader: &DocumentReader, place: &SourcePlace<'_>) -> Option<SortKey> {
     let item = place.item.and_then(|item| item.as_document());
     let by = item.and_then(|item| item.get(&reader.order).ok().flatten());
     Some((value(by.unwrap_or(RawBsonRef::Null))?, value(place.id)?, place.index))
 }
 
-fn value(value: RawBsonRef<'_>) -> Option<Value> {
+fn value(value: RawBsonRef<'_>) -> Option<SortValue> {
     Some(match value {
-        RawBsonRef::Null => Value::Nothing,
-        RawBsonRef::String(text) => Value::Text(text.into()),
+        RawBsonRef::Null => SortValue::Nothing,
+        RawBsonRef::String(text) => SortValue::Text(text.into()),
         // The driver leaves out a length that servers compare.
         RawBsonRef::Binary(RawBinaryRef { subtype: BinarySubtype::BinaryOld, .. }) => return None,
         RawBsonRef::Binary(RawBinaryRef { subtype, bytes }) => {
-            Value::Binary(bytes.len(), subtype.into(), bytes.into())
+            SortValue::Binary(bytes.len(), subtype.into(), bytes.into())
         }
-        RawBsonRef::ObjectId(id) => Value::ObjectId(id.bytes()),
-        RawBsonRef::DateTime(date) => Value::Date(date.timestamp_millis()),
-        number => Value::Whole(whole(number)?),
+        RawBsonRef::ObjectId(id) => SortValue::ObjectId(id.bytes()),
+        RawBsonRef::DateTime(date) => SortValue::Date(date.timestamp_millis()),
+        number => SortValue::Whole(whole(number)?),
     })
 }

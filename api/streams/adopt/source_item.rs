@@ -2,8 +2,8 @@
 
 use mongodb::bson::Bson;
 
-use super::item::{Adopted, Reader};
-use super::pipeline::Place;
+use super::item::{Adopted, DocumentReader};
+use super::pipeline::SourcePlace;
 use super::watch::{Refused, shown};
 
 /// What a source holds at one place.
@@ -19,7 +19,7 @@ pub(super) enum SourceItem {
 pub(super) type Part = (SourceItem, u64);
 
 /// Adds what is found at a place.
-pub(super) fn read_place(reader: &Reader, place: &Place<'_>, parts: &mut Vec<Part>) {
+pub(super) fn read_place(reader: &DocumentReader, place: &SourcePlace<'_>, parts: &mut Vec<Part>) {
     let first = place.index.is_none_or(|index| index == 0);
     if let (true, Some(items), Some(count)) = (first, place.items, place.count)
         && i64::from(items) != count

@@ -7,8 +7,8 @@ use pagebucket_model::domain::Clock;
 use tokio::sync::mpsc;
 
 use super::rejects::Rejects;
-use super::watch::{AdoptionWatch, Counts, NotStored};
-use crate::ingest::{self, Budget, Destination, Event, Incoming, Options, Report, Watch};
+use super::watch::{AdoptionCounts, AdoptionWatch, NotStored};
+use crate::ingest::{self, Budget, Destination, Event, IncomingRows, Report, StreamOptions, Watch};
 
 /// Bytes of rows that wait.
 const BUDGET: usize = 64 * 1024 * 1024;
@@ -29,19 +29,19 @@ pub struct Storing<'a, T> {
     pub(super) engine: Engine,
     pub(super) watch: &'a mut T,
     pub(super) rejects: Option<Rejects>,
-    pub(super) counts: Counts,
+    pub(super) counts: AdoptionCounts,
 }
 
 impl<T: AdoptionWatch> Storing<'_, T> {
     /// Stores rows to their end.
     pub(super) async fn store(
         &mut self,
-        rows: Incoming<NotStored>,
+        rows: IncomingRows<NotStored>,
         interrupts: &mut mpsc::Receiver<()>,
     ) -> Report {
         let to = Destination { engine: self.engine.clone(), key: None, began: Clock::system().now() };
         let options =
-            Options { strict: false, many: true, waiting: WAITING, patience: PATIENCE, owners: OWNERS };
+            StreamOptions { strict: false, many: true, waiting: WAITING, patience: PATIENCE, owners: OWNERS };
         let mut report = ingest::run(rows, &to, options, &Budget::of(BUDGET), interrupts, self).await;
         self.counts.stored += report.stored;
         // Rows that are no items count as refused there.

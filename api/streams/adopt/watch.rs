@@ -72,7 +72,7 @@ pub struct Lag {
 
 /// What became of the items of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct AdoptionCounts {
     /// Items that this run has stored.
     pub stored: u64,
     /// Items that were stored before.

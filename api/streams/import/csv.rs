@@ -9,14 +9,14 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use crate::ingest::{Bad, LONGEST_ROW, Line, Splitter};
 
 /// The lines of a file.
-pub(super) struct Lines {
+pub(super) struct FileLines {
     input: BufReader<Box<dyn Read + Send>>,
     splitter: Splitter,
     /// Lines that were read, and are read again.
     again: VecDeque<Line>,
 }
 
-impl Lines {
+impl FileLines {
     pub fn new(input: Box<dyn Read + Send>) -> Self {
         let input = BufReader::with_capacity(LONGEST_ROW, input);
         Self { input, splitter: Splitter::default(), again: VecDeque::new() }
@@ -62,7 +62,7 @@ impl Lines {
 
 /// The fields of one record.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct CsvRecord {
     /// The line on which it begins.
     pub line: u64,
     /// Bytes of the file that it took.
@@ -73,7 +73,7 @@ pub(super) struct Record {
     ends: Vec<(usize, bool)>,
 }
 
-impl Record {
+impl CsvRecord {
     /// How many fields there are.
     pub fn width(&self) -> usize {
         self.ends.len()
@@ -89,9 +89,9 @@ impl Record {
 
 /// The next record, which must have `width` fields; `None` at the end of the file. Blank lines are skipped.
 pub(super) fn read(
-    lines: &mut Lines,
+    lines: &mut FileLines,
     width: Option<usize>,
-) -> io::Result<Option<Result<Record, Bad<String>>>> {
+) -> io::Result<Option<Result<CsvRecord, Bad<String>>>> {
     let first = loop {
         match lines.read()? {
             None => return Ok(None),
@@ -114,17 +114,17 @@ pub(super) fn read(
 fn assemble(
     first: &Line,
     further: &mut Vec<Line>,
-    lines: &mut Lines,
+    lines: &mut FileLines,
     width: Option<usize>,
-) -> io::Result<Result<Record, String>> {
+) -> io::Result<Result<CsvRecord, String>> {
     if first.cut {
         return Ok(Err(format!("is longer than {LONGEST_ROW} bytes")));
     }
-    let mut record = Record { line: first.number, size: first.size, ..Record::default() };
-    let mut state = State::FieldStart;
+    let mut record = CsvRecord { line: first.number, size: first.size, ..CsvRecord::default() };
+    let mut state = CsvState::FieldStart;
     loop {
         state = match record.split(state, further.last().unwrap_or(first)) {
-            Ok(State::Quoted) => State::Quoted,
+            Ok(CsvState::Quoted) => CsvState::Quoted,
             Ok(_) => break,
             Err(reason) => return Ok(Err(reason.to_owned())),
         };
@@ -144,7 +144,7 @@ fn assemble(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CsvState {
     FieldStart,
     Bare,
     Quoted,
@@ -152,32 +152,32 @@ enum State {
     Closed,
 }
 
-impl Record {
+impl CsvRecord {
     /// Adds one line. The state after it is `Quoted` when the record continues on the next line.
-    fn split(&mut self, mut state: State, line: &Line) -> Result<State, &'static str> {
+    fn split(&mut self, mut state: CsvState, line: &Line) -> Result<CsvState, &'static str> {
         for &byte in &line.bytes {
             state = match (state, byte) {
-                (State::FieldStart, b'"') => State::Quoted,
-                (State::Quoted, b'"') => State::Closed,
-                (State::FieldStart | State::Bare | State::Closed, b',') => {
-                    self.ends.push((self.text.len(), state == State::Closed));
-                    State::FieldStart
+                (CsvState::FieldStart, b'"') => CsvState::Quoted,
+                (CsvState::Quoted, b'"') => CsvState::Closed,
+                (CsvState::FieldStart | CsvState::Bare | CsvState::Closed, b',') => {
+                    self.ends.push((self.text.len(), state == CsvState::Closed));
+                    CsvState::FieldStart
                 }
-                (State::Closed, b'"') | (State::Quoted, _) => {
+                (CsvState::Closed, b'"') | (CsvState::Quoted, _) => {
                     self.text.push(byte);
-                    State::Quoted
+                    CsvState::Quoted
                 }
-                (State::FieldStart | State::Bare, _) => {
+                (CsvState::FieldStart | CsvState::Bare, _) => {
                     self.text.push(byte);
-                    State::Bare
+                    CsvState::Bare
                 }
-                (State::Closed, _) => return Err("has text after a closing quote"),
+                (CsvState::Closed, _) => return Err("has text after a closing quote"),
             };
         }
-        if state == State::Quoted {
+        if state == CsvState::Quoted {
             self.text.extend_from_slice(line.line_break);
         } else {
-            self.ends.push((self.text.len(), state == State::Closed));
+            self.ends.push((self.text.len(), state == CsvState::Closed));
         }
         Ok(state)
     }
@@ -188,10 +188,10 @@ mod tests {
     use super::*;
 
     /// With the line where it begins: its fields, or why it is none.
-    type Record = Result<(u64, Vec<String>), (u64, String)>;
+    type CsvRecord = Result<(u64, Vec<String>), (u64, String)>;
 
-    fn records(text: &str, width: usize) -> Vec<Record> {
-        let mut lines = Lines::new(Box::new(io::Cursor::new(text.to_owned())));
+    fn records(text: &str, width: usize) -> Vec<CsvRecord> {
+        let mut lines = FileLines::new(Box::new(io::Cursor::new(text.to_owned())));
         std::iter::from_fn(|| read(&mut lines, Some(width)).unwrap())
             .map(|read| match read {
                 Ok(record) => {

@@ -7,17 +7,17 @@ use pagebucket_model::domain::{BrokenRule, Fault, Faults, Json, Member, OwnerId}
 use pagebucket_model::item::Draft;
 
 use super::columns::{Column, Columns};
-use super::csv::Record;
+use super::csv::CsvRecord;
 use super::row_faults::{RowFault, RowFaults};
 use super::trades;
-use super::value::{Unwritable, Value, json, number, plain};
+use super::value::{CellValue, Unwritable, json, number, plain};
 
 /// The value of a row under one name.
 #[derive(Debug)]
 struct Cell<'a> {
     /// The column or field it was found under.
     name: &'a str,
-    value: Value<'a>,
+    value: CellValue<'a>,
 }
 
 /// After the faults of all columns.
@@ -30,7 +30,7 @@ impl Columns {
     /// All that is wrong with it.
     pub(super) fn of_record(
         &self,
-        record: &Record,
+        record: &CsvRecord,
         header: &[String],
         places: &[Option<usize>],
     ) -> Result<(OwnerId, Draft), RowFaults> {
@@ -38,12 +38,12 @@ impl Columns {
             let place = (*place)?;
             let (field, quoted) = record.field(place);
             let value = match str::from_utf8(field) {
-                Ok("") if !quoted => Value::Empty,
-                Ok(text) => Value::Text(text.into()),
-                Err(_) => Value::NotText("bytes that are no UTF-8 text"),
+                Ok("") if !quoted => CellValue::Empty,
+                Ok(text) => CellValue::Text(text.into()),
+                Err(_) => CellValue::NotText("bytes that are no UTF-8 text"),
             };
             // An empty field says that there is no such property.
-            let absent = matches!(value, Value::Empty) && !column.required;
+            let absent = matches!(value, CellValue::Empty) && !column.required;
             (!absent).then(|| Cell { name: &header[place], value })
         });
         self.item(&cells.collect::<Vec<_>>(), Vec::new())
@@ -133,7 +133,7 @@ impl Columns {
         let found = faults.kept().iter().map(|fault| self.found(fault, cells));
         said.extend(found.filter(|(at, _)| !unwritten.contains(at)));
         for (at, cell) in cells.iter().enumerate() {
-            if let Some(Cell { name, value: Value::Empty }) = cell
+            if let Some(Cell { name, value: CellValue::Empty }) = cell
                 && !said.iter().any(|(told, _)| *told == at)
             {
                 said.push((at, RowFault::new(format!("{name:?} must not be empty"))));
@@ -218,8 +218,8 @@ fn cell<'a>(column: &'a Column, members: &[Member<'a>]) -> Result<Option<Cell<'a
             return Err(format!("gives {name:?} more than once"));
         }
         let value = match column.values.kind {
-            Some(_) => Value::read(member.value),
-            None => Value::Json(member.value),
+            Some(_) => CellValue::read(member.value),
+            None => CellValue::Json(member.value),
         };
         if value.is_null() && !column.values.null {
             continue;

@@ -7,12 +7,17 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::item::write_members;
 
-use crate::import::{ColumnName, Format, OpenError, Rows};
+use crate::import::{ColumnName, Format, OpenError, RowReader};
 use crate::ingest::{Bad, Row};
 
-fn open(text: &str, format: Format, definition: &Arc<Definition>, names: &[&str]) -> Result<Rows, OpenError> {
+fn open(
+    text: &str,
+    format: Format,
+    definition: &Arc<Definition>,
+    names: &[&str],
+) -> Result<RowReader, OpenError> {
     let names: Vec<ColumnName> = names.iter().map(|name| name.parse().unwrap()).collect();
-    Rows::open(Box::new(Cursor::new(text.to_owned())), format, definition, &names, None, 1)
+    RowReader::open(Box::new(Cursor::new(text.to_owned())), format, definition, &names, None, 1)
 }
 
 /// The rows of a file, each as the JSON of its owner and its item, or what is wrong with it.
@@ -255,6 +260,7 @@ fn few_faults_are_told() {
 fn one_owner_of_all_rows() {
     let text = "name,at,deviceId\nx,2004-01-09,no_id\n";
     let owner = OwnerId::Text("room".into());
-    let rows = Rows::open(Box::new(Cursor::new(text)), Format::Csv, &flat(), &[], Some(owner.clone()), 1);
+    let rows =
+        RowReader::open(Box::new(Cursor::new(text)), Format::Csv, &flat(), &[], Some(owner.clone()), 1);
     assert_eq!(rows.unwrap().read().unwrap().unwrap().unwrap().owner, owner);
 }

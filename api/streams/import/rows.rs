@@ -9,14 +9,14 @@ use pagebucket_model::domain::OwnerId;
 use tokio::sync::mpsc;
 
 use super::columns::{ColumnName, Columns, OpenError};
-use super::csv::{self, Lines};
+use super::csv::{self, FileLines};
 use super::row_faults::RowFaults;
 use crate::format::Format;
-use crate::ingest::{BATCH, Bad, Chunk, Incoming, LONGEST_ROW, Row, Unreadable};
+use crate::ingest::{BATCH, Bad, Chunk, IncomingRows, LONGEST_ROW, Row, Unreadable};
 
 /// The rows of a file, read one by one in constant memory.
-pub struct Rows {
-    lines: Lines,
+pub struct RowReader {
+    lines: FileLines,
     /// Of CSV: the header, and the places of the columns in it.
     table: Option<(Vec<String>, Vec<Option<usize>>)>,
     columns: Columns,
@@ -24,7 +24,7 @@ pub struct Rows {
     from_line: u64,
 }
 
-impl Rows {
+impl RowReader {
     /// Reads the beginning of a file, and waits for it if it must; for CSV that is the header.
     ///
     /// `names`: the columns that have names of the user's. `owner`: the owner of all rows, unless each names its own.
@@ -41,7 +41,7 @@ impl Rows {
     ) -> Result<Self, OpenError> {
         let columns = Columns::new(definition, names, owner)?;
         let file = |sentence: &str| OpenError::File(sentence.to_owned());
-        let mut lines = Lines::new(input);
+        let mut lines = FileLines::new(input);
         let beginning = lines.peek()?;
         if beginning.starts_with(b"\xFF\xFE") || beginning.starts_with(b"\xFE\xFF") {
             return Err(file(
@@ -106,7 +106,7 @@ impl Rows {
 
 /// Reads rows ahead, up to the first bad one if `strict`. Files and pipes block, so a thread of its own reads them; one that
 /// still waits for a pipe when no more rows are wanted ends with the process.
-pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<String> {
+pub fn read_ahead(mut rows: RowReader, strict: bool) -> IncomingRows<String> {
     let (send, receive) = mpsc::channel(4);
     thread::spawn(move || {
         let mut ended = false;
@@ -134,12 +134,17 @@ pub fn read_ahead(mut rows: Rows, strict: bool) -> Incoming<String> {
 mod tests {
     use super::*;
 
-    fn open(text: &[u8], format: Format, customer: Option<u64>, from_line: u64) -> Result<Rows, OpenError> {
+    fn open(
+        text: &[u8],
+        format: Format,
+        customer: Option<u64>,
+        from_line: u64,
+    ) -> Result<RowReader, OpenError> {
         let (input, trades) = (Box::new(io::Cursor::new(text.to_vec())), Arc::new(Definition::trades()));
-        Rows::open(input, format, &trades, &[], customer.map(OwnerId::Integer), from_line)
+        RowReader::open(input, format, &trades, &[], customer.map(OwnerId::Integer), from_line)
     }
 
-    fn lines(mut rows: Rows) -> Vec<Result<u64, u64>> {
+    fn lines(mut rows: RowReader) -> Vec<Result<u64, u64>> {
         std::iter::from_fn(|| rows.read().unwrap())
             .map(|read| read.map(|row| row.line).map_err(|bad| bad.line))
             .collect()

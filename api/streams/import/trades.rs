@@ -1,6 +1,6 @@
 //! What files of trades have that a definition cannot say.
 
-use super::value::Value;
+use super::value::CellValue;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::item::ColumnKind;
 
@@ -32,14 +32,15 @@ pub(super) fn may_be_signed(definition: &Definition) -> bool {
 }
 
 /// The type that the sign of a quantity stands for, and the quantity without it.
-pub(super) fn split_sign<'v>(value: &'v Value<'_>) -> (&'static str, Option<&'v str>) {
+pub(super) fn split_sign<'v>(value: &'v CellValue<'_>) -> (&'static str, Option<&'v str>) {
     match value {
-        Value::Text(text) | Value::Number(text) | Value::Decimal(text) | Value::Date(text) => {
-            match text.strip_prefix('-') {
-                Some(digits) => ("sell", Some(digits)),
-                None => ("buy", Some(text)),
-            }
-        }
+        CellValue::Text(text)
+        | CellValue::Number(text)
+        | CellValue::Decimal(text)
+        | CellValue::Date(text) => match text.strip_prefix('-') {
+            Some(digits) => ("sell", Some(digits)),
+            None => ("buy", Some(text)),
+        },
         _ => ("buy", None),
     }
 }

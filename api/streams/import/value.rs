@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// What a cell holds.
 #[derive(Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum CellValue<'a> {
     /// Nothing, not even quotes: a field of CSV.
     Empty,
     /// A CSV field, or a JSON string.
@@ -42,7 +42,7 @@ pub(super) enum Unwritable {
 /// Number of characters of a value that a message repeats.
 const SHOWN: usize = 40;
 
-impl<'a> Value<'a> {
+impl<'a> CellValue<'a> {
     /// A value of JSON that should be a scalar. Never descends more than three levels, however deep it is nested.
     pub(super) fn read(raw: &'a RawValue) -> Self {
         match Json::read(raw) {
@@ -154,13 +154,15 @@ impl Serialize for Plain<'_> {
             _ if levels == 0 => raw.serialize(to),
             Json::Array(items) => to.collect_seq(items.into_iter().map(|item| Plain(item, levels - 1))),
             Json::Object(members) => match wrapped(&members) {
-                Some(Value::Number(digits)) => match number(&digits) {
+                Some(CellValue::Number(digits)) => match number(&digits) {
                     Ok(number) => number.serialize(to),
                     Err(_) => raw.serialize(to),
                 },
-                Some(Value::Date(text)) if let Ok(instant) = parse_date(&text) => instant.serialize(to),
-                Some(Value::Decimal(text) | Value::Date(text)) => to.serialize_str(&text),
-                Some(Value::Millis(text)) if let Ok(instant) = parse_millis(&text) => instant.serialize(to),
+                Some(CellValue::Date(text)) if let Ok(instant) = parse_date(&text) => instant.serialize(to),
+                Some(CellValue::Decimal(text) | CellValue::Date(text)) => to.serialize_str(&text),
+                Some(CellValue::Millis(text)) if let Ok(instant) = parse_millis(&text) => {
+                    instant.serialize(to)
+                }
                 // A name that is no text cannot be repeated, and no item has one.
                 None if members.iter().any(|member| member.name.is_none()) => raw.serialize(to),
                 Some(_) => raw.serialize(to),
@@ -186,21 +188,21 @@ pub(super) fn number(text: &str) -> Result<Box<RawValue>, Unwritable> {
 }
 
 /// `{"$numberLong": "5"}` and the like: an object of one member that is one scalar. Never descends more than two levels.
-fn wrapped<'a>(members: &[Member<'a>]) -> Option<Value<'a>> {
+fn wrapped<'a>(members: &[Member<'a>]) -> Option<CellValue<'a>> {
     let [Member { name: Some(name), value }] = members else { return None };
     Some(match (&**name, Json::read(value)) {
-        ("$numberInt" | "$numberLong", Json::String(Some(digits))) => Value::Number(digits),
-        ("$numberDecimal", Json::String(Some(digits))) => Value::Decimal(digits),
+        ("$numberInt" | "$numberLong", Json::String(Some(digits))) => CellValue::Number(digits),
+        ("$numberDecimal", Json::String(Some(digits))) => CellValue::Decimal(digits),
         // Canonical Extended JSON writes every double with a point, whole ones too.
-        ("$numberDouble", Json::String(Some(digits))) => {
-            Value::Number(digits.strip_suffix(".0").map(|whole| whole.to_owned().into()).unwrap_or(digits))
-        }
-        ("$date", Json::String(Some(text))) => Value::Date(text),
-        ("$date", Json::Number(millis)) => Value::Millis(millis.into()),
+        ("$numberDouble", Json::String(Some(digits))) => CellValue::Number(
+            digits.strip_suffix(".0").map(|whole| whole.to_owned().into()).unwrap_or(digits),
+        ),
+        ("$date", Json::String(Some(text))) => CellValue::Date(text),
+        ("$date", Json::Number(millis)) => CellValue::Millis(millis.into()),
         // Not by recursion: nested as deep as a row is long, it would not fit the stack.
         ("$date", Json::Object(members)) => match members.as_slice() {
             [Member { name: Some(name), value }] if name == "$numberLong" => match Json::read(value) {
-                Json::String(Some(millis)) => Value::Millis(millis),
+                Json::String(Some(millis)) => CellValue::Millis(millis),
                 _ => return None,
             },
             _ => return None,
@@ -275,7 +277,11 @@ mod tests {
             ("[[]]", "Json(RawValue([[]]))"),
             (r#""\ud800""#, r#"NotText("a string with a lone surrogate")"#),
         ] {
-            assert_eq!(format!("{:?}", Value::read(Json::check(json.as_bytes()).unwrap())), value, "{json}");
+            assert_eq!(
+                format!("{:?}", CellValue::read(Json::check(json.as_bytes()).unwrap())),
+                value,
+                "{json}"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
 //! One memory budget, in bytes, for all streams of a process.
 //!
-//! A stream reports how much it holds ([`Account::hold`]): waiting rows, batches under way, outcomes that the client has
-//! not taken, and the tables of all these. It asks before it reads more ([`Account::has_room`]), and before it sends more
-//! ([`Account::may_send`]). Each stream has [`OWN`] bytes of its own; beyond them it takes from a pool that all streams
+//! A stream reports how much it holds ([`BudgetAccount::hold`]): waiting rows, batches under way, outcomes that the client has
+//! not taken, and the tables of all these. It asks before it reads more ([`BudgetAccount::has_room`]), and before it sends more
+//! ([`BudgetAccount::may_send`]). Each stream has [`OWN`] bytes of its own; beyond them it takes from a pool that all streams
 //! share. Reading leaves half of the pool to batches under way, so that waiting rows do not block sending.
 //!
 //! A stream without room does not fail: it stops reading, which slows its client down, and stores what it has read.
@@ -23,10 +23,10 @@ pub(super) const OWN: usize = 64 * 1024;
 
 /// The memory that streams may hold together. Clones share one budget.
 #[derive(Debug, Clone)]
-pub struct Budget(Arc<Counts>);
+pub struct Budget(Arc<BudgetCounts>);
 
 #[derive(Debug)]
-struct Counts {
+struct BudgetCounts {
     /// Bytes left in the pool; negative where it is overdrawn.
     free: AtomicI64,
     /// Bytes of the pool that reading leaves.
@@ -39,7 +39,7 @@ impl Budget {
     /// A pool of `bytes` bytes.
     pub fn of(bytes: usize) -> Self {
         let (free, held, reserve) = (AtomicI64::new(bytes as i64), AtomicI64::new(0), bytes as i64 / 2);
-        Self(Arc::new(Counts { free, reserve, held }))
+        Self(Arc::new(BudgetCounts { free, reserve, held }))
     }
 
     /// Bytes that all streams hold now.
@@ -48,19 +48,19 @@ impl Budget {
     }
 
     /// The account of a new stream, which holds nothing yet.
-    pub(super) fn open(&self) -> Account {
-        Account { budget: self.clone(), held: 0 }
+    pub(super) fn open(&self) -> BudgetAccount {
+        BudgetAccount { budget: self.clone(), held: 0 }
     }
 }
 
 /// What one stream holds. Dropping it frees that.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct BudgetAccount {
     budget: Budget,
     held: usize,
 }
 
-impl Account {
+impl BudgetAccount {
     /// Reports that the stream holds `bytes` bytes.
     pub(super) fn hold(&mut self, bytes: usize) {
         // The counts guard no other memory: no order is needed.
@@ -85,7 +85,7 @@ impl Account {
     }
 }
 
-impl Drop for Account {
+impl Drop for BudgetAccount {
     fn drop(&mut self) {
         self.hold(0);
     }

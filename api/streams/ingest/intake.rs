@@ -9,7 +9,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::report::{End, Report, Tally};
 use super::send::Sent;
-use super::stream::{Bad, Incoming, Row, Unreadable};
+use super::stream::{Bad, IncomingRows, Row, Unreadable};
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ pub struct Intake<'a, B, W> {
     pub tally: Tally,
     /// Hears of the stream.
     pub watch: &'a mut W,
-    incoming: Incoming<B>,
+    incoming: IncomingRows<B>,
     /// The first message ends reading; the second also ends sending.
     pub interrupts: &'a mut mpsc::Receiver<()>,
     strict: bool,
@@ -95,7 +95,7 @@ pub struct Intake<'a, B, W> {
 impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
     /// Of a stream that stops at the first bad row if `strict`, and tells `owners` owners apart.
     pub fn new(
-        incoming: Incoming<B>,
+        incoming: IncomingRows<B>,
         interrupts: &'a mut mpsc::Receiver<()>,
         watch: &'a mut W,
         strict: bool,

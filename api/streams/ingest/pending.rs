@@ -13,7 +13,7 @@ pub const BATCH: usize = 1_000;
 
 /// The rows of one owner that are sent together: 1 to [`BATCH`].
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct RowBatch {
     pub owner: OwnerId,
     pub rows: Vec<Row>,
     /// What is remembered of the owner's earlier batches.
@@ -68,9 +68,9 @@ pub(super) enum Least {
 /// command with hundreds of others. Two statements of an owner would need a command of their own, and a page that is
 /// filled in two parts is written twice.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingRows {
     page_size: PageSize,
-    owners: HashMap<OwnerId, Queue>,
+    owners: HashMap<OwnerId, OwnerQueue>,
     /// Owners with rows waiting and none under way, by the line of their first row: the longest wait comes first. For each
     /// [`Least`], those with so much: all, those with as many rows as their last page takes, those with a whole batch.
     waiting: [BTreeMap<u64, OwnerId>; 3],
@@ -86,12 +86,12 @@ pub(super) struct Pending {
 }
 
 #[derive(Debug)]
-struct Queue {
+struct OwnerQueue {
     rows: VecDeque<Row>,
     under_way: bool,
 }
 
-impl Pending {
+impl PendingRows {
     /// Nothing yet, of histories with this page size.
     pub fn of(page_size: PageSize) -> Self {
         let (owners, waiting, filled, keyed) = Default::default();
@@ -122,7 +122,7 @@ impl Pending {
         // Room for one row: with many owners, most have no second one.
         let queue = self.owners.entry(owner.clone()).or_insert_with(|| {
             self.capacity += 1;
-            Queue { rows: VecDeque::with_capacity(1), under_way: false }
+            OwnerQueue { rows: VecDeque::with_capacity(1), under_way: false }
         });
         self.capacity -= queue.rows.capacity();
         queue.rows.push_back(row);
@@ -136,7 +136,7 @@ impl Pending {
     /// The owner, who has none under way, waits with the rows that it has, of which `new` are new.
     fn wait(&mut self, owner: &OwnerId, new: usize) {
         let room = self.room(owner);
-        let Some(Queue { rows, .. }) = self.owners.get(owner) else { return };
+        let Some(OwnerQueue { rows, .. }) = self.owners.get(owner) else { return };
         let before = rows.len() - new;
         for (waiting, least) in self.waiting.iter_mut().zip([1, room, BATCH]) {
             if before < least && least <= rows.len() {
@@ -146,8 +146,8 @@ impl Pending {
     }
 
     /// The first of these that waits, and is not less than `least`: a whole batch; rows that fill a page; the rows of the
-    /// owner that has waited longest. The owner gives no more before [`Pending::done`].
-    pub fn take(&mut self, least: Least) -> Option<Batch> {
+    /// owner that has waited longest. The owner gives no more before [`PendingRows::done`].
+    pub fn take(&mut self, least: Least) -> Option<RowBatch> {
         let few = self.owners.len() <= FEW;
         // Of few owners, the one that has waited longest gives all its rows, even if they fill no page.
         let skips_pages = few && least == Least::Row;
@@ -174,7 +174,7 @@ impl Pending {
         self.rows -= rows.len();
         self.heap -= rows.iter().map(Row::heap).sum::<usize>();
         let so_far = self.keyed.remove(&owner);
-        Some(Batch { owner, rows, so_far })
+        Some(RowBatch { owner, rows, so_far })
     }
 
     /// The owner's batch has ended. The history now ends with `last`, if that is known.
@@ -255,14 +255,14 @@ mod tests {
         *id
     }
 
-    fn lines(batch: Option<Batch>) -> (u64, Vec<u64>) {
+    fn lines(batch: Option<RowBatch>) -> (u64, Vec<u64>) {
         let batch = batch.unwrap();
         (id(&batch.owner), batch.rows.iter().map(|row| row.line).collect())
     }
 
     #[test]
     fn who_has_waited_longest_goes_first_and_alone() {
-        let mut pending = Pending::of(PageSize::DEFAULT);
+        let mut pending = PendingRows::of(PageSize::DEFAULT);
         for (line, owner) in [(1, 5), (2, 9), (3, 5), (4, 7)] {
             pending.push(row(line, owner));
         }
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn whole_batches_go_before_all_others() {
-        let mut pending = Pending::of(PageSize::DEFAULT);
+        let mut pending = PendingRows::of(PageSize::DEFAULT);
         pending.push(row(1, 1));
         for line in 2..=2_501 {
             pending.push(row(line, 2));
@@ -303,10 +303,10 @@ mod tests {
 
     #[test]
     fn of_many_owners_a_batch_ends_where_a_page_does() {
-        let mut pending = Pending::of(PageSize::DEFAULT);
+        let mut pending = PendingRows::of(PageSize::DEFAULT);
         let owners = FEW as u64 + 3;
         let mut line = 0;
-        let mut push = |pending: &mut Pending, owner, rows| {
+        let mut push = |pending: &mut PendingRows, owner, rows| {
             for _ in 0..rows {
                 line += 1;
                 pending.push(row(line, owner));
@@ -316,7 +316,7 @@ mod tests {
             push(&mut pending, owner, if owner == 3 { 25 } else { 4 });
         }
         assert!(pending.take(Least::Batch).is_none());
-        let of = |batch: Option<Batch>| batch.map(|batch| (id(&batch.owner), batch.rows.len()));
+        let of = |batch: Option<RowBatch>| batch.map(|batch| (id(&batch.owner), batch.rows.len()));
         // Those that fill a page come first.
         assert_eq!(of(pending.take(Least::Row)), Some((3, 10)));
         assert_eq!(of(pending.take(Least::Page)), None);
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_it_takes_is_what_waits() {
-        let mut pending = Pending::of(PageSize::DEFAULT);
+        let mut pending = PendingRows::of(PageSize::DEFAULT);
         let owners = 10_000;
         for line in 1..=owners {
             pending.push(row(line, line));

@@ -37,14 +37,14 @@ pub struct Report {
     /// divides them.
     pub resume: Option<u64>,
     /// If it ended early: the lines with an unknown outcome, in order.
-    pub unknown_lines: Vec<Lines>,
+    pub unknown_lines: Vec<LineRange>,
     /// If it ended early: the lines that are not stored, in order. The last range has no end.
-    pub left_lines: Vec<Lines>,
+    pub left_lines: Vec<LineRange>,
 }
 
 /// Lines, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineRange {
     /// The first.
     pub first: u64,
     /// The last; `None` for no end.
@@ -213,19 +213,19 @@ impl Tally {
         let last = self.last_stored.max(self.unknown.last().copied().unwrap_or(0));
         let behind = self.left.split_off(&(last + 1)).first().copied().unwrap_or(next.max(last + 1));
         self.report.left_lines = lines(self.left.difference(&self.unknown).copied(), !self.many);
-        self.report.left_lines.push(Lines { first: behind, last: None });
+        self.report.left_lines.push(LineRange { first: behind, last: None });
         self.report.unknown_lines = lines(self.unknown.iter().copied(), !self.many);
         self.report
     }
 }
 
 /// Lines in order, as ranges; as one range if `all`, because lines between them are no items.
-fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
-    let mut ranges: Vec<Lines> = Vec::new();
+fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<LineRange> {
+    let mut ranges: Vec<LineRange> = Vec::new();
     for line in lines {
         match ranges.last_mut() {
             Some(range) if all || range.last.is_some_and(|last| last + 1 == line) => range.last = Some(line),
-            _ => ranges.push(Lines { first: line, last: Some(line) }),
+            _ => ranges.push(LineRange { first: line, last: Some(line) }),
         }
     }
     ranges
@@ -233,7 +233,7 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<Lines> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pending::Batch;
+    use super::super::pending::RowBatch;
     use super::*;
     use pagebucket_engine::Cause;
     use pagebucket_model::domain::Instant;
@@ -252,7 +252,7 @@ mod tests {
     /// A batch of one owner, of which the first are stored and the next are unknown.
     fn sent(owner: u64, lines: &[u64], stored: usize, unknown: usize) -> Sent {
         let rows: Vec<_> = lines.iter().map(|&line| row(line, owner)).collect();
-        let mut sent = Sent::nothing_of(Batch { owner: OwnerId::Integer(owner), rows, so_far: None });
+        let mut sent = Sent::nothing_of(RowBatch { owner: OwnerId::Integer(owner), rows, so_far: None });
         sent.failed = (stored < lines.len()).then_some(Cause::Contended);
         (1..=stored as u64).for_each(|seq| sent.settle(1, RowOutcome::Stored(Seq::new(seq).unwrap())));
         sent.settle(unknown, RowOutcome::Unknown);
@@ -294,7 +294,7 @@ mod tests {
         let failed = || Some(End::Database(Cause::Contended));
         let told = |sent: &[Sent]| {
             let report = closed(sent, failed());
-            let pairs = |lines: &[Lines]| lines.iter().map(|l| (l.first, l.last)).collect::<Vec<_>>();
+            let pairs = |lines: &[LineRange]| lines.iter().map(|l| (l.first, l.last)).collect::<Vec<_>>();
             (pairs(&report.unknown_lines), pairs(&report.left_lines))
         };
         // One owner: lines between are no items.

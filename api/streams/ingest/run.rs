@@ -8,12 +8,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{Account, Budget};
+use super::budget::{Budget, BudgetAccount};
 use super::intake::{Event, Intake, Phase, Watch};
-use super::pending::{Batch, Least, Pending};
+use super::pending::{Least, PendingRows, RowBatch};
 use super::report::{End, Report};
 use super::send::{Destination, RowOutcome, Sent, bytes_under_way, send};
-use super::stream::{Incoming, Options};
+use super::stream::{IncomingRows, StreamOptions};
 
 /// Maximum number of concurrent appends, each of another owner.
 const MOST_UNDER_WAY: usize = 512;
@@ -35,9 +35,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The first message from `interrupts` ends reading: what was read is stored. The second also ends sending: only batches
 /// under way are finished. So does a failure of the database that is permanent or lasts longer than the patience.
 pub async fn run<B>(
-    incoming: Incoming<B>,
+    incoming: IncomingRows<B>,
     to: &Destination,
-    options: Options,
+    options: StreamOptions,
     budget: &Budget,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut impl Watch<B>,
@@ -47,7 +47,7 @@ pub async fn run<B>(
     let send = |batch| send(to.clone(), batch, options, stop.clone(), tell.clone());
     let mut scheduler = Scheduler {
         intake: Intake::new(incoming, interrupts, watch, options.strict, options.owners),
-        pending: Pending::of(to.engine.definition().page_size),
+        pending: PendingRows::of(to.engine.definition().page_size),
         under_way: FuturesUnordered::new(),
         rows_under_way: 0,
         bytes_under_way: 0,
@@ -82,12 +82,12 @@ pub async fn run<B>(
 struct Scheduler<'a, B, W, F> {
     intake: Intake<'a, B, W>,
     /// Rows that wait.
-    pending: Pending,
+    pending: PendingRows,
     /// Batches that are being sent.
     under_way: FuturesUnordered<F>,
     rows_under_way: usize,
     bytes_under_way: usize,
-    account: Account,
+    account: BudgetAccount,
     /// Maximum number of waiting rows.
     most_waiting: usize,
     /// Whether the stream has a key.
@@ -96,7 +96,7 @@ struct Scheduler<'a, B, W, F> {
 
 impl<B, W: Watch<B>, F: Future<Output = Sent>> Scheduler<'_, B, W, F> {
     /// Sends what is worth sending now.
-    fn start(&mut self, send: impl Fn(Batch) -> F) {
+    fn start(&mut self, send: impl Fn(RowBatch) -> F) {
         self.hold();
         if !self.account.has_room() {
             self.pending.forget();

@@ -11,8 +11,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::pending::{Batch, SoFar};
-use super::stream::{Options, Row};
+use super::pending::{RowBatch, SoFar};
+use super::stream::{Row, StreamOptions};
 
 /// The destination of rows.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Destination {
 
 /// Why an item is not stored, though the next one may be: a sentence without a full stop.
 #[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RowRefusal {
     /// Its owner's history can take no more buckets.
     #[display("its owner's history can take no more pages")]
     HistoryExhausted,
@@ -46,7 +46,7 @@ pub enum RowOutcome {
     /// It is stored durably, with this sequence number.
     Stored(Seq),
     /// It is not stored, though it is an item.
-    Refused(Refusal),
+    Refused(RowRefusal),
     /// It may or may not be stored.
     Unknown,
     /// It is not stored, because the stream ended before.
@@ -72,7 +72,7 @@ pub struct Sent {
 
 impl Sent {
     /// Nothing is sent yet.
-    pub(super) fn nothing_of(Batch { owner, rows, so_far }: Batch) -> Self {
+    pub(super) fn nothing_of(RowBatch { owner, rows, so_far }: RowBatch) -> Self {
         Self { owner, rows, outcomes: Vec::new(), last: None, failed: None, so_far }
     }
 
@@ -82,7 +82,7 @@ impl Sent {
     }
 
     /// The rows that are refused, in their order.
-    pub fn refused(&self) -> impl Iterator<Item = (&Row, Refusal)> {
+    pub fn refused(&self) -> impl Iterator<Item = (&Row, RowRefusal)> {
         self.outcomes().filter_map(|(row, outcome)| match outcome {
             RowOutcome::Refused(refusal) => Some((row, refusal)),
             RowOutcome::Stored(_) | RowOutcome::Unknown | RowOutcome::NotStored => None,
@@ -124,11 +124,11 @@ const UNKEYED: usize = 4 * 1024;
 const KEYED: usize = 10 * 1024;
 
 /// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again, for
-/// [`Options::patience`] or until `stop`, and tells `waiting` why it waits.
+/// [`StreamOptions::patience`] or until `stop`, and tells `waiting` why it waits.
 pub(super) async fn send(
     to: Destination,
-    mut batch: Batch,
-    options: Options,
+    mut batch: RowBatch,
+    options: StreamOptions,
     stop: CancellationToken,
     waiting: UnboundedSender<&'static str>,
 ) -> Sent {
@@ -162,7 +162,7 @@ pub(super) async fn send(
         let before = sent.outcomes.len();
         sent.outcomes.extend(progress.ends().map(|end| match end {
             Ok(seq) => RowOutcome::Stored(seq),
-            Err(refusal) => RowOutcome::Refused(Refusal::Line(refusal)),
+            Err(refusal) => RowOutcome::Refused(RowRefusal::Line(refusal)),
         }));
         if sent.outcomes.len() > before {
             give_up = Instant::now() + options.patience;
@@ -228,16 +228,16 @@ async fn append_once(
 
 /// Why another attempt is worthwhile, if it is; otherwise, if the cause concerns one owner only, what its rows are told. The
 /// cause itself, with the driver's words, is reported when all attempts have failed.
-fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<Refusal>> {
+fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<RowRefusal>> {
     match cause {
         Cause::OutcomeUnknown if keyed => Ok("it gave no answer to trust"),
         Cause::Contended => Ok("too many others append to the same history"),
         Cause::Overloaded | Cause::Late => Ok("too many appends are waiting"),
         Cause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
-        Cause::SecondsExhausted(_) => Err(Some(Refusal::HistoryExhausted)),
-        Cause::KeyReused => Err(Some(Refusal::KeyReused)),
+        Cause::SecondsExhausted(_) => Err(Some(RowRefusal::HistoryExhausted)),
+        Cause::KeyReused => Err(Some(RowRefusal::KeyReused)),
         Cause::OutcomeUnknown | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),
-        Cause::Database(Error::Gone(gone)) => Err(Some(Refusal::Gone(*gone))),
+        Cause::Database(Error::Gone(gone)) => Err(Some(RowRefusal::Gone(*gone))),
     }
 }
 
@@ -248,7 +248,13 @@ mod tests {
     #[test]
     fn a_batch_takes_what_it_is_counted_for() {
         fn sending<F: Future>(
-            _: impl Fn(Destination, Batch, Options, CancellationToken, UnboundedSender<&'static str>) -> F,
+            _: impl Fn(
+                Destination,
+                RowBatch,
+                StreamOptions,
+                CancellationToken,
+                UnboundedSender<&'static str>,
+            ) -> F,
         ) -> usize {
             size_of::<F>()
         }

@@ -41,7 +41,7 @@ impl Row {
 
 /// Options of a stream.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct StreamOptions {
     /// Stop at the first bad row. The rows before it are stored.
     pub strict: bool,
     /// Whether it has many owners: a history that takes no more items does not end it.
@@ -105,4 +105,4 @@ impl From<JoinError> for Unreadable {
 }
 
 /// The source of rows. An error is the last item: the rest cannot be read.
-pub type Incoming<B> = mpsc::Receiver<Result<Chunk<B>, Unreadable>>;
+pub type IncomingRows<B> = mpsc::Receiver<Result<Chunk<B>, Unreadable>>;

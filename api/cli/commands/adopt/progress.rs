@@ -20,25 +20,25 @@ const SHOWN: u64 = 100;
 const BETWEEN_LAGS: Duration = Duration::from_secs(2);
 
 /// Shows what an adoption tells.
-pub(super) struct Progress {
+pub(super) struct AdoptionProgress {
     shown: terminal::Progress,
     done: &'static str,
     owner: String,
     /// Items that were stored before: they count as progress.
     present: u64,
-    refused: Lines,
-    miscounted: Lines,
-    changed: Lines,
+    refused: ShownLines,
+    miscounted: ShownLines,
+    changed: ShownLines,
     lag: Option<(Instant, Lag)>,
 }
 
 /// Lines of one kind.
-struct Lines {
+struct ShownLines {
     what: &'static str,
     count: u64,
 }
 
-impl Lines {
+impl ShownLines {
     fn of(what: &'static str) -> Self {
         Self { what, count: 0 }
     }
@@ -54,7 +54,7 @@ impl Lines {
     }
 }
 
-impl Progress {
+impl AdoptionProgress {
     /// `size`: the position at the end, where known. `done`: what is done to items.
     pub(super) fn start(definition: &Arc<Definition>, size: Option<u64>, done: &'static str) -> Self {
         Self {
@@ -62,9 +62,9 @@ impl Progress {
             done,
             owner: definition.owner.noun().to_string(),
             present: 0,
-            refused: Lines::of("refused items"),
-            miscounted: Lines::of("buckets with a wrong `count`"),
-            changed: Lines::of("changes"),
+            refused: ShownLines::of("refused items"),
+            miscounted: ShownLines::of("buckets with a wrong `count`"),
+            changed: ShownLines::of("changes"),
             lag: None,
         }
     }
@@ -75,7 +75,7 @@ impl Progress {
     }
 }
 
-impl Watch<NotStored> for Progress {
+impl Watch<NotStored> for AdoptionProgress {
     fn hear(&mut self, event: Event<'_, NotStored>) {
         match event {
             Event::Came(_) => {}
@@ -101,7 +101,7 @@ impl Watch<NotStored> for Progress {
     }
 }
 
-impl AdoptionWatch for Progress {
+impl AdoptionWatch for AdoptionProgress {
     fn line(&mut self, line: fmt::Arguments<'_>) {
         self.shown.line(line);
     }

@@ -16,13 +16,13 @@ use crate::commands::exit::Signals;
 use crate::commands::terminal::{Progress, count, speed};
 
 /// What to export, and as what.
-pub(super) struct Wanted {
-    pub(super) owners: Owners,
+pub(super) struct ExportRequest {
+    pub(super) owners: ExportedOwners,
     pub(super) dates: Option<DateRange>,
     pub(super) writer: Writer,
 }
 
-pub(super) enum Owners {
+pub(super) enum ExportedOwners {
     One(OwnerId, Position),
     After(Option<OwnerId>),
 }
@@ -33,7 +33,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// What was exported.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct ExportReport {
     pub(super) items: u64,
     /// Number of owners whose items were written to the end.
     owners: u64,
@@ -45,12 +45,12 @@ pub(super) struct Report {
     complete: Option<OwnerId>,
     all: bool,
     /// Why the export is incomplete.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<ExportEnd>,
 }
 
 /// Why an export ended before its end.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum ExportEnd {
     Database(Error),
     Unwritable(io::Error),
     Interrupted,
@@ -58,30 +58,30 @@ pub(super) enum End {
 
 /// An export under way.
 pub(super) struct Running<'a> {
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a ExportRequest,
     pub(super) engine: &'a Engine,
     pub(super) file: File,
     pub(super) progress: &'a mut Progress,
-    pub(super) report: Report,
+    pub(super) report: ExportReport,
 }
 
 impl Running<'_> {
     /// Exports until all is written, or something ends it.
-    pub(super) async fn run(mut self, signals: &mut Signals) -> Report {
-        self.report.all = matches!(self.wanted.owners, Owners::After(_));
+    pub(super) async fn run(mut self, signals: &mut Signals) -> ExportReport {
+        self.report.all = matches!(self.wanted.owners, ExportedOwners::After(_));
         self.report.end = tokio::select! {
             ended = self.all() => ended.err(),
-            () = signals.next() => Some(End::Interrupted),
+            () = signals.next() => Some(ExportEnd::Interrupted),
         };
         self.report
     }
 
-    async fn all(&mut self) -> Result<(), End> {
+    async fn all(&mut self) -> Result<(), ExportEnd> {
         let engine = self.engine;
-        self.file.write_all(self.wanted.writer.header().as_bytes()).await.map_err(End::Unwritable)?;
+        self.file.write_all(self.wanted.writer.header().as_bytes()).await.map_err(ExportEnd::Unwritable)?;
         match &self.wanted.owners {
-            Owners::One(owner, after) => self.one(owner, *after).await?,
-            Owners::After(after) => {
+            ExportedOwners::One(owner, after) => self.one(owner, *after).await?,
+            ExportedOwners::After(after) => {
                 let mut after = after.clone();
                 loop {
                     let some = patiently(self.progress, async || {
@@ -100,20 +100,20 @@ impl Running<'_> {
                 }
             }
         }
-        self.file.flush().await.map_err(End::Unwritable)
+        self.file.flush().await.map_err(ExportEnd::Unwritable)
     }
 
     /// Exports a history of many, from which pages may be deleted meanwhile.
-    async fn what_is_there(&mut self, owner: &OwnerId) -> Result<(), End> {
+    async fn what_is_there(&mut self, owner: &OwnerId) -> Result<(), ExportEnd> {
         let mut after = Position::BEGINNING;
         loop {
             match self.one(owner, after).await {
-                Err(End::Database(Error::Gone(Gone::Erased))) => {
+                Err(ExportEnd::Database(Error::Gone(Gone::Erased))) => {
                     self.report.erased += 1;
                     self.report.at = None;
                     return Ok(());
                 }
-                Err(End::Database(Error::Gone(Gone::Retired { first_seq, .. }))) => {
+                Err(ExportEnd::Database(Error::Gone(Gone::Retired { first_seq, .. }))) => {
                     after = Position::before(first_seq);
                 }
                 ended => return ended,
@@ -121,7 +121,7 @@ impl Running<'_> {
         }
     }
 
-    async fn one(&mut self, owner: &OwnerId, after: Position) -> Result<(), End> {
+    async fn one(&mut self, owner: &OwnerId, after: Position) -> Result<(), ExportEnd> {
         self.report.at = Some((owner.clone(), after));
         let (engine, dates) = (self.engine, self.wanted.dates);
         let export = patiently(self.progress, async || {
@@ -136,12 +136,12 @@ impl Running<'_> {
             rows.clear();
             let (mut items, mut last) = (0, None);
             for item in batch.items() {
-                self.wanted.writer.write(owner, &item, &mut rows).map_err(End::Database)?;
+                self.wanted.writer.write(owner, &item, &mut rows).map_err(ExportEnd::Database)?;
                 (items, last) = (items + 1, Some(item.seq));
             }
-            self.file.write_all(&rows).await.map_err(End::Unwritable)?;
+            self.file.write_all(&rows).await.map_err(ExportEnd::Unwritable)?;
             // Until then the rows are only in a buffer of ours.
-            self.file.flush().await.map_err(End::Unwritable)?;
+            self.file.flush().await.map_err(ExportEnd::Unwritable)?;
             self.report.items += items;
             if let Some(seq) = last {
                 self.report.at = Some((owner.clone(), Position::behind(seq)));
@@ -158,7 +158,7 @@ impl Running<'_> {
 async fn patiently<T>(
     progress: &mut Progress,
     mut ask: impl AsyncFnMut() -> Result<T, Error>,
-) -> Result<T, End> {
+) -> Result<T, ExportEnd> {
     let mut since = None;
     loop {
         match ask().await {
@@ -166,13 +166,13 @@ async fn patiently<T>(
             Err(Error::Unavailable(_)) if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {
                 progress.waiting("it does not answer");
             }
-            Err(error) => return Err(End::Database(error)),
+            Err(error) => return Err(ExportEnd::Database(error)),
         }
         tokio::time::sleep(BETWEEN_ATTEMPTS).await;
     }
 }
 
-impl Report {
+impl ExportReport {
     /// Some lines, the last without its line break.
     pub(super) fn text(&self, definition: &Definition, took: Duration) -> String {
         let mut lines = vec![format!(
@@ -187,17 +187,19 @@ impl Report {
         }
         let Some(end) = &self.end else { return lines.join("\n") };
         lines.push(match end {
-            End::Database(error) => format!("stopped: {error}"),
-            End::Unwritable(error) => format!("stopped: the rest of the file cannot be written: {error}"),
-            End::Interrupted => "interrupted".to_owned(),
+            ExportEnd::Database(error) => format!("stopped: {error}"),
+            ExportEnd::Unwritable(error) => {
+                format!("stopped: the rest of the file cannot be written: {error}")
+            }
+            ExportEnd::Interrupted => "interrupted".to_owned(),
         });
         let rest = |after: &OwnerId| format!("--after-owner {after}");
         let go_on = match (&self.at, &self.complete) {
             (Some((owner, at)), _) => {
                 let at = match end {
-                    End::Database(Error::Gone(Gone::Erased)) => return lines.join("\n"),
+                    ExportEnd::Database(Error::Gone(Gone::Erased)) => return lines.join("\n"),
                     // The items between are gone.
-                    End::Database(Error::Gone(Gone::Retired { first_seq, .. })) => {
+                    ExportEnd::Database(Error::Gone(Gone::Retired { first_seq, .. })) => {
                         Position::before(*first_seq)
                     }
                     _ => *at,
@@ -220,23 +222,28 @@ mod tests {
     #[test]
     fn says_how_to_go_on() {
         let trades = Definition::trades();
-        let text = |report: &Report| report.text(&trades, Duration::from_millis(500));
-        let whole = Report { items: 9_367, owners: 1, ..Report::default() };
+        let text = |report: &ExportReport| report.text(&trades, Duration::from_millis(500));
+        let whole = ExportReport { items: 9_367, owners: 1, ..ExportReport::default() };
         assert_eq!(text(&whole), "exported 9,367 trades of 1 customer in 0.500 s (18,734/s)");
-        let text_of_all = text(&Report { erased: 2, ..whole });
+        let text_of_all = text(&ExportReport { erased: 2, ..whole });
         assert!(
             text_of_all.ends_with("\n2 customers erased meanwhile: some of their items may be in the file")
         );
         let [seven, nine] = [7, 9].map(OwnerId::Integer);
         let at = Position::parse("4000").unwrap();
-        let end = Some(End::Interrupted);
-        let cut =
-            Report { items: 4_000, at: Some((nine, at)), complete: Some(seven), end, ..Report::default() };
+        let end = Some(ExportEnd::Interrupted);
+        let cut = ExportReport {
+            items: 4_000,
+            at: Some((nine, at)),
+            complete: Some(seven),
+            end,
+            ..ExportReport::default()
+        };
         assert!(text(&cut).ends_with(": --owner 9 --after 4000"), "{}", text(&cut));
-        let cut = Report { all: true, ..cut };
+        let cut = ExportReport { all: true, ..cut };
         let said = text(&cut);
         assert!(said.ends_with(": --owner 9 --after 4000, then --after-owner 9"), "{said}");
-        let between = Report { at: None, ..cut };
+        let between = ExportReport { at: None, ..cut };
         assert!(text(&between).ends_with(": --after-owner 7"));
     }
 }

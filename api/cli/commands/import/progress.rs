@@ -15,12 +15,12 @@ use crate::commands::terminal::{self, count, speed};
 const BAD_ROWS_SHOWN: u64 = 100;
 
 /// Shows what [`Watch`] hears.
-pub(super) struct Progress {
+pub(super) struct ImportProgress {
     pub(super) shown: terminal::Progress,
     bad_rows: u64,
 }
 
-impl Progress {
+impl ImportProgress {
     /// `size`: bytes of the file, where known.
     pub(super) fn start(size: Option<u64>) -> Self {
         Self { shown: terminal::Progress::start(size), bad_rows: 0 }
@@ -46,7 +46,7 @@ impl Progress {
     }
 }
 
-impl Watch<String> for Progress {
+impl Watch<String> for ImportProgress {
     fn hear(&mut self, event: Event<'_, String>) {
         match event {
             Event::Came(_) => {}

@@ -17,14 +17,16 @@ use pagebucket_http::outgoing::cause;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
 use pagebucket_model::item::write_members;
-use pagebucket_streams::ingest::{Bad, End, Event, Incoming, Intake, Phase, Report, Row, Splitter, Watch};
+use pagebucket_streams::ingest::{
+    Bad, End, Event, IncomingRows, Intake, Phase, Report, Row, Splitter, Watch,
+};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::progress::Progress;
+use super::progress::ImportProgress;
 use server::{Broken, begin, kind, uploader, uploads, words};
 pub(super) use server::{Token, address};
 
@@ -49,13 +51,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// Everything that is sent, by one upload after the other where connections are lost.
-struct Sending<'a> {
+struct RemoteImport<'a> {
     client: Client,
     url: Url,
     definition: &'a Definition,
     /// The key under which the rows may be sent again.
     key: Option<&'a IdempotencyKey>,
-    intake: Intake<'a, String, Progress>,
+    intake: Intake<'a, String, ImportProgress>,
     /// Rows in their order that have no outcome yet.
     waiting: VecDeque<Row>,
     /// Number of them, from the first, that were handed on as lines of this upload: they may be stored.
@@ -76,19 +78,19 @@ struct Sending<'a> {
 /// with the rows that have no outcome yet, until too many in a row have failed. The first message from
 /// `interrupts` ends reading; the second also ends sending.
 pub(super) async fn run(
-    rows: Incoming<String>,
+    rows: IncomingRows<String>,
     (server, token): (&Url, Option<HeaderValue>),
     definition: &Definition,
     key: Option<&IdempotencyKey>,
     strict: bool,
     interrupts: &mut mpsc::Receiver<()>,
-    watch: &mut Progress,
+    watch: &mut ImportProgress,
 ) -> Report {
     let client = match uploader(token) {
         Ok(client) => client,
         Err(words) => return Report { end: Some(End::Server(words)), ..Report::default() },
     };
-    let mut sending = Sending {
+    let mut sending = RemoteImport {
         client,
         url: uploads(server, &definition.name),
         definition,
@@ -124,7 +126,7 @@ pub(super) async fn run(
     }
 }
 
-impl Sending<'_> {
+impl RemoteImport<'_> {
     /// Sends what there is in one upload.
     ///
     /// # Errors

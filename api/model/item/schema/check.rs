@@ -5,17 +5,17 @@ use std::ops::Range;
 use bson::spec::ElementType;
 use serde_json::value::RawValue;
 
-use super::node::{ANY, Array, Bound, Kinds, Node, NumberKind, Numbers, Object};
+use super::node::{ANY, ArrayRules, Bound, Kinds, Node, NumberKind, NumberRules, ObjectRules};
 use crate::domain::{BrokenRule, Faults, Instant, Invalid, Json, Member};
 use crate::item::canonical;
 use crate::item::decimal::{Decimal, NotDecimal, is_multiple};
-use crate::item::format::Format;
+use crate::item::format::StringFormat;
 use crate::item::limits::{LONGEST_NAME, MOST_LEVELS, is_storable};
 use crate::item::number::{double, integer};
 use crate::item::place::Place;
 
 /// The BSON of one item, as far as it is written, and the faults that were found.
-pub(super) struct Checker<'f> {
+pub(super) struct ItemChecker<'f> {
     pub(super) out: Vec<u8>,
     pub(super) faults: &'f mut Faults,
     /// Beyond this many bytes nothing more is written or checked.
@@ -32,7 +32,7 @@ pub(super) type Piece = Option<Range<usize>>;
 const TWICE: &str = "must not be given more than once";
 const NOT_A_DOUBLE: &str = "must be a number that a double can hold";
 
-impl Checker<'_> {
+impl ItemChecker<'_> {
     pub(super) fn oversized(&self) -> bool {
         self.out.len() > self.most_bytes
     }
@@ -106,7 +106,7 @@ impl Checker<'_> {
         }
     }
 
-    fn number(&mut self, rules: &Numbers, text: &str, place: &Place<'_>) -> ElementType {
+    fn number(&mut self, rules: &NumberRules, text: &str, place: &Place<'_>) -> ElementType {
         let whole = if rules.kind == NumberKind::Double { None } else { integer(text) };
         let number = double(text);
         let refusing = number.and_then(|number| rules.bounds.iter().find(|bound| !bound.admits(number)));
@@ -143,11 +143,11 @@ impl Checker<'_> {
             return self.fault(place, pattern.rule.as_str());
         }
         let written = match rules.format {
-            Some(Format::DateTime) => Instant::parse_rfc3339(text).map(|instant| {
+            Some(StringFormat::DateTime) => Instant::parse_rfc3339(text).map(|instant| {
                 self.out.extend_from_slice(&instant.millis().to_le_bytes());
                 ElementType::DateTime
             }),
-            Some(Format::Decimal) => decimal(text, &node.numbers.bounds).map(|bytes| {
+            Some(StringFormat::Decimal) => decimal(text, &node.numbers.bounds).map(|bytes| {
                 self.out.extend_from_slice(&bytes);
                 ElementType::Decimal128
             }),
@@ -161,7 +161,7 @@ impl Checker<'_> {
         written.unwrap_or_else(|invalid| self.fault(place, invalid))
     }
 
-    fn array(&mut self, rules: &Array, items: &[&RawValue], place: &Place<'_>) {
+    fn array(&mut self, rules: &ArrayRules, items: &[&RawValue], place: &Place<'_>) {
         if !rules.count.admits(items.len()) {
             self.fault(place, rules.count.rule("item"));
         }
@@ -187,7 +187,12 @@ impl Checker<'_> {
 
     /// Writes an object, declared members first, in the order of the schema. Returns where they are, one piece for each
     /// property, then the others.
-    pub(super) fn object(&mut self, rules: &Object, members: &[Member<'_>], place: &Place<'_>) -> Vec<Piece> {
+    pub(super) fn object(
+        &mut self,
+        rules: &ObjectRules,
+        members: &[Member<'_>],
+        place: &Place<'_>,
+    ) -> Vec<Piece> {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);
         let mut pieces: Vec<Piece> = vec![None; rules.properties.len()];
@@ -236,7 +241,7 @@ impl Checker<'_> {
     }
 
     /// The node of a member that is not declared, unless there must not be one.
-    fn other<'n>(&mut self, rules: &'n Object, name: &str, place: &Place<'_>) -> Option<&'n Node> {
+    fn other<'n>(&mut self, rules: &'n ObjectRules, name: &str, place: &Place<'_>) -> Option<&'n Node> {
         let (here, is_outermost) = (Place::Member(place, name), matches!(place, Place::At(_)));
         let node = rules.other();
         if node.is_none() && name.len() > LONGEST_NAME {
@@ -267,7 +272,7 @@ impl Checker<'_> {
 }
 
 fn wrong_kind(node: &Node, json: &Json<'_>) -> BrokenRule {
-    if node.text.format == Some(Format::Decimal) && matches!(json, Json::Number(_)) {
+    if node.text.format == Some(StringFormat::Decimal) && matches!(json, Json::Number(_)) {
         return "must be a string, such as \"15.54\": a JSON number would be rounded on its way".into();
     }
     BrokenRule::Type { rule: format!("must be {}", node.kinds.words()), found: json.kind() }
@@ -283,7 +288,7 @@ pub(super) fn not_a_number(node: &Node) -> BrokenRule {
     }
 }
 
-fn whole_number(rules: &Numbers) -> BrokenRule {
+fn whole_number(rules: &NumberRules) -> BrokenRule {
     let (least, most) = rules.integers();
     BrokenRule::WholeNumber { least, most }
 }

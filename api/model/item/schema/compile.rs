@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::check::Checker;
+use super::check::ItemChecker;
 use super::node::{
-    Array, Bound, Count, Kinds, Node, NumberKind, Numbers, Object, OneOf, Property, SIDES, TYPES, Text,
+    ArrayRules, Bound, Count, Kinds, Node, NumberKind, NumberRules, ObjectRules, OneOf, Property, SIDES,
+    TYPES, TextRules,
 };
 use super::source::{Members, Mistake, Result, Source};
 use crate::domain::{Fault, Faults, Json};
 use crate::item::canonical;
 use crate::item::decimal::Decimal;
-use crate::item::format::Format;
+use crate::item::format::StringFormat;
 use crate::item::limits::{MOST_LEVELS, is_declarable};
 use crate::item::number::{MAX_INTEGER, double};
 use crate::item::pattern::{Pattern, list};
@@ -146,7 +147,7 @@ impl<'a> Compiler<'a> {
             return Err(source.mistake("must have \"type\": \"string\", because it has a format"));
         }
         let numbers = numbers(&mut keywords, number_kind, kinds, text.format)?;
-        let array = Array {
+        let array = ArrayRules {
             items: keywords.read("items", |items| self.node(items, depth + 1))?,
             count: count(&mut keywords, "minItems", "maxItems")?,
             unique: keywords.read("uniqueItems", Source::boolean)?.unwrap_or_default(),
@@ -175,8 +176,8 @@ impl<'a> Compiler<'a> {
         Ok(Arc::new(node))
     }
 
-    fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> Result<Object> {
-        let mut object = Object::default();
+    fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> Result<ObjectRules> {
+        let mut object = ObjectRules::default();
         for (name, source) in keywords.read("properties", declared)?.unwrap_or_default() {
             let node = self.node(&source, depth + 1)?;
             object.by_name.insert(name.clone(), object.properties.len());
@@ -231,17 +232,17 @@ fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind)> {
     Ok((kinds, numbers))
 }
 
-fn text(keywords: &mut Members<'_>) -> Result<Text> {
+fn text(keywords: &mut Members<'_>) -> Result<TextRules> {
     let count = count(keywords, "minLength", "maxLength")?;
     let pattern = keywords
         .read("pattern", |source| Pattern::new(&source.text()?).map_err(|rule| source.mistake(rule)))?;
     let format = keywords.read("format", |source| {
         let name = source.text()?;
-        let found = Format::ALL.into_iter().find(|(known, _)| *known == name);
-        let rule = || format!("must be {}", list(&Format::ALL.map(|(name, _)| name), "or"));
+        let found = StringFormat::ALL.into_iter().find(|(known, _)| *known == name);
+        let rule = || format!("must be {}", list(&StringFormat::ALL.map(|(name, _)| name), "or"));
         found.map(|(_, format)| format).ok_or_else(|| source.mistake(rule()))
     })?;
-    Ok(Text { count, pattern, format })
+    Ok(TextRules { count, pattern, format })
 }
 
 fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Result<Count> {
@@ -257,9 +258,9 @@ fn numbers(
     keywords: &mut Members<'_>,
     kind: NumberKind,
     kinds: Kinds,
-    format: Option<Format>,
-) -> Result<Numbers> {
-    let decimals = format == Some(Format::Decimal);
+    format: Option<StringFormat>,
+) -> Result<NumberRules> {
+    let decimals = format == Some(StringFormat::Decimal);
     let (mut sources, mut bounds) = (Vec::new(), Vec::new());
     for side in &SIDES {
         let Some(source) = keywords.take(side.keyword) else { continue };
@@ -290,7 +291,7 @@ fn numbers(
         let number = double(source.number()?).filter(|number| *number > 0.0);
         number.ok_or_else(|| source.mistake("must be a number greater than 0 that a double can hold"))
     })?;
-    let numbers = Numbers { kind, bounds, multiple_of };
+    let numbers = NumberRules { kind, bounds, multiple_of };
     let (least, most) = numbers.integers();
     match sources.last() {
         Some(source) if kind == NumberKind::Integer && least > most => Err(source.mistake(format!(
@@ -333,7 +334,7 @@ fn accept(node: &Node, value: &Source<'_>) -> Result<()> {
 /// The first fault of a value that is at `pointer`.
 pub(super) fn fault_of(node: &Node, value: &RawValue, pointer: &str) -> Option<Fault> {
     let mut faults = Faults::default();
-    let mut checker = Checker {
+    let mut checker = ItemChecker {
         out: Vec::new(),
         faults: &mut faults,
         most_bytes: usize::MAX,

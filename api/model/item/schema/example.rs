@@ -3,9 +3,9 @@
 use serde_json::{Map, Number, Value, json};
 
 use super::check;
-use super::node::{Array, Kinds, Node, NumberKind, Numbers, Object, Text};
+use super::node::{ArrayRules, Kinds, Node, NumberKind, NumberRules, ObjectRules, TextRules};
 use crate::item::decimal::is_multiple;
-use crate::item::format::Format;
+use crate::item::format::StringFormat;
 
 /// Values in one example. A schema that demands more has an example that no reader wants.
 const MOST_VALUES: usize = 500;
@@ -51,7 +51,7 @@ impl Maker {
         }
     }
 
-    fn object(&mut self, rules: &Object, variant: usize, level: u32) -> Option<Map<String, Value>> {
+    fn object(&mut self, rules: &ObjectRules, variant: usize, level: u32) -> Option<Map<String, Value>> {
         let mut members = Map::new();
         for property in &rules.properties {
             if !property.required && (!self.all || level > SHOWN_LEVELS) {
@@ -66,7 +66,7 @@ impl Maker {
         Some(members)
     }
 
-    fn array(&mut self, rules: &Array, variant: usize, level: u32) -> Option<Vec<Value>> {
+    fn array(&mut self, rules: &ArrayRules, variant: usize, level: u32) -> Option<Vec<Value>> {
         let wanted = rules.count.least.max(usize::from(rules.count.most != Some(0)));
         let mut items = Vec::new();
         for index in 0..wanted {
@@ -85,7 +85,7 @@ impl Maker {
     }
 }
 
-fn number(rules: &Numbers, variant: usize) -> Option<Number> {
+fn number(rules: &NumberRules, variant: usize) -> Option<Number> {
     let whole = |number: &f64| number.fract() == 0.0;
     let mut found = candidates(rules);
     if rules.kind == NumberKind::Integer {
@@ -103,7 +103,7 @@ fn number(rules: &Numbers, variant: usize) -> Option<Number> {
 }
 
 /// Numbers that the rules admit.
-fn candidates(rules: &Numbers) -> Vec<f64> {
+fn candidates(rules: &NumberRules) -> Vec<f64> {
     let ends = |lower: bool| rules.bounds.iter().filter(move |bound| bound.side.lower == lower);
     let low = ends(true).map(|bound| bound.double).fold(f64::NEG_INFINITY, f64::max);
     let high = ends(false).map(|bound| bound.double).fold(f64::INFINITY, f64::min);
@@ -125,19 +125,19 @@ fn candidates(rules: &Numbers) -> Vec<f64> {
     found
 }
 
-fn text(rules: &Text, numbers: &Numbers, variant: usize) -> Option<String> {
+fn text(rules: &TextRules, numbers: &NumberRules, variant: usize) -> Option<String> {
     if let Some(pattern) = &rules.pattern {
         let fits = |text: &String| rules.count.admits(text.chars().count()) && pattern.matches(text);
         return (0..=LONGEST_TEXT).filter_map(|repeats| pattern.example(repeats)).filter(fits).nth(variant);
     }
     let hex = variant % 0x1000;
     Some(match rules.format {
-        Some(Format::DateTime) => format!("2004-01-09T00:00:00.{:03}Z", variant % 1000),
-        Some(Format::Date) => format!("2004-01-{:02}", 9 + variant % 20),
-        Some(Format::Uuid) => format!("123e4567-e89b-42d3-a456-426614174{hex:03x}"),
-        Some(Format::Email) => format!("ann{}@example.org", suffix(variant)),
-        Some(Format::Uri) => format!("https://example.org/{}", suffix(variant)),
-        Some(Format::Decimal) => decimal(numbers, variant)?,
+        Some(StringFormat::DateTime) => format!("2004-01-09T00:00:00.{:03}Z", variant % 1000),
+        Some(StringFormat::Date) => format!("2004-01-{:02}", 9 + variant % 20),
+        Some(StringFormat::Uuid) => format!("123e4567-e89b-42d3-a456-426614174{hex:03x}"),
+        Some(StringFormat::Email) => format!("ann{}@example.org", suffix(variant)),
+        Some(StringFormat::Uri) => format!("https://example.org/{}", suffix(variant)),
+        Some(StringFormat::Decimal) => decimal(numbers, variant)?,
         None => {
             let mut text = format!("text{}", suffix(variant));
             while text.len() < rules.count.least.min(LONGEST_TEXT) {
@@ -153,7 +153,7 @@ fn suffix(variant: usize) -> String {
     if variant == 0 { String::new() } else { variant.to_string() }
 }
 
-fn decimal(rules: &Numbers, variant: usize) -> Option<String> {
+fn decimal(rules: &NumberRules, variant: usize) -> Option<String> {
     let halves = (0..20).map(|number| format!("{number}.50"));
     let given = rules.bounds.iter().map(|bound| bound.text.clone()).chain(["-1".to_owned()]);
     let others = candidates(rules).into_iter().map(|number| number.to_string());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::item::decimal::Decimal;
-use crate::item::format::Format;
+use crate::item::format::StringFormat;
 use crate::item::number::MAX_INTEGER;
 use crate::item::pattern::{Pattern, list, range};
 
@@ -13,12 +13,12 @@ use crate::item::pattern::{Pattern, list, range};
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) kinds: Kinds,
-    pub(super) numbers: Numbers,
+    pub(super) numbers: NumberRules,
     /// The values of `enum` or `const`, and the sentence for others.
     pub(super) one_of: Option<OneOf>,
-    pub(super) text: Text,
-    pub(super) array: Array,
-    pub(super) object: Object,
+    pub(super) text: TextRules,
+    pub(super) array: ArrayRules,
+    pub(super) object: ObjectRules,
     /// The JSON of the examples, for documentation.
     pub(super) examples: Vec<String>,
     /// How deep a value that the schema declares may be nested; 0 for a scalar.
@@ -99,13 +99,13 @@ pub(super) enum NumberKind {
 
 /// The rules of numbers, and the bounds of decimals.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct NumberRules {
     pub(super) kind: NumberKind,
     pub(super) bounds: Vec<Bound>,
     pub(super) multiple_of: Option<f64>,
 }
 
-impl Numbers {
+impl NumberRules {
     /// The least and the greatest integer within the bounds.
     pub(super) fn integers(&self) -> (i64, i64) {
         let (mut least, mut most) = (-MAX_INTEGER, MAX_INTEGER);
@@ -180,16 +180,16 @@ impl Bound {
 
 /// The rules of strings.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct TextRules {
     /// Of characters.
     pub(super) count: Count,
     pub(super) pattern: Option<Pattern>,
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<StringFormat>,
 }
 
 /// The rules of arrays.
 #[derive(Debug, Default)]
-pub(super) struct Array {
+pub(super) struct ArrayRules {
     /// `None`: they are free.
     pub(super) items: Option<Arc<Node>>,
     pub(super) count: Count,
@@ -222,7 +222,7 @@ impl Count {
 
 /// The rules of objects.
 #[derive(Debug, Default)]
-pub(super) struct Object {
+pub(super) struct ObjectRules {
     /// In the order in which they are written.
     pub(super) properties: Vec<Property>,
     /// Their indices.
@@ -241,7 +241,7 @@ pub(super) struct Property {
     pub(super) required: bool,
 }
 
-impl Object {
+impl ObjectRules {
     /// What the members are that are not declared; `None` if there must be none.
     pub(super) fn other(&self) -> Option<&Node> {
         (!self.closed).then(|| self.others.as_deref().unwrap_or(&ANY))

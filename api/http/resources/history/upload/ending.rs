@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pagebucket_engine::{Cause, Error};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Faults, OwnerId};
-use pagebucket_streams::ingest::{End, Event, Lines, Report, Unreadable, Watch};
+use pagebucket_streams::ingest::{End, Event, LineRange, Report, Unreadable, Watch};
 use serde_json::{Map, Value, json};
 
 use super::read::{BadLine, LEAST};
@@ -138,8 +138,8 @@ fn why_ended(end: &End) -> (Kind, Cow<'static, str>) {
 }
 
 /// Ranges of lines, both ends included. One without `last` has no end.
-fn ranges_of(lines: Vec<Lines>) -> Value {
-    let range = |Lines { first, last }| match last {
+fn ranges_of(lines: Vec<LineRange>) -> Value {
+    let range = |LineRange { first, last }| match last {
         Some(last) => json!({ "first": first, "last": last }),
         None => json!({ "first": first }),
     };

@@ -8,14 +8,14 @@ use ::metrics::Counter;
 use super::read::BadLine;
 
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
-pub(super) struct Measured<'a, W> {
+pub(super) struct MeasuredUpload<'a, W> {
     inner: &'a mut W,
     read: Counter,
     stored: Counter,
     refused: Counter,
 }
 
-impl<'a, W> Measured<'a, W> {
+impl<'a, W> MeasuredUpload<'a, W> {
     pub(super) fn new(inner: &'a mut W) -> Self {
         metrics::gauge!(UPLOADS_UNDER_WAY).increment(1);
         let lines = |result| metrics::counter!(UPLOADED_LINES, "result" => result);
@@ -39,13 +39,13 @@ impl<'a, W> Measured<'a, W> {
     }
 }
 
-impl<W> Drop for Measured<'_, W> {
+impl<W> Drop for MeasuredUpload<'_, W> {
     fn drop(&mut self) {
         metrics::gauge!(UPLOADS_UNDER_WAY).decrement(1);
     }
 }
 
-impl<W: Watch<BadLine> + Send> Watch<BadLine> for Measured<'_, W> {
+impl<W: Watch<BadLine> + Send> Watch<BadLine> for MeasuredUpload<'_, W> {
     fn hear(&mut self, event: Event<'_, BadLine>) {
         match &event {
             Event::Came(_) => self.read.increment(1),

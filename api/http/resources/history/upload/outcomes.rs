@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use pagebucket_engine::{Gone, LineRefusal};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, Seq};
-use pagebucket_streams::ingest::{Event, NotTaken, Refusal, RowOutcome, Sent, Watch};
+use pagebucket_streams::ingest::{Event, NotTaken, RowOutcome, RowRefusal, Sent, Watch};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -18,7 +18,7 @@ use crate::pages::item_view::OwnerMember;
 use crate::problem::{Kind, Problem};
 
 /// A part of the answer, on its way to the connection.
-pub(super) enum Piece {
+pub(super) enum AnswerPiece {
     /// Some bytes of its lines.
     Lines(Bytes),
     /// All lines were sent. Without it the answer is cut off, so that no client takes it for complete.
@@ -38,12 +38,12 @@ const FEW: usize = 64;
 pub(super) struct Outcomes {
     definition: Arc<Definition>,
     /// The lines from the first one without a sent outcome, in order.
-    lines: VecDeque<Waiting>,
+    lines: VecDeque<WaitingLine>,
     /// Bytes of the outcomes in `lines`.
     settled: usize,
     /// Outcomes in order, ready to be sent.
     ready: Vec<u8>,
-    client: mpsc::Sender<Piece>,
+    client: mpsc::Sender<AnswerPiece>,
     /// Since when the client has read nothing, although something is ready.
     stalled: Option<Instant>,
     limit: Duration,
@@ -51,7 +51,7 @@ pub(super) struct Outcomes {
     many: bool,
 }
 
-struct Waiting {
+struct WaitingLine {
     number: u64,
     owner: Option<OwnerId>,
     /// Where the line is stored; or a whole line of the answer, which has a problem.
@@ -60,14 +60,14 @@ struct Waiting {
 
 /// Size of an outcome in memory, in bytes.
 fn size(outcome: &Result<Seq, Box<[u8]>>) -> usize {
-    size_of::<Waiting>() + outcome.as_ref().map_or_else(|text| text.len(), |_| 0)
+    size_of::<WaitingLine>() + outcome.as_ref().map_or_else(|text| text.len(), |_| 0)
 }
 
 impl Outcomes {
     /// For a client that must take something within `limit`.
     pub(super) fn new(
         definition: &Arc<Definition>,
-        client: mpsc::Sender<Piece>,
+        client: mpsc::Sender<AnswerPiece>,
         many: bool,
         limit: Duration,
     ) -> Self {
@@ -92,14 +92,14 @@ impl Outcomes {
         if rest.is_empty() {
             return true;
         }
-        let rest = Piece::Lines(rest.into());
+        let rest = AnswerPiece::Lines(rest.into());
         matches!(timeout(limit, self.client.send(rest)).await, Ok(Ok(())))
     }
 
     /// Marks the answer as complete.
     pub(super) async fn end(self) {
         // It fails only if the client has disconnected.
-        let _ = self.client.send(Piece::End).await;
+        let _ = self.client.send(AnswerPiece::End).await;
     }
 
     /// A line of the answer.
@@ -124,7 +124,7 @@ impl Outcomes {
 
     /// Moves the outcomes that wait for no earlier line to `ready`.
     fn advance(&mut self) {
-        while let Some(Waiting { number, owner, outcome: Some(outcome) }) =
+        while let Some(WaitingLine { number, owner, outcome: Some(outcome) }) =
             self.lines.pop_front_if(|waiting| waiting.outcome.is_some())
         {
             self.settled -= size(&outcome);
@@ -142,7 +142,7 @@ impl Outcomes {
     }
 
     fn bad(&mut self, line: u64, bad: &BadLine) {
-        self.lines.push_back(Waiting { number: line, owner: None, outcome: None });
+        self.lines.push_back(WaitingLine { number: line, owner: None, outcome: None });
         let problem = if bad.json {
             Problem::invalid_body(Kind::InvalidItem, &bad.faults)
         } else {
@@ -171,13 +171,13 @@ impl Outcomes {
 }
 
 /// Takes the first piece of what is ready.
-fn piece(ready: &mut Vec<u8>) -> Piece {
+fn piece(ready: &mut Vec<u8>) -> AnswerPiece {
     if ready.len() <= MOST_OF_A_PIECE {
-        return Piece::Lines(std::mem::take(ready).into());
+        return AnswerPiece::Lines(std::mem::take(ready).into());
     }
     let piece: Vec<_> = ready.drain(..MOST_OF_A_PIECE).collect();
     ready.shrink_to(2 * ready.len());
-    Piece::Lines(piece.into())
+    AnswerPiece::Lines(piece.into())
 }
 
 impl Watch<BadLine> for Outcomes {
@@ -185,7 +185,7 @@ impl Watch<BadLine> for Outcomes {
         match event {
             Event::Came(row) => {
                 let owner = self.many.then(|| row.owner.clone());
-                self.lines.push_back(Waiting { number: row.line, owner, outcome: None });
+                self.lines.push_back(WaitingLine { number: row.line, owner, outcome: None });
             }
             Event::Bad(bad) => self.bad(bad.line, &bad.why),
             Event::Sent(sent) => self.sent(sent),
@@ -198,7 +198,7 @@ impl Watch<BadLine> for Outcomes {
     }
 
     fn held(&self) -> usize {
-        self.lines.capacity() * size_of::<Waiting>() + self.settled + self.ready.capacity()
+        self.lines.capacity() * size_of::<WaitingLine>() + self.settled + self.ready.capacity()
     }
 
     async fn hand_on(&mut self) -> Result<(), NotTaken> {
@@ -212,18 +212,18 @@ impl Watch<BadLine> for Outcomes {
 }
 
 /// The problem of a line that is an item and is not stored.
-fn refused(refusal: Refusal) -> Problem {
+fn refused(refusal: RowRefusal) -> Problem {
     let kind = match refusal {
-        Refusal::HistoryExhausted => Kind::HistoryExhausted,
-        Refusal::KeyReused => Kind::IdempotencyKeyReused,
-        Refusal::Gone(Gone::Retired { .. }) => Kind::Retired,
-        Refusal::Gone(Gone::Erased) => Kind::Erased,
-        Refusal::Line(LineRefusal::Differs) => Kind::LineDiffers,
-        Refusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => Kind::LineOutOfOrder,
+        RowRefusal::HistoryExhausted => Kind::HistoryExhausted,
+        RowRefusal::KeyReused => Kind::IdempotencyKeyReused,
+        RowRefusal::Gone(Gone::Retired { .. }) => Kind::Retired,
+        RowRefusal::Gone(Gone::Erased) => Kind::Erased,
+        RowRefusal::Line(LineRefusal::Differs) => Kind::LineDiffers,
+        RowRefusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => Kind::LineOutOfOrder,
     };
     let problem = Problem::new(kind, format!("Not stored: {refusal}."));
     match refusal {
-        Refusal::Gone(gone) => problem.gone(gone),
+        RowRefusal::Gone(gone) => problem.gone(gone),
         _ => problem,
     }
 }

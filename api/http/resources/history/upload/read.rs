@@ -45,7 +45,7 @@ impl BadLine {
 /// client that continues at a line far into a file sends as many line breaks.) A line that is no item counts for nothing: it
 /// would cost the client next to nothing to keep its place. Only time spent waiting for the client counts. While the server does
 /// not read, because earlier lines must be stored first or the client's quota is used up, the span stands still.
-struct Pace {
+struct UploadPace {
     span: Duration,
     /// Time that is left of this span.
     left: Duration,
@@ -53,7 +53,7 @@ struct Pace {
     bytes: usize,
 }
 
-impl Pace {
+impl UploadPace {
     fn new(span: Duration) -> Self {
         Self { span, left: span, bytes: 0 }
     }
@@ -98,7 +98,7 @@ impl Filling {
 }
 
 /// Reads a body, piece by piece, and hands on its lines.
-pub(super) struct Reader {
+pub(super) struct LineReader {
     chunks: mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>,
     chunk: Chunk<BadLine>,
     /// Bytes of the lines in `chunk`.
@@ -117,13 +117,13 @@ pub(super) struct Reader {
     filling: Filling,
     /// Whether no line was handed on yet.
     is_first: bool,
-    pace: Pace,
+    pace: UploadPace,
 }
 
 /// No more lines are wanted, although the body may continue.
 struct Enough;
 
-impl Reader {
+impl LineReader {
     pub(super) fn new(
         chunks: mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>,
         definition: Arc<Definition>,
@@ -132,7 +132,7 @@ impl Reader {
         (quota, lifetime): (ClientQuota, Lifetime),
         span: Duration,
     ) -> Self {
-        let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), Pace::new(span));
+        let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), UploadPace::new(span));
         let filling = Filling::default();
         Self {
             chunks,

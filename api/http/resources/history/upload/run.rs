@@ -13,15 +13,15 @@ use http_body_util::BodyExt;
 use pagebucket_engine as engine;
 use pagebucket_engine::Engine;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId};
-use pagebucket_streams::ingest::{self, Destination, Options, Report, Watch};
+use pagebucket_streams::ingest::{self, Destination, Report, StreamOptions, Watch};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::ending::Summary;
-use super::measured::Measured;
-use super::outcomes::{Outcomes, Piece};
-use super::read::{BadLine, Reader};
+use super::measured::MeasuredUpload;
+use super::outcomes::{AnswerPiece, Outcomes};
+use super::read::{BadLine, LineReader};
 use crate::limits::concurrency::LongPlace;
 use crate::limits::rate::ClientQuota;
 use crate::limits::uploads::WAITING_OF_MANY;
@@ -130,8 +130,8 @@ impl Upload {
         let lines = stream::unfold(Some(receive), async |receive| {
             let mut receive = receive?;
             match receive.recv().await {
-                Some(Piece::Lines(lines)) => Some((Ok(lines), Some(receive))),
-                Some(Piece::End) => None,
+                Some(AnswerPiece::Lines(lines)) => Some((Ok(lines), Some(receive))),
+                Some(AnswerPiece::End) => None,
                 None => Some((Err("the answer is not complete"), None)),
             }
         });
@@ -152,11 +152,11 @@ impl Upload {
         let to = Destination { engine, key, began };
         let many = owner.is_none();
         let waiting = if many { WAITING_OF_MANY } else { WAITING_OF_ONE };
-        let options = Options { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
+        let options = StreamOptions { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
         let (chunks, incoming) = mpsc::channel(1);
         let definition = Arc::clone(to.engine.definition());
         let reader =
-            Reader::new(chunks, definition, owner, clock, (quota, lifetime), api.limits.body_timeout);
+            LineReader::new(chunks, definition, owner, clock, (quota, lifetime), api.limits.body_timeout);
         let reading = tokio::spawn(reader.run(body));
         let (stop, mut stopped) = mpsc::channel(2);
         let stopping = api.stop.clone();
@@ -167,7 +167,7 @@ impl Upload {
             tokio::time::sleep(STOPPING).await;
             let _ = stop.send(()).await;
         }));
-        let mut measured = Measured::new(watch);
+        let mut measured = MeasuredUpload::new(watch);
         let report =
             ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
         measured.ended(&report);
