@@ -6,7 +6,7 @@ pub mod peer;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{Extensions, HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use pagebucket_model::domain::Principal;
 
@@ -31,18 +31,18 @@ pub struct Proxies {
 }
 
 impl Client {
-    /// The client of a request with these extensions and headers: its principal if it has one, otherwise its address.
-    pub fn of(extensions: &Extensions, headers: &HeaderMap, proxies: &Proxies) -> Self {
-        match extensions.get::<Arc<Principal>>() {
+    /// The client of a request with these headers, which came from this peer: its principal if it has one, otherwise its
+    /// address.
+    pub fn of(principal: Option<&Principal>, peer: Peer, headers: &HeaderMap, proxies: &Proxies) -> Self {
+        match principal {
             Some(principal) => Self::Name(Arc::clone(&principal.name)),
-            None => Self::at(extensions, headers, proxies),
+            None => Self::at(peer, headers, proxies),
         }
     }
 
-    /// The address of the client of a request with these extensions and headers.
-    pub fn at(extensions: &Extensions, headers: &HeaderMap, proxies: &Proxies) -> Self {
-        let Peer(peer) = extensions.get().expect("the server adds the peer to each request");
-        Self::Address(Peer(proxies.client(*peer, headers)).network())
+    /// The address of the client of a request with these headers, which came from this peer.
+    pub fn at(Peer(peer): Peer, headers: &HeaderMap, proxies: &Proxies) -> Self {
+        Self::Address(Peer(proxies.client(peer, headers)).network())
     }
 }
 
@@ -83,8 +83,6 @@ impl Proxies {
 mod tests {
     use std::collections::BTreeMap;
 
-    use axum::body::Body;
-    use axum::extract::Request;
     use axum::http::header::FORWARDED;
 
     use super::*;
@@ -100,16 +98,10 @@ mod tests {
         Proxies::new(networks(), forwarded::X_FORWARDED_FOR)
     }
 
-    fn request(peer: &str, headers: &[(&str, &str)]) -> Request {
-        let peer: IpAddr = peer.parse().unwrap();
-        let request = Request::builder().extension(Peer::new(peer));
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        request.body(Body::empty()).unwrap()
-    }
-
     fn client_behind(proxies: &Proxies, peer: &str, headers: &[(&str, &str)]) -> String {
-        let request = request(peer, headers);
-        match Client::of(request.extensions(), request.headers(), proxies) {
+        let header = |(name, value): &(&str, &str)| (name.parse().unwrap(), value.parse().unwrap());
+        let headers: HeaderMap = headers.iter().map(header).collect();
+        match Client::at(Peer::new(peer.parse().unwrap()), &headers, proxies) {
             Client::Address(address) => address.to_string(),
             Client::Name(name) => panic!("{name}"),
         }
@@ -178,12 +170,10 @@ mod tests {
 
     #[test]
     fn a_principal_is_one_client_from_everywhere() {
-        let named = |peer| {
-            let mut request = request(peer, &[]);
-            let name = "ann".into();
+        let named = |peer: &str| {
             let (scopes, owners) = (Scopes::default(), BTreeMap::new());
-            request.extensions_mut().insert(Arc::new(Principal { name, scopes, owners, expires: None }));
-            Client::of(request.extensions(), request.headers(), &proxies())
+            let ann = Principal { name: "ann".into(), scopes, owners, expires: None };
+            Client::of(Some(&ann), Peer::new(peer.parse().unwrap()), &HeaderMap::new(), &proxies())
         };
         assert_eq!(named("192.0.2.1"), Client::Name("ann".into()));
         assert_eq!(named("192.0.2.1"), named("192.0.2.2"));

@@ -39,20 +39,22 @@ pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
 pub use pages::cache::Pages;
 pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
+pub use request::context::Connection;
 pub use request::deadline::REQUEST;
 pub use state::Api;
 
 use auth::access::Access;
-use middleware::admission::{self, Admission, Policy};
+#[cfg(feature = "bench")]
+use middleware::admission::Policy;
+use middleware::admission::{self, Admission};
 use middleware::gate::Guard;
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
-    let (stop, uploads) = (api.stop.clone(), api.uploads.places.clone());
-    let (gate, policy, access) = (api.gate.clone(), Policy::Json, Access::Authenticated);
-    let counted = (requests.clone(), gate.clone());
-    let admission = Admission { stop, requests, uploads, gate, policy, access, engine: None };
+    let counted = (requests.clone(), api.gate.clone());
+    let (stop, uploads, gate) = (api.stop.clone(), api.uploads.places.clone(), api.gate.clone());
+    let admission = Arc::new(Admission { stop, requests, uploads, gate });
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
     let site = site::router(api.store.definitions()).layer(Guard::layer(&api.gate, documentation));
     let all = routes::v1(&api.store, &admission)
@@ -66,12 +68,10 @@ pub fn router(api: Api) -> Router {
 #[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
-    let (stop, gate, policy, access) =
-        (Default::default(), Gate::unguarded(), Policy::Json, Access::Everyone);
-    let uploads = requests.clone();
-    let admission = Admission { stop, uploads, requests, gate, policy, access, engine: None };
+    let (stop, gate, uploads) = (Default::default(), Gate::unguarded(), requests.clone());
+    let admission = Arc::new(Admission { stop, requests, uploads, gate });
     middleware::surround(
-        routes.layer(admission.layer(policy, access, None)),
+        routes.layer(admission.layer(Policy::Json, Access::Everyone, None)),
         limits,
         origins,
         Hosts::only([]),

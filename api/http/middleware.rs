@@ -2,25 +2,25 @@
 
 pub mod accept;
 pub mod admission;
-pub mod around;
 pub mod compression;
 pub mod cors;
 pub mod drain_body;
 pub mod gate;
 pub mod hosts;
 mod measure;
-mod outer;
+mod observe;
 mod render;
+pub mod service;
 
 use axum::Router;
 use tower_http::validate_request::ValidateRequestHeaderLayer;
 
 use super::limits::requests::Limits;
-use around::AroundLayer;
 use hosts::Hosts;
 use measure::Meters;
-use outer::Outer;
+use observe::Observe;
 use render::Render;
+use service::MiddlewareLayer;
 
 /// Puts the layers of every request around `routes`. The first layer is the outermost.
 pub fn surround<S: Clone + Send + Sync + 'static>(
@@ -32,11 +32,11 @@ pub fn surround<S: Clone + Send + Sync + 'static>(
     // In one call, because each call of `layer` makes every request copy what is inside it.
     routes.layer((
         // The request's id, its line in the log, its place in the measurements, the rest of its body.
-        AroundLayer(Outer { limits, meters: Meters::default() }),
+        MiddlewareLayer(Observe { limits, meters: Meters::default() }),
         cors::layer(origins),
         compression::layer(),
         // Problems and panics become bodies.
-        AroundLayer(Render),
+        MiddlewareLayer(Render),
         ValidateRequestHeaderLayer::custom(hosts),
     ))
 }

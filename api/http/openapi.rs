@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::problem;
-use super::routes::{Row, of_history, of_owners, of_page_views, probes};
+use super::routes::{Row, of_history, of_owners, of_page_views, probes, rows};
 use complete::{complete, without_null};
 pub use filler::Filler;
 use filler::merge;
@@ -51,8 +51,8 @@ pub fn document(definitions: &Definitions, version: Version) -> String {
 
 fn of(definitions: &Definitions) -> Value {
     let history = "Append {manyItems}, and read histories by page, window or time.";
-    let history = template(of_history(), "{Items}", history);
-    let owners = template(of_owners(), "{Owners}", "Histories as a whole.");
+    let history = template(rows(of_history()), "{Items}", history);
+    let owners = template(rows(of_owners()), "{Owners}", "Histories as a whole.");
     let mut document = preamble(definitions);
     for owner in definitions.owners() {
         let histories = || definitions.iter().filter(|definition| definition.owner == *owner);
@@ -65,7 +65,7 @@ fn of(definitions: &Definitions) -> Value {
         }
     }
     let views = "Count page views, and read the counts.";
-    add(&mut document, template(of_page_views(), "PageViews", views));
+    add(&mut document, template(rows(of_page_views()), "PageViews", views));
     add(&mut document, template(probes(), "Probes", "For operators of the service."));
     name_instances(&mut document);
     complete(&mut document);
@@ -104,8 +104,8 @@ fn preamble(definitions: &Definitions) -> Value {
 }
 
 /// The document of these rows, whose operations have this tag.
-fn template(rows: Vec<Row>, tag: &str, description: &str) -> Value {
-    let routes = rows.into_iter().map(|(mut routes, _, access)| {
+fn template(rows: impl IntoIterator<Item = Row>, tag: &str, description: &str) -> Value {
+    let routes = rows.into_iter().map(|(mut routes, access)| {
         complete_row(&mut routes.1, tag, access);
         routes
     });

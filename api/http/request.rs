@@ -1,8 +1,10 @@
 //! What a handler asks of a request: its parameters, its body, its key, and how long it may take.
 
 pub mod body;
+pub mod context;
 pub mod deadline;
 pub mod id;
 pub mod idempotency;
 pub mod lifetime;
+pub mod owner;
 pub mod params;

@@ -5,7 +5,7 @@ pub mod names;
 
 use std::sync::Arc;
 
-use axum::{Extension, Router};
+use axum::Router;
 use pagebucket_engine::{Engine, Store};
 use pagebucket_model::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use utoipa::openapi::Paths;
@@ -25,57 +25,60 @@ use names::Names;
 /// Routes of one address, with their documentation.
 pub type Routes = UtoipaMethodRouter<Arc<Api>>;
 
-/// A row of the table: routes of one address, what they answer, and who may use them.
-pub type Row = (Routes, Policy, Access);
+/// A row of the table: routes of one address, and who may use them.
+pub type Row = (Routes, Access);
+
+/// Rows of the routes under `/v1`, each with what it answers.
+pub type Admitted = Vec<(Row, Policy)>;
 
 /// The routes of one history.
-pub fn of_history() -> Vec<Row> {
+pub fn of_history() -> Admitted {
     vec![
-        (routes!(append::append), Policy::Json, OfOwner(Append)),
-        (routes!(list::list), Policy::Json, OfOwner(Read)),
-        (routes!(upload::of_one), Policy::Upload(JSON), OfOwner(Append)),
-        (routes!(upload::of_one_with_outcomes), Policy::Upload(NDJSON), OfOwner(Append)),
-        (routes!(upload::of_many), Policy::Upload(JSON), OfAllOwners(Append)),
-        (routes!(upload::of_many_with_outcomes), Policy::Upload(NDJSON), OfAllOwners(Append)),
-        (routes!(export::ndjson), Policy::Rows(NDJSON), OfOwner(Read)),
-        (routes!(export::csv), Policy::Rows(CSV), OfOwner(Read)),
-        (routes!(page::page), Policy::Json, OfOwner(Read)),
-        (routes!(page::item), Policy::Json, OfOwner(Read)),
+        ((routes!(append::append), OfOwner(Append)), Policy::Json),
+        ((routes!(list::list), OfOwner(Read)), Policy::Json),
+        ((routes!(upload::of_one), OfOwner(Append)), Policy::Upload(JSON)),
+        ((routes!(upload::of_one_with_outcomes), OfOwner(Append)), Policy::Upload(NDJSON)),
+        ((routes!(upload::of_many), OfAllOwners(Append)), Policy::Upload(JSON)),
+        ((routes!(upload::of_many_with_outcomes), OfAllOwners(Append)), Policy::Upload(NDJSON)),
+        ((routes!(export::ndjson), OfOwner(Read)), Policy::Rows(NDJSON)),
+        ((routes!(export::csv), OfOwner(Read)), Policy::Rows(CSV)),
+        ((routes!(page::page), OfOwner(Read)), Policy::Json),
+        ((routes!(page::item), OfOwner(Read)), Policy::Json),
     ]
 }
 
 /// The routes of the owners of one or more histories.
-pub fn of_owners() -> Vec<Row> {
+pub fn of_owners() -> Admitted {
     vec![
-        (routes!(owners::list), Policy::Json, OfAllOwners(List)),
-        (routes!(owners::summary), Policy::Json, OfOwner(Read)),
-        (routes!(erasure::erase), Policy::Json, OfOwner(Admin)),
+        ((routes!(owners::list), OfAllOwners(List)), Policy::Json),
+        ((routes!(owners::summary), OfOwner(Read)), Policy::Json),
+        ((routes!(erasure::erase), OfOwner(Admin)), Policy::Json),
     ]
 }
 
 /// The routes of page views.
-pub fn of_page_views() -> Vec<Row> {
+pub fn of_page_views() -> Admitted {
     vec![
-        (routes!(writes::count, reads::series), Policy::Json, With(Views)),
-        (routes!(writes::upload), Policy::Json, With(Views)),
-        (routes!(reads::bucket), Policy::Json, With(Views)),
-        (routes!(reads::top), Policy::Json, With(Views)),
-        (routes!(writes::preallocate), Policy::Json, With(Admin)),
+        ((routes!(writes::count, reads::series), With(Views)), Policy::Json),
+        ((routes!(writes::upload), With(Views)), Policy::Json),
+        ((routes!(reads::bucket), With(Views)), Policy::Json),
+        ((routes!(reads::top), With(Views)), Policy::Json),
+        ((routes!(writes::preallocate), With(Admin)), Policy::Json),
     ]
 }
 
-/// The routes for operators. They are not behind the admission layer: their policy means nothing.
+/// The routes for operators. They are not behind the admission layer.
 pub fn probes() -> Vec<Row> {
     vec![
-        (routes!(probes::livez), Policy::Json, Everyone),
-        (routes!(probes::readyz), Policy::Json, Everyone),
-        (routes!(probes::metrics), Policy::Json, With(Metrics)),
+        (routes!(probes::livez), Everyone),
+        (routes!(probes::readyz), Everyone),
+        (routes!(probes::metrics), With(Metrics)),
     ]
 }
 
 /// The routes for operators, each behind this gate.
 pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
-    probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), _, access)| {
+    probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), access)| {
         let open = access == With(Metrics) && gate.open.metrics;
         let guard = Guard::layer(gate, if open { Everyone } else { access });
         router.route(address(&paths), methods.layer(guard))
@@ -83,22 +86,28 @@ pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
 }
 
 /// The routes under `/v1`, each behind the admission layer.
-pub fn v1(store: &Store, admission: &Admission) -> Router<Arc<Api>> {
-    let mounted = |rows: Vec<Row>, engine: Option<&Engine>| {
-        let names = engine.map(|engine| Names::of(engine.definition()));
-        rows.into_iter().fold(Router::new(), |router, ((_, paths, methods), policy, access)| {
+pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
+    let mounted = |rows: Admitted, histories: Option<&Arc<[Engine]>>| {
+        let first = histories.and_then(|histories| histories.first());
+        let names = first.map(|engine| Names::of(engine.definition()));
+        rows.into_iter().fold(Router::new(), |router, (((_, paths, methods), access), policy)| {
             let address = address(&paths);
             let address = names.as_ref().map_or_else(|| address.to_owned(), |names| names.fill(address));
-            router.route(&address, methods.layer(admission.layer(policy, access, engine)))
+            router.route(&address, methods.layer(admission.layer(policy, access, histories)))
         })
     };
     store.definitions().owners().into_iter().fold(mounted(of_page_views(), None), |router, owner| {
         let engines = store.histories().iter().filter(|engine| engine.definition().owner == *owner);
         let engines: Arc<[Engine]> = engines.cloned().collect();
-        let owners = mounted(of_owners(), engines.first()).layer(Extension(Arc::clone(&engines)));
-        let histories = engines.iter().map(|engine| mounted(of_history(), Some(engine)));
+        let owners = mounted(of_owners(), Some(&engines));
+        let histories = engines.iter().map(|engine| mounted(of_history(), Some(&[engine.clone()].into())));
         histories.fold(router.merge(owners), Router::merge)
     })
+}
+
+/// The rows of these routes, without what they answer.
+pub fn rows(routes: Admitted) -> impl Iterator<Item = Row> {
+    routes.into_iter().map(|(row, _)| row)
 }
 
 /// The address of a row.

@@ -62,18 +62,28 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
 
 /// A route for each file.
 pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
-    let document = |path, version| {
-        File::new(path, "application/json", openapi::document(definitions, version).into(), false)
-    };
-    let of_histories = [
-        File::new("/", HTML, home_page(definitions).into(), false),
-        document("/openapi.json", Version::V3_1),
-        document("/openapi-3.0.json", Version::V3_0),
+    // Those of the histories are made when they are first asked for: few clients do, and a start waits for nothing.
+    let of_histories: [(&'static str, fn(&Definitions) -> Arc<File>); 3] = [
+        ("/", |definitions| File::new("/", HTML, home_page(definitions).into(), false)),
+        ("/openapi.json", |definitions| document("/openapi.json", definitions, Version::V3_1)),
+        ("/openapi-3.0.json", |definitions| document("/openapi-3.0.json", definitions, Version::V3_0)),
     ];
     let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
-    FILES.iter().cloned().chain(of_histories).fold(to_docs, |router, file| {
+    let of_all = FILES.iter().cloned().fold(to_docs, |router, file| {
         router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
+    });
+    of_histories.into_iter().fold(of_all, |router, (path, make)| {
+        let made = Arc::new((definitions.clone(), OnceLock::<Arc<File>>::new()));
+        let answer = async move |headers: HeaderMap| {
+            let (definitions, file) = &*made;
+            file.get_or_init(|| make(definitions)).answer(&headers)
+        };
+        router.route(path, get(answer))
     })
+}
+
+fn document(path: &'static str, definitions: &Definitions, version: Version) -> Arc<File> {
+    File::new(path, "application/json", openapi::document(definitions, version).into(), false)
 }
 
 /// The metadata of this server as a resource of OAuth (RFC 9728), if it accepts tokens.

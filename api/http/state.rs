@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use pagebucket_engine::{Deadline, Store};
+use pagebucket_engine::Store;
 use pagebucket_model::domain::Clock;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::pages::cache::Pages;
 use super::problem::Problem;
+use super::request::context::Granted;
 use super::request::lifetime::Lifetime;
 
 /// The state of the routes.
@@ -55,10 +56,9 @@ impl FromRequestParts<Arc<Api>> for Reading {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let deadline: Option<&Deadline> = parts.extensions.get();
-        let deadline = *deadline.expect("admission gives every request under /v1 its deadline");
+        let Granted { deadline, quota } = Granted::of(&parts.extensions);
         let epoch = api.store.epoch(deadline).await?;
-        Ok(Self::new(parts, deadline, epoch, api.kept_by))
+        Ok(Self::new(&parts.headers, deadline, quota, epoch, api.kept_by))
     }
 }
 

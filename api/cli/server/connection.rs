@@ -10,7 +10,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pagebucket_http::{Peer, Unsent};
+use pagebucket_http::{Connection, Peer, Unsent};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -60,8 +60,7 @@ impl Connections {
         let mut stream = MustRead::new(stream, self.deadlines.write, account.clone());
         let router = self.router.clone();
         let service = move |mut request: Request<Body>| {
-            request.extensions_mut().insert(peer);
-            request.extensions_mut().insert(account.clone());
+            request.extensions_mut().insert(Connection { peer, account: account.clone() });
             router.clone().call(request)
         };
         match &self.tls {

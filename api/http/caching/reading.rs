@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pagebucket_engine::internal::Epoch;
 use pagebucket_engine::{Deadline, Engine};
@@ -32,9 +31,15 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The read of this request. `kept_by` says which caches may keep its answer if that never changes.
-    pub fn new(parts: &Parts, deadline: Deadline, epoch: Epoch, kept_by: KeptBy) -> Self {
-        let (known, quota) = (IfNoneMatch::of(&parts.headers), ClientQuota::among(&parts.extensions));
+    /// The read of a request with these headers. `kept_by` says which caches may keep its answer if that never changes.
+    pub fn new(
+        headers: &HeaderMap,
+        deadline: Deadline,
+        quota: ClientQuota,
+        epoch: Epoch,
+        kept_by: KeptBy,
+    ) -> Self {
+        let known = IfNoneMatch::of(headers);
         Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None }
     }
 

@@ -5,16 +5,20 @@
 //! requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
 //! ends.) One client has at most a quarter of the places of each kind.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
+use axum::http::Uri;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, TryFutureExt};
 use pagebucket_engine::Engine;
+use pagebucket_model::definition::Owner;
 use tokio_util::sync::CancellationToken;
 
 use super::accept;
-use super::around::{Answer, Around, AroundLayer, Inner};
-use super::gate::Gate;
+use super::gate::{Asked, Gate, answer_to};
+use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 use crate::auth::access::Access;
 use crate::client::Client;
 use crate::limits::concurrency::{LongPlace, Place, Places};
@@ -22,7 +26,9 @@ use crate::limits::rate::{Class, ClientQuota};
 use crate::limits::unsent::WithPlace;
 use crate::problem::{Kind, Problem};
 use crate::request::body::JSON;
+use crate::request::context::RequestContext;
 use crate::request::deadline::{self, REQUEST};
+use crate::request::owner::AddressedOwner;
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
 #[derive(Debug, Clone, Copy)]
@@ -47,84 +53,104 @@ pub async fn under_way(
     }
 }
 
-/// Admits requests that their client may send: others are 401 or 403. Answers 503 at once if the service is stopping
-/// (earlier requests continue) or has no free place, 429 if the client has used up its quota, and 406 or 505 if the client
-/// cannot take the answer. Gives every request its deadline, which handlers pass to the store.
-#[derive(Clone)]
+/// What all routes under `/v1` share.
 pub struct Admission {
     /// Cancelled when the service stops.
     pub stop: CancellationToken,
     /// The places of requests, uploads aside.
     pub requests: Places,
+    /// The places of uploads.
     pub uploads: Places,
     /// Decides who may use a route.
     pub gate: Gate,
-    /// Of the routes inside: [`Admission::layer`] sets it and the next two.
-    pub policy: Policy,
-    pub access: Access,
-    /// The history of the routes inside, if they are of one: it becomes an extension of the request. Another layer for this
-    /// would cost every request a copy of everything inside it.
-    pub engine: Option<Engine>,
+}
+
+/// Admits requests to one route that their client may send: others are 401 or 403. Answers 503 at once if the service is
+/// stopping (earlier requests continue) or has no free place, 429 if the client has used up its quota, and 406 or 505 if the
+/// client cannot take the answer. Completes the context of each request, with its deadline for example.
+#[derive(Clone)]
+pub struct RouteAdmission {
+    shared: Arc<Admission>,
+    policy: Policy,
+    access: Access,
+    /// The history of the route, or those of its collection of owners.
+    histories: Option<Arc<[Engine]>>,
 }
 
 impl Admission {
-    /// The layer for routes with this policy and this access, of this history.
-    pub fn layer(&self, policy: Policy, access: Access, engine: Option<&Engine>) -> AroundLayer<Self> {
-        AroundLayer(Self { policy, access, engine: engine.cloned(), ..self.clone() })
-    }
-
-    fn admit(&self, request: &Request, client: Client, quota: &ClientQuota) -> Result<Place, Problem> {
-        if self.stop.is_cancelled() {
-            return Err(Problem::stopping());
-        }
-        quota.charge(1)?;
-        let (places, answer) = match self.policy {
-            Policy::Json => (&self.requests, JSON),
-            Policy::Rows(media_type) => (&self.requests, media_type),
-            Policy::Upload(media_type) => (&self.uploads, media_type),
-        };
-        let place = places.take(client)?;
-        accept::takes_answer(request, answer)?;
-        Ok(place)
+    /// The layer for routes with this policy and this access, of these histories.
+    pub fn layer(
+        self: &Arc<Self>,
+        policy: Policy,
+        access: Access,
+        histories: Option<&Arc<[Engine]>>,
+    ) -> MiddlewareLayer<RouteAdmission> {
+        let (shared, histories) = (Arc::clone(self), histories.cloned());
+        MiddlewareLayer(RouteAdmission { shared, policy, access, histories })
     }
 }
 
-impl<S: Inner> Around<S> for Admission {
+impl<S: InnerService> Middleware<S> for RouteAdmission {
     type Response = Response;
 
-    fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
+    fn call(&self, inner: &mut S, mut request: Request) -> ResponseFuture<Response> {
         // Without authentication no request pays for a copy of this layer.
-        if !self.gate.is_guarded() {
-            return self.call_permitted(inner, request);
+        if self.shared.gate.is_open(self.access) {
+            let owner = self.owner(request.uri()).map(|owner| owner.id);
+            RequestContext::of_mut(request.extensions_mut()).owner = owner;
+            return self.admit(inner, request);
         }
-        let (admission, route) = (self.clone(), (self.access, self.engine.as_ref()));
-        let pass = move |inner: &mut S, request| admission.call_permitted(inner, request);
-        self.gate.guard(inner, request, route, pass)
+        let (route, mut inner) = (self.clone(), ready(inner));
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            let owner = route.owner(&parts.uri);
+            let asked = Asked {
+                access: route.access,
+                collection: route.owner_type().map(|owner| &*owner.collection),
+                owner: owner.as_ref().map(|owner| &*owner.text),
+            };
+            let principal = match route.shared.gate.decide(&parts, &asked).await {
+                Ok(principal) => principal,
+                Err(refused) => return Ok(refused.into_response()),
+            };
+            let owner = owner.map(|owner| owner.id);
+            let context = RequestContext::of_mut(&mut parts.extensions);
+            (context.principal, context.owner) = (principal.clone(), owner);
+            let answer = route.admit(&mut inner, Request::from_parts(parts, body)).await?;
+            Ok(answer_to(principal, answer))
+        })
     }
 }
 
-impl Admission {
+impl RouteAdmission {
+    /// What the definitions of its histories say of their owners.
+    fn owner_type(&self) -> Option<&Owner> {
+        self.histories.as_ref()?.first().map(|history| &history.definition().owner)
+    }
+
+    /// The owner that an address of the route names.
+    fn owner<'a>(&self, address: &'a Uri) -> Option<AddressedOwner<'a>> {
+        let names_one = matches!(self.access, Access::OfOwner(_));
+        self.owner_type().filter(|_| names_one).map(|owner| AddressedOwner::of(address, owner.kind))
+    }
+
     /// Answers a request that its client may send.
-    fn call_permitted(&self, inner: &mut impl Inner, mut request: Request) -> Answer<Response> {
-        let client = self.gate.client(request.extensions(), request.headers());
-        let rates = self.gate.rates.as_ref();
+    fn admit(&self, inner: &mut impl InnerService, mut request: Request) -> ResponseFuture<Response> {
+        let client = self.shared.gate.client(request.extensions(), request.headers());
+        let rates = self.shared.gate.rates.as_ref();
         let quota = rates.map_or_else(ClientQuota::default, |rates| {
             ClientQuota::of(rates, self.class(&request), client.clone())
         });
-        let place = match self.admit(&request, client, &quota) {
+        let place = match self.place(&request, client, &quota) {
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed(),
         };
-        let extensions = request.extensions_mut();
-        extensions.insert(deadline::from_now());
-        if quota.is_limited() {
-            extensions.insert(quota.clone());
-        }
-        if let Some(engine) = &self.engine {
-            extensions.insert(engine.clone());
-        }
+        let context = RequestContext::of_mut(request.extensions_mut());
+        context.deadline = deadline::from_now();
+        context.quota = quota.clone();
+        context.histories.clone_from(&self.histories);
         if let Policy::Upload(_) = self.policy {
-            request.extensions_mut().insert(LongPlace::new(place));
+            context.place = Some(LongPlace::new(place));
             return inner.call(request).map_ok(move |answer| told(&quota, answer)).boxed();
         }
         let answer = tokio::time::timeout(REQUEST, inner.call(request));
@@ -138,6 +164,22 @@ impl Admission {
             // An export has a place of its own, because it may take long.
             Ok(if streams { answer } else { held(place, answer) })
         })
+    }
+
+    /// The place of a request, if it is admitted.
+    fn place(&self, request: &Request, client: Client, quota: &ClientQuota) -> Result<Place, Problem> {
+        if self.shared.stop.is_cancelled() {
+            return Err(Problem::stopping());
+        }
+        quota.charge(1)?;
+        let (places, answer) = match self.policy {
+            Policy::Json => (&self.shared.requests, JSON),
+            Policy::Rows(media_type) => (&self.shared.requests, media_type),
+            Policy::Upload(media_type) => (&self.shared.uploads, media_type),
+        };
+        let place = places.take(client)?;
+        accept::takes_answer(request, answer)?;
+        Ok(place)
     }
 
     /// What a request counts as.

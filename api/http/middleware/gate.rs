@@ -11,12 +11,10 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use pagebucket_engine::Engine;
 use pagebucket_model::domain::{Clock, Principal, Scope};
 use pagebucket_model::metric::REFUSALS;
-use percent_encoding::percent_decode_str;
 
-use super::around::{Answer, Around, AroundLayer, Inner};
+use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 use crate::auth::access::Access;
 use crate::auth::jwt::Jwt;
 use crate::auth::{Authenticator, Check, Refusal};
@@ -25,6 +23,7 @@ use crate::client::{Client, Proxies};
 use crate::limits::concurrency::{Place, Places};
 use crate::limits::rate::RateLimits;
 use crate::problem::{Kind, Problem};
+use crate::request::context::{RequestContext, SentBy};
 use crate::request::deadline;
 use crate::request::lifetime::Lifetime;
 
@@ -64,6 +63,46 @@ pub struct Gate {
     pub rates: Option<Arc<RateLimits>>,
 }
 
+/// What a request asks for.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The access of its route.
+    pub access: Access,
+    /// The collection of owners of its route.
+    pub collection: Option<&'a str>,
+    /// The owner that its address names.
+    pub owner: Option<&'a str>,
+}
+
+/// The refusal of a request.
+#[derive(Debug)]
+pub struct Refused {
+    problem: Problem,
+    /// What is wrong with its token or key (RFC 6750).
+    challenge: Option<HeaderValue>,
+    /// Its client, if that is known.
+    principal: Option<Arc<Principal>>,
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut answer = self.problem.into_response();
+        if let Some(challenge) = self.challenge {
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        answer_to(self.principal, answer)
+    }
+}
+
+/// The answer of a guarded route to this client, whom the log finds in it.
+pub fn answer_to(principal: Option<Arc<Principal>>, mut answer: Response) -> Response {
+    answer.headers_mut().append(header::VARY, AUTHORIZATION);
+    if let Some(principal) = principal {
+        answer.extensions_mut().insert(SentBy(principal));
+    }
+    answer
+}
+
 /// Why a request may not pass.
 #[derive(Debug)]
 enum Denial {
@@ -77,6 +116,19 @@ enum Denial {
     Owner(Scope),
     /// The database or the issuer was asked, and failed; or too many tokens or keys of its address are verified.
     Failed(Problem),
+}
+
+impl From<Refusal> for Denial {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid(words, name) => Self::Invalid(words, name),
+            Refusal::Database(error) => Self::Failed(error.into()),
+            Refusal::Issuer => Self::Failed(Problem::new(
+                Kind::Overloaded,
+                "The issuer takes long to answer whether it has the key of the token. Nothing was done.",
+            )),
+        }
+    }
 }
 
 impl Gate {
@@ -101,12 +153,13 @@ impl Gate {
 
     /// The client of a request with these extensions and headers, as it is counted.
     pub fn client(&self, extensions: &Extensions, headers: &HeaderMap) -> Client {
-        Client::of(extensions, headers, &self.proxies)
+        let RequestContext { principal, connection, .. } = RequestContext::of(extensions);
+        Client::of(principal.as_deref(), connection.peer, headers, &self.proxies)
     }
 
-    /// Whether clients are authenticated.
-    pub fn is_guarded(&self) -> bool {
-        self.authenticator.is_some()
+    /// Whether everyone may use a route with this access.
+    pub fn is_open(&self, access: Access) -> bool {
+        self.authenticator.is_none() || access == Access::Everyone
     }
 
     /// What verifies access tokens, if they are accepted.
@@ -114,97 +167,71 @@ impl Gate {
         self.authenticator.as_ref()?.jwt.as_ref()
     }
 
-    /// Answers a request for a route with this access, of a history or of none: by `pass`, if it may pass. Handlers find
-    /// the client in the extensions of the request, and the log in those of the answer.
-    pub fn guard<S: Clone + Send + 'static>(
-        &self,
-        inner: &mut S,
-        mut request: Request,
-        (access, engine): (Access, Option<&Engine>),
-        pass: impl FnOnce(&mut S, Request) -> Answer<Response> + Send + 'static,
-    ) -> Answer<Response> {
-        let Some(authenticator) = self.authenticator.as_ref().filter(|_| access != Access::Everyone) else {
-            return pass(inner, request);
+    /// Decides whether a request may have what it asks for. Its principal, unless everyone may.
+    ///
+    /// # Errors
+    /// It may not.
+    pub async fn decide(&self, parts: &Parts, asked: &Asked<'_>) -> Result<Option<Arc<Principal>>, Refused> {
+        let Some(authenticator) = self.authenticator.as_ref().filter(|_| !self.is_open(asked.access)) else {
+            return Ok(None);
         };
-        let remembered = credential(request.headers())
-            .map(|credential| authenticator.remembered(credential).ok_or_else(|| credential.to_owned()));
-        let (gate, authenticator) = (self.clone(), Arc::clone(authenticator));
-        // The service that is ready is this one, and not its clone.
-        let (engine, clone) = (engine.cloned(), inner.clone());
-        let mut inner = std::mem::replace(inner, clone);
-        Box::pin(async move {
-            let (principal, charged) = match remembered {
-                Ok(Ok(principal)) => (Ok(principal), false),
-                Ok(Err(credential)) => {
-                    let check = authenticator.check(&credential);
-                    let admitted = gate.admit(check, &request);
-                    (gate.identify(&authenticator, &credential, admitted).await, check != Check::Again)
-                }
-                Err(denial) => (Err(denial), false),
-            };
-            let (principal, permitted) = match principal {
-                Ok(principal) => {
-                    let permitted = permit(&principal, request.uri(), access, engine.as_ref());
-                    (Some(principal), permitted)
-                }
-                Err(denial) => (None, Err(denial)),
-            };
-            let mut response = match permitted {
-                Ok(()) => {
-                    request
-                        .extensions_mut()
-                        .insert(principal.clone().expect("a client that may do something"));
-                    pass(&mut inner, request).await?
-                }
-                Err(denial) => {
-                    let paid = if charged { Ok(()) } else { gate.charge(&gate.address(&request)) };
-                    match paid {
-                        Ok(()) => gate.refuse(&request, principal.as_deref(), denial),
-                        Err(problem) => problem.into_response(),
-                    }
-                }
-            };
-            response.headers_mut().append(header::VARY, AUTHORIZATION);
-            response.extensions_mut().insert(principal);
-            Ok(response)
+        let (identified, charged) = self.identify(authenticator, parts).await;
+        let (principal, denial) = match identified {
+            Ok(principal) => match permit(&principal, asked) {
+                Ok(()) => return Ok(Some(principal)),
+                Err(denial) => (Some(principal), denial),
+            },
+            Err(denial) => (None, denial),
+        };
+        let paid = if charged { Ok(()) } else { self.charge(&self.address(parts)) };
+        Err(match paid {
+            Ok(()) => self.refused(parts, principal, denial),
+            Err(problem) => Refused { problem, challenge: None, principal },
         })
+    }
+
+    /// Whose token or key a request has; and whether its address was charged for finding out.
+    async fn identify(
+        &self,
+        authenticator: &Authenticator,
+        parts: &Parts,
+    ) -> (Result<Arc<Principal>, Denial>, bool) {
+        let credential = match credential(&parts.headers) {
+            Ok(credential) => credential,
+            Err(denial) => return (Err(denial), false),
+        };
+        if let Some(principal) = authenticator.remembered(credential) {
+            return (Ok(principal), false);
+        }
+        let check = authenticator.check(credential);
+        let principal = match self.admit(check, parts) {
+            Ok(_place) => {
+                let principal = authenticator.authenticate(credential, deadline::from_now()).await;
+                principal.map_err(Denial::from)
+            }
+            Err(problem) => Err(Denial::Failed(problem)),
+        };
+        (principal, check != Check::Again)
     }
 
     /// Charges a check to the address of a request, and takes a place if something is waited for. To look a usable key up again
     /// is free, whatever else comes from its address: that happens seldom, and the remembered record is used if it takes long.
-    fn admit(&self, check: Check, request: &Request) -> Result<Option<Place>, Problem> {
+    fn admit(&self, check: Check, parts: &Parts) -> Result<Option<Place>, Problem> {
         let places = match check {
             Check::Again => return Ok(None),
             Check::Signature => None,
             Check::LookUp => Some(&self.look_ups),
             Check::Fetch => Some(&self.fetches),
         };
-        let address = self.address(request);
+        let address = self.address(parts);
         self.charge(&address)?;
         places.map(|places| places.take(address)).transpose()
     }
 
-    /// Finds out whose token or key it is, if it is admitted.
-    async fn identify(
-        &self,
-        authenticator: &Authenticator,
-        credential: &str,
-        admitted: Result<Option<Place>, Problem>,
-    ) -> Result<Arc<Principal>, Denial> {
-        let _place = admitted.map_err(Denial::Failed)?;
-        authenticator.authenticate(credential, deadline::from_now()).await.map_err(|refusal| match refusal {
-            Refusal::Invalid(words, name) => Denial::Invalid(words, name),
-            Refusal::Database(error) => Denial::Failed(error.into()),
-            Refusal::Issuer => Denial::Failed(Problem::new(
-                Kind::Overloaded,
-                "The issuer takes long to answer whether it has the key of the token. Nothing was done.",
-            )),
-        })
-    }
-
     /// The address of the client of a request.
-    fn address(&self, request: &Request) -> Client {
-        Client::at(request.extensions(), request.headers(), &self.proxies)
+    fn address(&self, parts: &Parts) -> Client {
+        let peer = RequestContext::of(&parts.extensions).connection.peer;
+        Client::at(peer, &parts.headers, &self.proxies)
     }
 
     /// Charges a check or a refusal to an address.
@@ -214,7 +241,7 @@ impl Gate {
 
     /// How long a stream of this request may last, once the request has passed.
     pub fn lifetime(&self, parts: &Parts, clock: &Clock) -> Lifetime {
-        let principal: Option<&Arc<Principal>> = parts.extensions.get();
+        let principal = &RequestContext::of(&parts.extensions).principal;
         let (Some(authenticator), Some(principal), Ok(credential)) =
             (&self.authenticator, principal, credential(&parts.headers))
         else {
@@ -223,10 +250,10 @@ impl Gate {
         Lifetime::of(Arc::clone(authenticator), credential.to_owned(), principal, clock.clone())
     }
 
-    /// The answer to a request that may not pass. Writes a line to the audit log.
-    fn refuse(&self, request: &Request, principal: Option<&Principal>, denial: Denial) -> Response {
+    /// Refuses a request. Writes a line to the audit log.
+    fn refused(&self, parts: &Parts, principal: Option<Arc<Principal>>, denial: Denial) -> Refused {
         let no_token = "The request has no token. It is sent as `Authorization: Bearer TOKEN`.";
-        let mut known = principal.map(|principal| Arc::clone(&principal.name));
+        let mut known = principal.as_ref().map(|principal| Arc::clone(&principal.name));
         let (reason, problem, error) = match denial {
             Denial::NoToken => ("no_token", Problem::new(Kind::Unauthorized, no_token), String::new()),
             Denial::Invalid(words, name) => {
@@ -243,18 +270,15 @@ impl Gate {
                     "The token or key does not allow access to these histories, whether they exist or not.";
                 ("owner", Problem::new(Kind::Forbidden, words), insufficient(scope))
             }
-            Denial::Failed(problem) => return problem.into_response(),
+            Denial::Failed(problem) => return Refused { problem, challenge: None, principal },
         };
         metrics::counter!(REFUSALS, "reason" => reason).increment(1);
-        let (method, path) = (request.method(), request.uri().path());
-        let principal = known.as_deref();
-        let peer = request.extensions().get().map(|Peer(address)| tracing::field::display(address));
-        tracing::warn!(target: "pagebucket::audit", reason, principal, peer, %method, path, "a request was refused");
+        let (method, path) = (&parts.method, parts.uri.path());
+        let (name, Peer(peer)) = (known.as_deref(), RequestContext::of(&parts.extensions).connection.peer);
+        tracing::warn!(target: "pagebucket::audit", reason, principal = name, %peer, %method, path, "a request was refused");
         let challenge = format!("Bearer realm=\"pagebucket\"{error}{}", self.metadata());
-        let mut response = problem.into_response();
         let challenge = HeaderValue::try_from(challenge).expect("words of ours, and an address");
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-        response
+        Refused { problem, challenge: Some(challenge), principal }
     }
 
     /// The parameter of a challenge that says where the metadata are, if this server knows its own address.
@@ -296,43 +320,47 @@ pub struct Guard(Gate, Access);
 
 impl Guard {
     /// The layer for routes with this access.
-    pub fn layer(gate: &Gate, access: Access) -> AroundLayer<Self> {
-        AroundLayer(Self(gate.clone(), access))
+    pub fn layer(gate: &Gate, access: Access) -> MiddlewareLayer<Self> {
+        MiddlewareLayer(Self(gate.clone(), access))
     }
 }
 
-impl<S: Inner> Around<S> for Guard {
+impl<S: InnerService> Middleware<S> for Guard {
     type Response = Response;
 
-    fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
-        self.0.guard(inner, request, (self.1, None), |inner, request| inner.call(request).boxed())
+    fn call(&self, inner: &mut S, request: Request) -> ResponseFuture<Response> {
+        if self.0.is_open(self.1) {
+            return inner.call(request).boxed();
+        }
+        let (Self(gate, access), mut inner) = (self.clone(), ready(inner));
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            match gate.decide(&parts, &Asked { access, collection: None, owner: None }).await {
+                Ok(principal) => {
+                    RequestContext::of_mut(&mut parts.extensions).principal.clone_from(&principal);
+                    let answer = inner.call(Request::from_parts(parts, body)).await?;
+                    Ok(answer_to(principal, answer))
+                }
+                Err(refused) => Ok(refused.into_response()),
+            }
+        })
     }
 }
 
-/// Whether this client may use the route.
+/// Whether this client may have what its request asks for.
 ///
 /// # Errors
 /// It may not.
-fn permit(
-    principal: &Principal,
-    address: &Uri,
-    access: Access,
-    engine: Option<&Engine>,
-) -> Result<(), Denial> {
-    let Some(scope) = access.scope() else { return Ok(()) };
+fn permit(principal: &Principal, asked: &Asked<'_>) -> Result<(), Denial> {
+    let Some(scope) = asked.access.scope() else { return Ok(()) };
     if !principal.scopes.has(scope) {
         return Err(Denial::Scope(scope));
     }
-    let collection =
-        || &*engine.expect("a route of owners is mounted with an engine").definition().owner.collection;
-    let reached = match access {
-        Access::OfOwner(_) => {
-            let owner = address.path().split('/').nth(3).unwrap_or_default();
-            let owner = percent_decode_str(owner).decode_utf8().unwrap_or_default();
-            principal.reaches(collection(), &owner)
-        }
-        Access::OfAllOwners(_) => principal.reaches_all(collection()),
-        Access::Everyone | Access::Authenticated | Access::With(_) => true,
+    let reached = match (asked.access, asked.collection, asked.owner) {
+        (Access::Everyone | Access::Authenticated | Access::With(_), ..) => true,
+        (Access::OfOwner(_), Some(collection), Some(owner)) => principal.reaches(collection, owner),
+        (Access::OfAllOwners(_), Some(collection), _) => principal.reaches_all(collection),
+        (Access::OfOwner(_) | Access::OfAllOwners(_), ..) => false,
     };
     if reached { Ok(()) } else { Err(Denial::Owner(scope)) }
 }

@@ -10,9 +10,10 @@ use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
-use super::around::{Answer, Around, Inner};
+use super::service::{InnerService, Middleware, ResponseFuture};
 use crate::limits::unsent::{Account, OWN, OWN_WITHOUT_PLACE, WithPlace};
 use crate::problem::{Kind, Problem};
+use crate::request::context::RequestContext;
 use crate::request::id::RequestId;
 
 /// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which are empty
@@ -20,14 +21,13 @@ use crate::request::id::RequestId;
 #[derive(Clone, Copy)]
 pub struct Render;
 
-impl<S: Inner> Around<S> for Render {
+impl<S: InnerService> Middleware<S> for Render {
     type Response = Response;
 
-    fn call(&self, inner: &mut S, request: Request) -> Answer<Response> {
+    fn call(&self, inner: &mut S, request: Request) -> ResponseFuture<Response> {
         let uri = request.uri().clone();
-        let id = request.extensions().get::<RequestId>().cloned().expect("every request has an id");
-        // Without a connection, as in benchmarks, no other answer shares it.
-        let account = request.extensions().get::<Account>().cloned().unwrap_or_default();
+        let RequestContext { id, connection, .. } = RequestContext::of(request.extensions());
+        let (id, account) = (id.clone(), connection.account.clone());
         let is_safe = request.method().is_safe();
         let answer = AssertUnwindSafe(inner.call(request)).catch_unwind();
         Box::pin(async move {

@@ -1,15 +1,14 @@
 //! `Idempotency-Key`: a request that may be repeated.
 
-use std::sync::Arc;
-
 use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
 use axum::http::request::Parts;
-use pagebucket_model::domain::{IdempotencyKey, Invalid, Principal};
+use pagebucket_model::domain::{IdempotencyKey, Invalid};
 use serde_json::json;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
+use super::context::RequestContext;
 use super::params::in_header;
 use crate::problem::{ParameterFault, Problem};
 use crate::schemas::schema;
@@ -32,8 +31,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
             (Some(key), None) => IdempotencyKey::parse(key.as_bytes()),
             (Some(_), Some(_)) => Err(Invalid::new("must not be given more than once")),
         };
-        let principal = parts.extensions.get::<Arc<Principal>>();
-        let key = key.map(|key| principal.map_or(key.clone(), |principal| key.of_client(&principal.name)));
+        let client = RequestContext::of(&parts.extensions).principal_name();
+        let key = key.map(|key| client.map_or(key.clone(), |client| key.of_client(client)));
         key.map(|key| Self(Some(key))).map_err(|Invalid(detail)| {
             Problem::invalid_parameters(vec![ParameterFault { parameter: "Idempotency-Key".into(), detail }])
         })

@@ -7,12 +7,13 @@ use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
 use pagebucket_engine::Engine;
 use pagebucket_model::domain::{DateRange, Instant, Invalid, OwnerId, PageNumber, Seq};
-use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
+use super::context::RequestContext;
+use super::owner::decoded;
 use crate::problem::{ParameterFault, Problem};
 use crate::schemas::{ordinal, owner_id};
 
@@ -37,9 +38,11 @@ impl<P: Params, S: Send + Sync> FromRequestParts<S> for Address<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let engine: Option<Engine> = parts.extensions.get().cloned();
-        let engine = engine.expect("each route of a history is mounted with its engine");
-        let mut reader = Reader::of(parts);
+        let context = RequestContext::of_mut(&mut parts.extensions);
+        let owner = context.owner.take();
+        let history = context.histories.as_ref().and_then(|histories| histories.first()).cloned();
+        let engine = history.expect("each route of a history is mounted with its engine");
+        let mut reader = Reader { owner, ..Reader::of(parts) };
         let params = P::read(&mut reader, &engine);
         reader.finish()?;
         Ok(Self { engine, params: given(params) })
@@ -66,8 +69,8 @@ impl<P: Params, Q: Params> Params for (P, Q) {
 
 impl Params for OwnerId {
     fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
-        let owner = &engine.definition().owner;
-        reader.path(&owner.field, |text| owner.kind.parse(text))
+        let owner = reader.owner.take()?;
+        reader.keep(&engine.definition().owner.field, owner)
     }
 
     fn documented() -> Vec<Parameter> {
@@ -121,6 +124,8 @@ pub struct Reader<'a> {
     pub parts: &'a Parts,
     /// Segments of the route, such as `{name}`, with those of the request, percent-encoded.
     path: Vec<(&'a str, &'a str)>,
+    /// The owner that the address names, which admission has parsed.
+    owner: Option<Result<OwnerId, Invalid>>,
     query: Vec<(String, String)>,
     faults: Vec<ParameterFault>,
 }
@@ -132,16 +137,15 @@ impl<'a> Reader<'a> {
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let path = route.split('/').zip(parts.uri.path().split('/')).collect();
         let query = Query::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
-        Self { parts, path, query: query.expect("every query is pairs of texts"), faults: Vec::new() }
+        let query = query.expect("every query is pairs of texts");
+        Self { parts, path, owner: None, query, faults: Vec::new() }
     }
 
     /// Reads a parameter of the path. `None` if it has a fault.
     fn path<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let is_it = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
         let (_, value) = self.path.iter().find(|(part, _)| is_it(part))?;
-        let value = percent_decode_str(value).decode_utf8();
-        let invalid = |_| Invalid::new("must be UTF-8 after percent-decoding");
-        self.keep(name, value.map_err(invalid).and_then(|value| parse(&value)))
+        self.keep(name, decoded(value).and_then(|value| parse(&value)))
     }
 
     /// Whether the query has the parameter, well-formed or not.

@@ -7,21 +7,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use futures_util::future::try_join_all;
 use pagebucket_engine::{Deadline, Engine, Erasure, Error};
-use pagebucket_model::domain::{Instant, OwnerId, Principal};
+use pagebucket_model::domain::{Instant, OwnerId};
 use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::client::peer::Peer;
-use crate::limits::rate::ClientQuota;
 use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{ErasureProblems, Problem};
+use crate::request::context::{Granted, RequestContext};
 use crate::request::params::Address;
 use crate::schemas::instant;
 use crate::state::Api;
@@ -89,8 +89,7 @@ enum Status {
 pub async fn erase(
     State(api): State<Arc<Api>>,
     Address { engine: first, params: owner }: Address<OwnerId>,
-    Extension(deadline): Extension<Deadline>,
-    quota: ClientQuota,
+    Granted { deadline, quota }: Granted,
     request: Request,
 ) -> Result<Response, Problem> {
     quota.charge(UNITS)?;
@@ -148,8 +147,7 @@ fn unfinished(error: Error) -> Problem {
 
 /// Writes a line to the audit log.
 fn audit(request: &Request, owners: &str, owner: &OwnerId) {
-    let principal: Option<&Arc<Principal>> = request.extensions().get();
-    let principal = principal.map(|principal| &*principal.name);
-    let peer = request.extensions().get().map(|Peer(address)| tracing::field::display(address));
-    tracing::warn!(target: "pagebucket::audit", principal, peer, owners, %owner, "an owner is to be erased");
+    let context = RequestContext::of(request.extensions());
+    let (principal, Peer(peer)) = (context.principal_name(), context.connection.peer);
+    tracing::warn!(target: "pagebucket::audit", principal, %peer, owners, %owner, "an owner is to be erased");
 }

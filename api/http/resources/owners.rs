@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use axum::{Extension, Json};
 use futures_util::future::try_join_all;
 use pagebucket_engine::{Engine, Error, Gone};
 use pagebucket_model::definition::Definition;
@@ -23,12 +23,10 @@ use crate::caching::reading::Reading;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::{ItemView, OwnerMember};
 use crate::problem::{Problem, ReadProblems, SummaryProblems};
+use crate::request::context::Histories;
 use crate::request::params::{Address, Params, Reader, in_query};
 use crate::schemas::{owner_id, whole};
 use crate::state::Api;
-
-/// The engines of the histories that belong to the owners of a route.
-pub type Histories = Extension<Arc<[Engine]>>;
 
 /// `/{owners}?…`
 pub struct OwnersParams {
@@ -186,7 +184,7 @@ pub struct OwnersView {
 )]
 pub async fn list(
     uri: Uri,
-    Extension(engines): Histories,
+    Histories(engines): Histories,
     Address { engine: first, params: OwnersParams { after, limit } }: Address<OwnersParams>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
@@ -243,7 +241,7 @@ pub async fn list(
 )]
 pub async fn summary(
     State(api): State<Arc<Api>>,
-    Extension(engines): Histories,
+    Histories(engines): Histories,
     Address { engine: first, params: owner }: Address<OwnerId>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {

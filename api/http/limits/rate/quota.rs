@@ -1,11 +1,8 @@
-use std::convert::Infallible;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::class::Class;
 use super::limits::{RateLimits, refusal, seconds};
@@ -52,11 +49,6 @@ impl ClientQuota {
         let limits = Arc::clone(limits);
         let (taken, left, again) = Default::default();
         Self(Some(Arc::new(Quota { limits, class, client, taken, left, again })))
-    }
-
-    /// Of the request with these extensions, to which admission adds it.
-    pub fn among(extensions: &Extensions) -> Self {
-        extensions.get().cloned().unwrap_or_default()
     }
 
     /// Whether there are limits.
@@ -151,12 +143,4 @@ fn parts(units: usize, burst: NonZeroU32) -> impl Iterator<Item = NonZeroU32> {
         left -= part.get();
         Some(part)
     })
-}
-
-impl<S: Sync> FromRequestParts<S> for ClientQuota {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::among(&parts.extensions))
-    }
 }

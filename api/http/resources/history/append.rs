@@ -2,22 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
-use pagebucket_engine::Deadline;
 use pagebucket_model::domain::{Instant, OwnerId};
 use pagebucket_model::item::canonical;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::upload::RangeView;
-use crate::limits::rate::ClientQuota;
 use crate::pages::item_schemas::{MOST_ITEMS, NewItems};
 use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{AppendProblems, Kind, Problem};
 use crate::request::body::{JSON, expect, read, upload_below};
+use crate::request::context::Granted;
 use crate::request::idempotency::{self, Key};
 use crate::request::params::Address;
 use crate::schemas::instant;
@@ -86,9 +85,8 @@ pub struct AppendedView {
 pub async fn append(
     State(api): State<Arc<Api>>,
     Address { engine, params: owner }: Address<OwnerId>,
-    Extension(deadline): Extension<Deadline>,
+    Granted { deadline, quota }: Granted,
     Key(key): Key,
-    quota: ClientQuota,
     request: Request,
 ) -> Result<Response, Problem> {
     expect(request.headers(), JSON, || upload_below(request.uri()))?;

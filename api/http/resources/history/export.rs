@@ -10,13 +10,12 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use pagebucket_engine::{Deadline, Engine, Error, Export};
+use pagebucket_engine::{Engine, Error, Export};
 use pagebucket_model::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
 use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
 use pagebucket_streams::export::{Format, Writer};
@@ -29,6 +28,7 @@ use crate::limits::rate::{Class, ClientQuota};
 use crate::pages::item_schemas::ExportedItem;
 use crate::problem::{ExportProblems, Kind, Problem};
 use crate::request::body::NDJSON;
+use crate::request::context::Granted;
 use crate::request::lifetime::Lifetime;
 use crate::request::params::{Address, Params, Reader, dates, in_query};
 use crate::schemas::{date_time, whole};
@@ -69,8 +69,7 @@ impl Params for ExportParams {
 }
 
 /// What the handler of an export gets.
-type Asked =
-    (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Extension<Deadline>, Client, ClientQuota, Lifetime);
+type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client, Lifetime);
 
 /// Export {manyItems} as NDJSON
 ///
@@ -118,7 +117,7 @@ pub async fn csv(asked: Asked) -> Result<Response, Problem> {
 }
 
 async fn export(
-    (State(api), address, Extension(deadline), client, quota, lifetime): Asked,
+    (State(api), address, Granted { deadline, quota }, client, lifetime): Asked,
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {

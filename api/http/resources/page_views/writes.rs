@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
-use axum::{Extension, Json};
-use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::page_views::Preallocated;
 use pagebucket_model::domain::{
     Instant, Minute, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line,
@@ -16,9 +15,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::limits::rate::ClientQuota;
 use crate::problem::{CountProblems, Kind, PreallocationProblems, Problem};
 use crate::request::body::{JSON, NDJSON, expect, read, upload_below};
+use crate::request::context::Granted;
 use crate::request::idempotency::KEY;
 use crate::request::params::Reader;
 use crate::schemas::{date_time, instant, new_date, one_or_many, page_path, whole};
@@ -31,7 +30,7 @@ const MOST_VIEWS: usize = 1_000;
 const MINUTES: usize = 60;
 
 /// What the handlers get.
-type Asked = (State<Arc<Api>>, Extension<Deadline>, Request);
+type Asked = (State<Arc<Api>>, Granted, Request);
 
 /// Count page views
 ///
@@ -93,7 +92,7 @@ pub async fn upload(asked: Asked) -> Result<StatusCode, Problem> {
 
 /// Counts the views of a body of this media type. `advice` may say where to send others.
 async fn count_body(
-    (State(api), Extension(deadline), request): Asked,
+    (State(api), Granted { deadline, quota }, request): Asked,
     media_type: &str,
     advice: fn(&Uri) -> String,
     parse: impl FnOnce(&[u8], Instant) -> Result<Vec<PageView>, Problem>,
@@ -112,7 +111,6 @@ async fn count_body(
     let bytes = read(body, api.limits).await?;
     // The clock is read after the body, so that views in a slow body are dated when it has ended.
     let views = parse(&bytes, api.clock.now())?;
-    let quota = ClientQuota::among(&parts.extensions);
     if quota.is_limited() {
         // The documents that are written.
         let buckets: HashSet<_> = views.iter().map(|view| (&view.path, Minute::of(view.at))).collect();
@@ -149,14 +147,14 @@ async fn count_body(
     ),
 )]
 pub async fn preallocate(asked: Asked) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
-    let (State(api), Extension(deadline), request) = asked;
+    let (State(api), Granted { deadline, quota }, request) = asked;
     let (parts, body) = request.into_parts();
     Reader::of(&parts).finish()?;
     expect(&parts.headers, JSON, String::new)?;
     let bytes = read(body, api.limits).await?;
     let wanted = parse_preallocation(&bytes, api.clock.now());
     let wanted = wanted.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))?;
-    ClientQuota::among(&parts.extensions).charge(MINUTES)?;
+    quota.charge(MINUTES)?;
     let done = api.store.page_views().preallocate(&wanted, deadline).await;
     let Preallocated { created, existing } = done.map_err(Problem::of_preallocation)?;
     let status = if created > 0 { StatusCode::CREATED } else { StatusCode::OK };

@@ -29,6 +29,7 @@ use crate::middleware::compression::Whole;
 use crate::middleware::drain_body::StillRead;
 use crate::problem::{Kind, Problem};
 use crate::request::body::{NDJSON, expect};
+use crate::request::context::RequestContext;
 use crate::request::deadline::REQUEST;
 use crate::request::idempotency::Key;
 use crate::request::lifetime::Lifetime;
@@ -79,7 +80,8 @@ impl FromRequest<Arc<Api>> for Upload {
         let Address { engine, params: owner } = Address::from_request_parts(&mut parts, api).await?;
         let Key(key) = Key::from_request_parts(&mut parts, api).await?;
         expect(&parts.headers, NDJSON, String::new)?;
-        let (place, quota) = (parts.extensions.remove(), ClientQuota::among(&parts.extensions));
+        let context = RequestContext::of_mut(&mut parts.extensions);
+        let (place, quota) = (context.place.take(), context.quota.clone());
         let lifetime = api.gate.lifetime(&parts, &api.clock);
         Ok(Self { api: Arc::clone(api), engine, owner, key, place, quota, lifetime, body })
     }

@@ -11,15 +11,15 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// The answer of a service that cannot fail.
-pub type Answer<R> = BoxFuture<'static, Result<R, Infallible>>;
+pub type ResponseFuture<R> = BoxFuture<'static, Result<R, Infallible>>;
 
 /// What stands inside a layer.
-pub trait Inner:
+pub trait InnerService:
     Service<Request, Response = Response, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
 {
 }
 
-impl<S> Inner for S where
+impl<S> InnerService for S where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
         + Clone
         + Send
@@ -27,38 +27,44 @@ impl<S> Inner for S where
 {
 }
 
+/// The service that is ready, to be called later. Its clone, which is not ready, takes its place.
+pub fn ready<S: Clone>(inner: &mut S) -> S {
+    let clone = inner.clone();
+    std::mem::replace(inner, clone)
+}
+
 /// What a layer does with each request around the service `S`.
-pub trait Around<S>: Clone {
+pub trait Middleware<S>: Clone {
     /// The answer of the layer.
     type Response;
 
     /// Answers a request, usually by `inner`.
-    fn call(&self, inner: &mut S, request: Request) -> Answer<Self::Response>;
+    fn call(&self, inner: &mut S, request: Request) -> ResponseFuture<Self::Response>;
 }
 
 /// A layer that does this around each request.
 #[derive(Clone)]
-pub struct AroundLayer<A>(pub A);
+pub struct MiddlewareLayer<A>(pub A);
 
-impl<A: Clone, S> Layer<S> for AroundLayer<A> {
-    type Service = AroundService<A, S>;
+impl<A: Clone, S> Layer<S> for MiddlewareLayer<A> {
+    type Service = MiddlewareService<A, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AroundService { around: self.0.clone(), inner }
+        MiddlewareService { around: self.0.clone(), inner }
     }
 }
 
-/// The service of [`AroundLayer`].
+/// The service of [`MiddlewareLayer`].
 #[derive(Clone)]
-pub struct AroundService<A, S> {
+pub struct MiddlewareService<A, S> {
     around: A,
     inner: S,
 }
 
-impl<A: Around<S>, S: Service<Request, Error = Infallible>> Service<Request> for AroundService<A, S> {
+impl<A: Middleware<S>, S: Service<Request, Error = Infallible>> Service<Request> for MiddlewareService<A, S> {
     type Response = A::Response;
     type Error = Infallible;
-    type Future = Answer<A::Response>;
+    type Future = ResponseFuture<A::Response>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)

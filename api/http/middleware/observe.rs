@@ -1,44 +1,43 @@
-//! The outermost layer, for all requests: the id, the log line, the metrics, and the rest of the body.
+//! The outermost layer, for all requests: the context, the log line, the metrics, and the rest of the body.
 //! One layer for all of it, because each costs every request an allocation.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, Version, header};
-use pagebucket_model::domain::Principal;
 use tower_service::Service;
 use tracing::Instrument;
 
-use super::around::{Answer, Around};
 use super::compression;
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
+use super::service::{Middleware, ResponseFuture};
 use crate::caching::etag;
 use crate::limits::requests::Limits;
-use crate::request::id::{self, RequestId};
+use crate::request::context::{RequestContext, SentBy};
+use crate::request::id::{self as request_id, RequestId};
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// The layer.
 #[derive(Clone)]
-pub struct Outer {
+pub struct Observe {
     pub limits: Limits,
     pub meters: Meters,
 }
 
-impl<S, B> Around<S> for Outer
+impl<S, B> Middleware<S> for Observe
 where
     S: Service<Request, Response = Response<B>, Error = Infallible, Future: Send + 'static>,
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
     type Response = Response<Body>;
 
-    fn call(&self, inner: &mut S, mut request: Request) -> Answer<Response<Body>> {
+    fn call(&self, inner: &mut S, mut request: Request) -> ResponseFuture<Response<Body>> {
         let started = Instant::now();
         // HTTP/1.0 has nothing else that marks the end of an answer.
         let needs_length = request.version() < Version::HTTP_11;
@@ -46,10 +45,11 @@ where
             // Compression removes it.
             request.headers_mut().remove(header::ACCEPT_ENCODING);
         }
-        let request_id = RequestId::of(request.headers());
+        let id = RequestId::of(request.headers());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let span = tracing::info_span!("request", id = request_id.as_str());
-        request.extensions_mut().insert(request_id.clone());
+        let span = tracing::info_span!("request", id = id.as_str());
+        let connection = request.extensions_mut().remove().unwrap_or_default();
+        request.extensions_mut().insert(RequestContext::new(id.clone(), connection));
         let measured = Measured::of(&request);
         let (meters, tls) = (self.meters.clone(), self.limits.tls);
         let (request, rest) = drain_body::rest(request, self.limits);
@@ -73,15 +73,13 @@ where
             if tls {
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
             }
-            headers.insert(id::HEADER, request_id.0.clone());
+            headers.insert(request_id::HEADER, id.0.clone());
             meters.count(&measured, status, took);
-            let principal = response.extensions().get::<Option<Arc<Principal>>>();
-            let principal =
-                principal.and_then(|principal| principal.as_deref()).map(|principal| &*principal.name);
+            let principal = response.extensions().get().map(|SentBy(principal)| &*principal.name);
             principal.inspect(|name| meters.count_of(name));
             tracing::info!(
                 target: "pagebucket::access",
-                id = request_id.as_str(),
+                id = id.as_str(),
                 principal,
                 %method,
                 path = uri.path(),

@@ -1,0 +1,128 @@
+//! What is known of a request. It is made once, by the outermost layer; the layers inside add what they decide.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::Extensions;
+use axum::http::request::Parts;
+use pagebucket_engine::Deadline;
+use pagebucket_engine::Engine;
+use pagebucket_model::domain::{Invalid, OwnerId, Principal};
+
+use super::deadline;
+use super::id::RequestId;
+use crate::client::peer::Peer;
+use crate::limits::concurrency::LongPlace;
+use crate::limits::rate::ClientQuota;
+use crate::limits::unsent::Account;
+
+/// The connection that a request came over. The server adds it to each request as an extension.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// The other end.
+    pub peer: Peer,
+    /// What its answers hold in memory.
+    pub account: Account,
+}
+
+/// Of a request without a connection, as in benchmarks.
+impl Default for Connection {
+    fn default() -> Self {
+        Self { peer: Peer(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), account: Account::default() }
+    }
+}
+
+/// What is known of a request: its only extension of ours.
+#[derive(Debug, Clone)]
+pub struct RequestContext {
+    /// Its id.
+    pub id: RequestId,
+    /// Its connection.
+    pub connection: Connection,
+    /// Its client, if clients are authenticated: set by the gate.
+    pub principal: Option<Arc<Principal>>,
+    /// When its database commands end. Admission begins it again. Uploads ignore it, because they may take longer.
+    pub deadline: Deadline,
+    /// What its client may still use: set by admission.
+    pub quota: ClientQuota,
+    /// The history that its address names, or those of its collection of owners: set by admission.
+    pub histories: Option<Arc<[Engine]>>,
+    /// The owner that its address names: set by admission, and taken by the handler.
+    pub owner: Option<Result<OwnerId, Invalid>>,
+    /// The place of an upload, which outlives its handler: set by admission, and taken by the handler.
+    pub place: Option<LongPlace>,
+}
+
+impl RequestContext {
+    /// Of a request that begins.
+    pub fn new(id: RequestId, connection: Connection) -> Self {
+        Self {
+            id,
+            connection,
+            principal: None,
+            deadline: deadline::from_now(),
+            quota: ClientQuota::default(),
+            histories: None,
+            owner: None,
+            place: None,
+        }
+    }
+
+    /// Among the extensions of a request.
+    pub fn of(extensions: &Extensions) -> &Self {
+        extensions.get().expect("the outermost layer gives every request its context")
+    }
+
+    /// The same, to add to it.
+    pub fn of_mut(extensions: &mut Extensions) -> &mut Self {
+        extensions.get_mut().expect("the outermost layer gives every request its context")
+    }
+
+    /// The name of its client, if clients are authenticated.
+    pub fn principal_name(&self) -> Option<&str> {
+        self.principal.as_deref().map(|principal| &*principal.name)
+    }
+}
+
+/// What admission has granted a request.
+#[derive(Debug)]
+pub struct Granted {
+    /// When its database commands end.
+    pub deadline: Deadline,
+    /// What its client may still use.
+    pub quota: ClientQuota,
+}
+
+impl Granted {
+    /// Among the extensions of a request.
+    pub fn of(extensions: &Extensions) -> Self {
+        let RequestContext { deadline, quota, .. } = RequestContext::of(extensions);
+        Self { deadline: *deadline, quota: quota.clone() }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Granted {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.extensions))
+    }
+}
+
+/// The histories of the collection of owners that the address of a request names.
+pub struct Histories(pub Arc<[Engine]>);
+
+impl<S: Sync> FromRequestParts<S> for Histories {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let histories = RequestContext::of(&parts.extensions).histories.clone();
+        Ok(Self(histories.expect("each route of owners is mounted with its histories")))
+    }
+}
+
+/// The client of an answered request, as an extension of the answer: for the log.
+#[derive(Debug, Clone)]
+pub struct SentBy(pub Arc<Principal>);
