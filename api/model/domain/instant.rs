@@ -41,18 +41,18 @@ impl Instant {
         let civil = self.civil();
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let fields = [
-            (3, civil.year()),
-            (6, civil.month().into()),
-            (9, civil.day().into()),
-            (12, civil.hour().into()),
-            (15, civil.minute().into()),
-            (18, civil.second().into()),
-            (22, civil.millisecond()),
+            (0..4, civil.year()),
+            (5..7, civil.month().into()),
+            (8..10, civil.day().into()),
+            (11..13, civil.hour().into()),
+            (14..16, civil.minute().into()),
+            (17..19, civil.second().into()),
+            (20..23, civil.millisecond()),
         ];
-        for (mut at, mut number) in fields {
-            while number > 0 {
-                text[at] = b'0' + (number % 10) as u8;
-                (at, number) = (at - 1, number / 10);
+        for (place, mut number) in fields {
+            for digit in text[place].iter_mut().rev() {
+                *digit = b'0' + (number % 10) as u8;
+                number /= 10;
             }
         }
         text
