@@ -60,10 +60,13 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
+/// Makes a file that depends on what the histories are.
+type MakeFile = fn(&Definitions) -> Arc<File>;
+
 /// A route for each file.
 pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
     // Those of the histories are made when they are first asked for: few clients do, and a start waits for nothing.
-    let of_histories: [(&'static str, fn(&Definitions) -> Arc<File>); 3] = [
+    let of_histories: [(&'static str, MakeFile); 3] = [
         ("/", |definitions| File::new("/", HTML, home_page(definitions).into(), false)),
         ("/openapi.json", |definitions| document("/openapi.json", definitions, Version::V3_1)),
         ("/openapi-3.0.json", |definitions| document("/openapi-3.0.json", definitions, Version::V3_0)),

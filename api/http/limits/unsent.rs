@@ -29,7 +29,7 @@ const OF_CONNECTION: usize = POOL / 4;
 /// When the pool is full, the time of clients that hold some of it is divided by this.
 const HASTE: u32 = 12;
 
-/// The place of a request, as an extension of its answer, which keeps it until its client has taken it ([`pagebucket::server`]).
+/// The place of a request, as an extension of its answer, which keeps it until its client has taken it.
 #[derive(Clone)]
 pub struct WithPlace(
     #[expect(dead_code, reason = "it is taken until this is dropped")] Arc<dyn Any + Send + Sync>,

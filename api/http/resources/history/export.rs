@@ -2,7 +2,7 @@
 //!
 //! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
 //! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch
-//! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected ([`pagebucket::server`]), so
+//! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected by the server, so
 //! that its place becomes free. The request's deadline applies to the head of the answer, not
 //! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
 //! such a body is incomplete, because clients of HTTP/1.0 are refused
