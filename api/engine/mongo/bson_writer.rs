@@ -1,7 +1,7 @@
 //! BSON that is written in place: a nested document is not made apart and then copied into the one around it.
 //!
-//! A statement of an append has its items eight documents deep. With `rawdoc!`, which copies each, a statement that opens a
-//! page took 41,000 instructions, and takes a tenth so (callgrind, ten trades).
+//! A statement of an append has its items eight documents deep. `rawdoc!` copies each of them into the one around it: with it an
+//! append of 100 trades took 2.22 million instructions of the server, and takes 1.88 million so (callgrind).
 
 use std::fmt::Write;
 

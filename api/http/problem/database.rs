@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pagebucket_engine::internal::page_views::{CountCause, CountError};
-use pagebucket_engine::{AppendError, Cause};
-use pagebucket_engine::{Error, Gone};
+use pagebucket_engine::{AppendError, Cause, Error, Gone};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde_json::{Value, json};

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
-use pagebucket_engine::Deadline;
-use pagebucket_engine::Engine;
+use pagebucket_engine::{Deadline, Engine};
 use pagebucket_model::domain::{Invalid, OwnerId, Principal};
 
 use super::deadline;

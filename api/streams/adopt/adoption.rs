@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use mongodb::bson::{Document, RawDocumentBuf, serialize_to_document};
 use mongodb::change_stream::ChangeStream;
-use pagebucket_engine::Engine;
-use pagebucket_engine::Error;
 use pagebucket_engine::internal::adoptions::{Adoption, Adoptions};
+use pagebucket_engine::{Engine, Error};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
