@@ -180,7 +180,7 @@ async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
 /// every item once.
 #[test_over(ALL)]
 async fn walks_beside_a_writer(history: &'static History) {
-    const ITEMS: u64 = 3_000;
+    const ITEMS: u64 = 1_200;
     let service = Service::filled(history, 200).await;
     let done = Arc::new(AtomicBool::new(false));
     let writer = {
@@ -214,6 +214,10 @@ async fn walks_beside_a_writer(history: &'static History) {
                         assert!(shown.len() <= limit);
                         if shown.is_empty() && all_is_written {
                             return seen;
+                        }
+                        if shown.is_empty() {
+                            // The writer gets the processors.
+                            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                         }
                         seen.extend(shown);
                         newer = body["links"]["newer"].as_str().expect("always there").to_owned();
