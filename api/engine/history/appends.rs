@@ -5,7 +5,6 @@ pub(super) mod batch;
 pub(super) mod commit;
 pub(super) mod lines;
 pub(super) mod marked;
-pub(super) mod outcome;
 pub(super) mod policy;
 pub(super) mod queue;
 pub(super) mod request;

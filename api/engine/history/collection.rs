@@ -21,8 +21,7 @@ use self::server_time::ServerTime;
 use crate::capacity::Ages;
 use crate::migrations::histories;
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
-use crate::mongo::reply::Answer;
-use crate::mongo::session::{Command, Sessions, Unanswered, durable};
+use crate::mongo::session::{Sessions, durable};
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, Result, Topology};
 
@@ -58,16 +57,6 @@ impl Source {
         let (server_time, server_clock, known_item_bytes) = Default::default();
         let (reads, markers) = (MonotonicReads::of(database), Markers::new(ages));
         Self { definition, reads, sessions, clock, server_time, server_clock, markers, known_item_bytes }
-    }
-
-    /// Runs a durable command, and learns the time of its answer.
-    ///
-    /// # Errors
-    /// See [`Unanswered`].
-    pub(super) async fn commit(&self, command: Command, deadline: Deadline) -> Result<Answer, Unanswered> {
-        let answer = self.sessions.commit(&self.reads, command, deadline).await?;
-        self.server_time.learn(answer.at);
-        Ok(answer)
     }
 
     /// What kind of deployment this is.

@@ -52,5 +52,4 @@ pub(crate) use record::{COLLECTION as RECORDS, keep_for};
 pub(super) use record::{Record, confirm, keep_looked, query, read as read_record, set_outcome};
 pub(super) use register::{Registered, Registration, registrar, updates};
 pub(super) use scan::{Goal, near, scan, search_to_end};
-pub use search::LineRefusal;
-pub(super) use search::{Placed, Search};
+pub(super) use search::Search;

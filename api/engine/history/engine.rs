@@ -17,8 +17,8 @@ use pagebucket_model::item::{Draft, Item};
 use super::appends::appender::Appender;
 use super::appends::lines::UploadedSoFar;
 use super::appends::marked::{Mark, MarkedSoFar};
-use super::appends::outcome::{AppendError, Appended, Progress};
 use super::appends::queue::{AppendQueue, Waiting};
+use super::appends::request::{AppendError, Appended, Progress};
 use super::buckets::document::Bucket;
 use super::collection::fence::ReadTime;
 use super::collection::{Source, millis};
@@ -104,7 +104,7 @@ impl Engine {
     /// arrived: items without a date get this one.
     ///
     /// # Errors
-    /// See [`AppendError`]. After any error except [`Cause::KeyReused`](super::appends::outcome::Cause::KeyReused) the same request may be sent again with
+    /// See [`AppendError`]. After any error except [`Cause::KeyReused`](super::appends::request::Cause::KeyReused) the same request may be sent again with
     /// the same key, and is still stored once.
     pub async fn append_once(
         &self,

@@ -12,24 +12,24 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::batch::Appends;
-use super::outcome::{AppendError, Appended, Cause, Progress};
 use super::policy::AppendPolicy;
 use super::queue::{AppendQueue, Waiting};
-use super::request::{Keyed, Request, weight};
+use super::request::{AppendError, Appended, Cause, Keyed, Progress, Request, Stage, weight};
 use crate::group_commit::{COMMITTERS, Committers, NoAnswer, Room, Ticket};
 use crate::history::buckets::catalog::{self, Catalog};
 use crate::history::collection::{OfOwner, Source};
 use crate::history::dedup::{
-    Placed, Record, Registered, Registration, Search, query, registrar, search_to_end, set_outcome, updates,
+    Record, Registered, Registration, Search, query, registrar, search_to_end, set_outcome, updates,
 };
 use crate::history::identity::{Fingerprint, ItemKey, RecordId};
+use crate::history::placed::Placed;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);
 
 /// The answer to an append with a key, and when the first request with the key arrived.
-type Once = Result<(Progress, Instant), AppendError>;
+type AppendedOnce = Result<(Progress, Instant), AppendError>;
 
 /// Appends to the histories of one definition. The committers end when it is dropped.
 #[derive(Debug)]
@@ -60,9 +60,17 @@ impl Appender {
 
     /// Stores at least one item at the end of a history, in the given order.
     pub(crate) async fn append(&self, owner: OwnerId, items: Vec<Item>, deadline: Deadline) -> Appended {
-        let room = self.queue.room(&owner, weight(items.iter().map(Item::size)));
-        let room = room.map_err(AppendError::nothing)?;
-        self.enqueue(owner, items, Search::unkeyed(), None, room, deadline).await
+        let room = self.room(&owner, items.iter().map(Item::size))?;
+        self.enqueue(owner, items, Stage::new(), room, deadline).await
+    }
+
+    /// Takes room in the queue for items of these sizes.
+    ///
+    /// # Errors
+    /// The queue is full, or the owner's part of it.
+    fn room(&self, owner: &OwnerId, sizes: impl Iterator<Item = usize>) -> Result<Room, AppendError> {
+        let all = &self.queue.all;
+        all.room(owner.spread(), weight(sizes), all.most_of_a_key()).map_err(AppendError::nothing)
     }
 
     /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
@@ -79,38 +87,37 @@ impl Appender {
         items: Vec<Item>,
         waiting: &mut Waiting,
     ) -> impl Future<Output = Appended> + Send {
-        self.enqueue_part(owner, items, Search::unkeyed(), waiting)
+        self.enqueue_part(owner, items, Stage::new(), waiting)
     }
 
-    /// Same as [`Appender::enqueue`] for items of an upload, as soon as there is room in the queue.
+    /// Same as [`Appender::enqueue`] for items of an upload of which none is placed, as soon as there is room in the queue.
     pub(crate) async fn enqueue_part(
         &self,
         owner: OwnerId,
         items: Vec<Item>,
-        search: Search,
+        stage: Stage,
         waiting: &mut Waiting,
     ) -> Appended {
-        let rest = weight(items[search.placed.count..].iter().map(Item::size));
+        let rest = weight(items.iter().map(Item::size));
         match self.queue.room_of_an_upload(&owner, rest, waiting).await {
-            Ok(room) => self.enqueue(owner, items, search, None, room, Deadline::within(COMMAND)).await,
-            Err(cause) => Err(AppendError::after(search.placed, 0, cause)),
+            Ok(room) => self.enqueue(owner, items, stage, room, Deadline::within(COMMAND)).await,
+            Err(cause) => Err(AppendError::nothing(cause)),
         }
     }
 
-    /// Sends the items that `search` has not placed to the owner's committer, at once, and waits for its answer.
+    /// Sends the items that are not placed to the owner's committer, at once, and waits for its answer.
     pub(crate) fn enqueue(
         &self,
         owner: OwnerId,
         items: Vec<Item>,
-        search: Search,
-        keyed: Option<Keyed>,
+        stage: Stage,
         room: Room,
         deadline: Deadline,
     ) -> impl Future<Output = Appended> + use<> {
         let (ticket, pending) = Ticket::new(deadline, room);
         let (refused_at, attempts, alone) = (None, 0, false);
-        let request = Request { owner, refused_at, attempts, alone, keyed, items, search, ticket };
-        let (placed, rest) = (request.search.placed.clone(), request.rest().len());
+        let request = Request { owner, refused_at, attempts, alone, items, stage, ticket };
+        let (placed, rest) = (request.stage.placed().clone(), request.rest().len());
         let committer = self.committers.by_hash(request.owner.spread());
         let taken = committer.request(request);
         // A future of its own, so that the memory of who waits holds no second copy of the request.
@@ -166,10 +173,9 @@ impl Appender {
         drafts: Vec<Draft>,
         proposed: Record,
         deadline: Deadline,
-    ) -> Once {
+    ) -> AppendedOnce {
         let (definition, fingerprint) = (&self.source.definition, proposed.fingerprint);
-        let room = self.queue.room(&owner, weight(drafts.iter().map(Draft::size)));
-        let room = room.map_err(AppendError::nothing)?;
+        let room = self.room(&owner, drafts.iter().map(Draft::size))?;
         let id = RecordId::new(definition, &owner, &key);
         let registered = self.register(&owner, id, proposed, false, deadline).await;
         let registered = registered.map_err(AppendError::nothing)?;
@@ -191,7 +197,8 @@ impl Appender {
         }
         let items = drafts.iter().map(|draft| draft.dated(date)).collect();
         let keyed = Keyed { id, stored: false, registered: Some(registered) };
-        let progress = self.enqueue(owner.clone(), items, search, Some(keyed), room, deadline).await?;
+        let stage = Stage::once(search, Some(keyed));
+        let progress = self.enqueue(owner.clone(), items, stage, room, deadline).await?;
         match progress.is_replayed() {
             true => tell(of, id, progress.placed.ranges, date).await,
             false => Ok((progress, date)),
@@ -223,9 +230,10 @@ impl Appender {
 }
 
 /// Stores the outcome of an earlier request durably in the record, then answers it.
-async fn tell(of: OfOwner<'_>, id: RecordId, ranges: Vec<SeqRange>, date: Instant) -> Once {
+async fn tell(of: OfOwner<'_>, id: RecordId, ranges: Vec<SeqRange>, date: Instant) -> AppendedOnce {
     let update = Bson::from(set_outcome(query(of.source, id, of.owner), &ranges));
-    match of.source.commit(updates(vec![update], of.deadline), of.deadline).await {
+    let command = updates(vec![update], of.deadline);
+    match of.source.sessions.commit(&of.source.reads, command, of.deadline).await {
         Ok(_) => Ok((Progress::replayed(ranges), date)),
         Err(unanswered) => Err(AppendError::nothing(
             unanswered.or_unavailable("it is not known whether an outcome is in its record"),

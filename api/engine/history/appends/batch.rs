@@ -6,8 +6,7 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId, SeqRange};
 use pagebucket_model::metric::RETRIES;
 
-use super::outcome::Cause;
-use super::request::Request;
+use super::request::{Cause, Request};
 use super::statement::{self, Statement};
 use crate::group_commit::Messages;
 use crate::history::buckets::bucket_id::Tail;
@@ -89,7 +88,7 @@ impl Batch {
     /// The searches that have not reached `last`.
     pub(crate) fn searches_behind(&mut self, last: u64) -> Vec<&mut Search> {
         let behind = self.requests.iter_mut().filter(|request| request.is_behind(last));
-        behind.map(|request| &mut request.search).collect()
+        behind.filter_map(Request::once_mut).map(|once| &mut once.search).collect()
     }
 
     /// Answers the requests for which `fails` holds.
@@ -147,8 +146,8 @@ impl Batch {
         assign(&mut self.requests, &ranges);
         let tail = self.statements[..stored].last().map(Statement::tail_after);
         if let Some(tail) = tail {
-            let searches = self.requests.iter_mut().map(|request| &mut request.search);
-            searches.for_each(|search| search.known_through(tail.last_seq().get()));
+            let once = self.requests.iter_mut().filter_map(Request::once_mut);
+            once.for_each(|once| once.search.known_through(tail.last_seq().get()));
         }
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         let failed = verdicts.get(stored);

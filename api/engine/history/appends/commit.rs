@@ -13,8 +13,7 @@ use pagebucket_model::domain::OwnerId;
 use pagebucket_model::metric::COMMIT_ITEMS;
 
 use super::batch::{Appends, Batch, MOST_OF_A_COMMAND, Settled};
-use super::outcome::Cause;
-use super::request::Request;
+use super::request::{Cause, Request};
 use super::statement::{open, push};
 use crate::group_commit::Handle;
 use crate::history::buckets::bucket_id::Tail;
@@ -86,15 +85,15 @@ async fn plan(
     // A tail that refused a request is seen from that time on.
     let refused_at = cold().flat_map(|batch| &batch.requests).filter_map(|request| request.refused_at).max();
     let (read, found) = match cold().next() {
-        None => (None, Tails::none()),
+        None => (None, None),
         Some(_) => match source.read_time(deadline(&batches)).await {
-            Ok(read) => (Some(read), Tails::read(source, owners, refused_at, deadline(&batches)).await),
-            Err(error) => (None, Tails::failed(error)),
+            Ok(read) => (Some(read), Some(Tails::read(source, owners, refused_at, deadline(&batches)).await)),
+            Err(error) => (None, Some(Tails::failed(error))),
         },
     };
     let mut ready = Vec::with_capacity(batches.len());
     for mut batch in batches {
-        if batch.read.is_none() {
+        if let Some(found) = found.as_ref().filter(|_| batch.read.is_none()) {
             match found.of(&batch.owner) {
                 Ok(tail) => (batch.tail, batch.read) = (tail, read),
                 Err(error) => {
@@ -116,10 +115,13 @@ async fn plan(
     planned
 }
 
-/// Searches the items that were added since the keyed requests last searched. A request's items that are
+/// Searches the items that were added since the requests whose items are stored once last searched. A request's items that are
 /// found are placed. If a search fails, only its requests fail. If many items were added, a request leaves the
 /// commit and returns when its search is up to date.
 async fn search(source: &Arc<Source>, batches: Vec<Batch>, committer: &Handle<Appends>) -> Vec<Batch> {
+    if batches.iter().flat_map(|batch| &batch.requests).all(|request| request.once().is_none()) {
+        return batches;
+    }
     let work = batches.into_iter().map(async |mut batch| {
         let last = Tail::items(batch.tail);
         let far_behind = batch.take_far_behind(last, near(source));
@@ -135,7 +137,8 @@ async fn search(source: &Arc<Source>, batches: Vec<Batch>, committer: &Handle<Ap
             batch.fail_if(|request| request.is_behind(last), || error.clone().into());
         }
         // Another attempt has stored some of its marked items: the caller looks which.
-        batch.fail_if(|request| !request.search.found.is_empty(), || Cause::Contended);
+        let found = |request: &Request| request.once().is_some_and(|once| !once.search.found.is_empty());
+        batch.fail_if(found, || Cause::Contended);
         batch
     });
     join_all(work).await
@@ -155,7 +158,8 @@ async fn catch_up(
     if let Some(deadline) = unseen.iter().map(|(_, request)| request.ticket.deadline()).max() {
         let records = unseen.iter().map(|(record, _)| *record);
         if confirm(source.of(&owner, deadline), records, last).await {
-            unseen.iter_mut().for_each(|(_, request)| request.search.known_through(last));
+            let once = unseen.iter_mut().filter_map(|(_, request)| request.once_mut());
+            once.for_each(|once| once.search.known_through(last));
         }
     }
     while requests.iter().any(|request| request.is_behind(last)) {
@@ -164,13 +168,14 @@ async fn catch_up(
         }
         let Some(deadline) = requests.iter().map(|request| request.ticket.deadline()).max() else { return };
         let of = source.of(&owner, deadline);
-        let mut searches: Vec<_> = requests.iter_mut().map(|request| &mut request.search).collect();
+        let once = requests.iter_mut().filter_map(Request::once_mut);
+        let mut searches: Vec<_> = once.map(|once| &mut once.search).collect();
         if let Err(error) = scan(of, &mut searches, Goal::Through(last)).await {
             return requests.into_iter().for_each(|request| request.fail(0, error.clone().into()));
         }
         // So that a repeat goes on from there.
-        let looked =
-            requests.iter().filter_map(|request| Some((request.keyed.as_ref()?.id, &request.search)));
+        let once = requests.iter().filter_map(Request::once);
+        let looked = once.filter_map(|once| Some((once.keyed.as_ref()?.id, &once.search)));
         keep_looked(of, looked).await;
     }
     requests.into_iter().rev().for_each(|request| committer.put_back(request));
@@ -184,7 +189,7 @@ async fn send(source: &Source, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
     let deadline = deadline(&batches);
     let definition = &source.definition;
     // Lazily, one after the other, because statements take much memory as documents.
-    let topology = source.topology();
+    let topology = source.sessions.topology();
     let updates = batches.iter().zip(&fences).flat_map(|(batch, until)| {
         let items: Vec<_> = batch.marked().collect();
         let in_time = until.map(|until| is_before(topology, until));
@@ -204,8 +209,12 @@ async fn send(source: &Source, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
     let items: usize =
         batches.iter().flat_map(|batch| &batch.requests).map(|request| request.rest().len()).sum();
     metrics::histogram!(COMMIT_ITEMS, "collection" => definition.name.clone()).record(items as f64);
-    match source.commit(command, deadline).await {
+    match source.sessions.commit(&source.reads, command, deadline).await {
         Ok(Answer { verdicts, at, .. }) => {
+            // Uploads with a key look at the server's time to touch their records.
+            if batches.iter().flat_map(|batch| &batch.requests).any(|request| request.once().is_some()) {
+                source.server_time.learn(at);
+            }
             let mut verdicts = &verdicts[..];
             for batch in batches {
                 let (own, others) = verdicts.split_at(batch.statements.len());

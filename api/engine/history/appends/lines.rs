@@ -17,11 +17,11 @@ use pagebucket_model::item::Draft;
 use tokio_util::sync::CancellationToken;
 
 use super::appender::Appender;
-use super::outcome::{AppendError, Appended, Cause, Progress};
 use super::queue::{Waiting, stopped};
-use super::request::{Keyed, weight};
-use crate::history::dedup::{LineRefusal, NumberedItem, Record, Registered, Search, Tag, search_to_end};
+use super::request::{AppendError, Appended, Cause, Keyed, Progress, Stage, weight};
+use crate::history::dedup::{NumberedItem, Record, Registered, Search, Tag, search_to_end};
 use crate::history::identity::{Fingerprint, RecordId};
+use crate::history::placed::LineRefusal;
 use crate::mongo::{COMMAND, Deadline};
 
 /// How often the record is touched: far more often than it could expire.
@@ -119,8 +119,8 @@ impl Appender {
             Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
         };
         let items = lines.iter().map(|line| line.item.clone()).collect();
-        let keyed = Keyed { id, stored: false, registered };
-        let answer = self.enqueue(owner, items, search, Some(keyed), room, Deadline::within(COMMAND)).await;
+        let stage = Stage::once(search, Some(Keyed { id, stored: false, registered }));
+        let answer = self.enqueue(owner, items, stage, room, Deadline::within(COMMAND)).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
             // Lines with an unknown outcome may be stored: the next search must look for them.

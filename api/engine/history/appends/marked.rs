@@ -7,7 +7,7 @@
 //!   looked up to [`Mark::looked`]; the commit looks at the rest, and at what is added whenever an append is refused
 //!   ([`dedup`](crate::history::dedup)). An append compares its position, so nothing comes between the search and the append.
 //! - A commit that finds any item of a request stores nothing of it
-//!   ([`Contended`](super::outcome::Cause::Contended)). So does one that fails. The next attempt first searches for all items
+//!   ([`Contended`](super::request::Cause::Contended)). So does one that fails. The next attempt first searches for all items
 //!   of the request, in any order: another process may have stored them in another one.
 //! - The keys of a *group* differ from each other. So what this process has stored of a group, directly after where the
 //!   search had come, need not be searched for others of the group.
@@ -19,8 +19,8 @@ use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
 use pagebucket_model::item::Item;
 
 use super::appender::Appender;
-use super::outcome::{AppendError, Appended, Progress};
 use super::queue::Waiting;
+use super::request::{AppendError, Appended, Progress, Stage};
 use crate::history::buckets::tails::Tails;
 use crate::history::dedup::{Goal, Search, scan};
 use crate::history::identity::ItemKey;
@@ -109,8 +109,8 @@ impl Appender {
             }
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
-            let search = Search::of_marked(keys.into(), from);
-            let appended = self.enqueue_part(owner.clone(), batch, search, waiting).await;
+            let stage = Stage::once(Search::of_marked(keys.into(), from), None);
+            let appended = self.enqueue_part(owner.clone(), batch, stage, waiting).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),
                 Err(AppendError { progress, unknown, cause }) => (progress.placed, Some((unknown, cause))),

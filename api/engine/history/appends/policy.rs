@@ -13,8 +13,7 @@ use pagebucket_model::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
 
 use super::batch::{Appends, Batch, MOST_BYTES, Settled};
 use super::commit;
-use super::outcome::Cause;
-use super::request::Request;
+use super::request::{Cause, Request};
 use crate::group_commit::{BatchPolicy, Handle};
 use crate::history::buckets::catalog::Catalog;
 use crate::history::collection::Source;
@@ -25,7 +24,8 @@ use crate::history::dedup::Recent;
 pub(crate) struct AppendPolicy {
     source: Arc<Source>,
     catalog: Catalog,
-    recent: Recent,
+    /// Of the owners whose appends have keys. `None` before the first.
+    recent: Option<Recent>,
     remembered: metrics::Gauge,
 }
 
@@ -35,7 +35,7 @@ impl AppendPolicy {
         let (collection, committer) = (source.collection().to_owned(), number.to_string());
         let remembered =
             metrics::gauge!(CATALOG_OWNERS, "collection" => collection, "committer" => committer);
-        Self { source, catalog, recent: Recent::default(), remembered }
+        Self { source, catalog, recent: None, remembered }
     }
 }
 
@@ -74,12 +74,12 @@ impl BatchPolicy<Appends> for AppendPolicy {
                 (None, None)
             }
         };
-        if let Some(tail) = tail {
-            for Request { search, .. } in requests.iter_mut().filter(|request| request.keyed.is_some()) {
-                self.recent.look(owner, search, tail.last_seq().get());
-            }
+        if let (Some(tail), Some(recent)) = (tail, &self.recent) {
+            let once = requests.iter_mut().filter_map(Request::once_mut).filter(|once| once.keyed.is_some());
+            once.for_each(|once| recent.look(owner, &mut once.search, tail.last_seq().get()));
         }
-        let keyed = self.recent.knows(owner) || requests.iter().any(|request| request.keyed.is_some());
+        let keyed = self.recent.as_ref().is_some_and(|recent| recent.knows(owner))
+            || requests.iter().any(|request| request.keyed().is_some());
         let (owner, statements) = (owner.clone(), Vec::new());
         Some((Batch { owner, tail, read, requests, statements, keyed }, bytes))
     }
@@ -95,7 +95,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
     fn settle(&mut self, settled: Settled) -> (OwnerId, Vec<Request>) {
         let Settled { owner, tail, again, run, .. } = settled;
         if let Some(run) = run {
-            self.recent.put(owner.clone(), run);
+            self.recent.get_or_insert_default().put(owner.clone(), run);
         }
         let mut catalog = self.catalog.lock();
         match tail {
@@ -119,7 +119,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
     let (mut bytes, mut keys) = (0, HashSet::new());
     while let Some(request) = waiting.pop_front_if(|next| {
         // Two attempts of one request never share a command: the second must find what the first has stored.
-        let repeats = next.keyed.as_ref().is_some_and(|keyed| keys.contains(&keyed.id));
+        let repeats = next.keyed().is_some_and(|keyed| keys.contains(&keyed.id));
         let fits = bytes + next.weight() <= MOST_BYTES && !repeats;
         taken.last().is_none_or(|last| fits && !last.alone && !next.alone)
     }) {
@@ -127,7 +127,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
             request.fail(0, Cause::Late);
         } else if request.ticket.take() {
             bytes += request.weight();
-            keys.extend(request.keyed.as_ref().map(|keyed| keyed.id));
+            keys.extend(request.keyed().map(|keyed| keyed.id));
             taken.push(request);
         }
     }
@@ -138,9 +138,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
 mod tests {
     use super::*;
     use crate::group_commit::{NoAnswer, Pending, Queue, Ticket};
-    use crate::history::appends::outcome::AppendError;
-    use crate::history::appends::outcome::Appended;
-    use crate::history::appends::request::Keyed;
+    use crate::history::appends::request::{AppendError, Appended, Keyed, Stage};
     use crate::history::dedup::Search;
     use crate::history::identity::{ItemKey, RecordId};
     use crate::mongo::{COMMAND, COMMIT, Deadline};
@@ -158,14 +156,14 @@ mod tests {
         Item::new(Default::default(), Instant::MIN)
     }
 
-    fn request(items: usize, search: Search, keyed: Option<Keyed>, ticket: Ticket<Appended>) -> Request {
+    fn request(items: usize, stage: Stage, ticket: Ticket<Appended>) -> Request {
         let (items, refused_at, attempts, alone) = (vec![item(); items], None, 0, false);
-        Request { owner: owner(), refused_at, attempts, alone, keyed, items, search, ticket }
+        Request { owner: owner(), refused_at, attempts, alone, items, stage, ticket }
     }
 
     fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, items, 10).unwrap());
-        (request(items, Search::unkeyed(), None, ticket), pending)
+        (request(items, Stage::new(), ticket), pending)
     }
 
     fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Appended>) {
@@ -174,8 +172,8 @@ mod tests {
         let id = RecordId::new(&Definition::trades(), &owner(), &key);
         let keyed = Keyed { id, stored: false, registered: None };
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
-        let search = Search::of_items(keys.into(), 0);
-        (request(1, search, Some(keyed), ticket), pending)
+        let stage = Stage::once(Search::of_items(keys.into(), 0), Some(keyed));
+        (request(1, stage, ticket), pending)
     }
 
     /// A client that was answered that it waited too long sends its request again, with the same key.

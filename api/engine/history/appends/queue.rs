@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::Cause;
+use super::request::Cause;
 use crate::capacity::Capacity;
 use crate::group_commit::{Full, Queue, Room};
 use crate::mongo::Error;
@@ -51,14 +51,6 @@ impl AppendQueue {
         let all = Queue::new(capacity.queued_bytes, capacity.commit_time, QUEUED_BYTES);
         let uploads = Arc::new(Semaphore::new(half(&all)));
         Self { all, uploads }
-    }
-
-    /// Takes room for an append.
-    ///
-    /// # Errors
-    /// The queue is full, or the owner's part of it.
-    pub(crate) fn room(&self, owner: &OwnerId, bytes: usize) -> Result<Room, Full> {
-        self.all.room(owner.spread(), bytes, self.all.most_of_a_key())
     }
 
     /// The most bytes that an upload may append at once, unless a single item has more: half of what an owner may hold
@@ -156,12 +148,12 @@ mod tests {
         held.extend(at_once(&queue, &other, 10));
         assert_eq!(held.len(), 11, "uploads to others do not wait for it");
         // Together a quarter.
-        let single = std::iter::from_fn(|| queue.room(&one, 10).ok());
-        held.extend(single);
+        let single = || queue.all.room(one.spread(), 10, queue.all.most_of_a_key()).ok();
+        held.extend(std::iter::from_fn(single));
         assert_eq!(held.len(), 11 + 10);
         held.clear();
         // The single appends of the owner count, too.
-        held.extend(std::iter::from_fn(|| queue.room(&one, 10).ok()));
+        held.extend(std::iter::from_fn(single));
         assert_eq!(held.len(), 20);
         assert!(at_once(&queue, &one, 10).is_none() && at_once(&queue, &other, 10).is_some());
     }

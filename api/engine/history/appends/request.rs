@@ -1,15 +1,17 @@
-//! An append in the queue.
+//! An append, from the queue to its outcome.
 
 use mongodb::bson::Timestamp;
-use pagebucket_model::domain::{OwnerId, SeqRange};
+use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
 use pagebucket_model::item::Item;
 
-use super::outcome::{AppendError, Appended, Cause, Progress};
-use crate::group_commit::Ticket;
+use super::statement::SecondsExhausted;
+use crate::group_commit::{Full, Ticket};
 use crate::history::buckets::document::Marked;
 use crate::history::collection::fence::ReadTime;
 use crate::history::dedup::{Registered, Search};
 use crate::history::identity::RecordId;
+use crate::history::placed::{LineRefusal, Placed};
+use crate::mongo::Error;
 
 /// Items to append to one history.
 #[derive(Debug)]
@@ -21,15 +23,30 @@ pub(crate) struct Request {
     pub(crate) attempts: u32,
     /// Whether the request must not be merged with others.
     pub(crate) alone: bool,
-    /// The state of a request with a key, by which it is stored once.
-    pub(crate) keyed: Option<Keyed>,
     pub(crate) items: Vec<Item>,
-    /// Which of the items are placed, and how far the history is searched for the others.
-    pub(crate) search: Search,
+    pub(crate) stage: Stage,
     pub(crate) ticket: Ticket<Appended>,
 }
 
-/// The part of a request that only requests with a key have.
+/// Which items of a request are placed.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Of a request without a key: all items are new.
+    New(Placed),
+    /// Of a request whose items may be stored already. Boxed: most requests are new.
+    Once(Box<Once>),
+}
+
+/// The state of a request each of whose items is stored once.
+#[derive(Debug)]
+pub(crate) struct Once {
+    /// Which of the items are placed, and how far the history is searched for the others.
+    pub(crate) search: Search,
+    /// With an `Idempotency-Key`. Marked items have none.
+    pub(crate) keyed: Option<Keyed>,
+}
+
+/// The part of a request that only requests with an `Idempotency-Key` have.
 #[derive(Debug)]
 pub(crate) struct Keyed {
     pub(crate) id: RecordId,
@@ -39,6 +56,25 @@ pub(crate) struct Keyed {
     pub(crate) registered: Option<Registered>,
 }
 
+impl Stage {
+    /// Of items of which none is placed, and none was stored before.
+    pub(crate) fn new() -> Self {
+        Self::New(Placed::default())
+    }
+
+    /// Of items that `search` looks for.
+    pub(crate) fn once(search: Search, keyed: Option<Keyed>) -> Self {
+        Self::Once(Box::new(Once { search, keyed }))
+    }
+
+    pub(crate) fn placed(&self) -> &Placed {
+        match self {
+            Self::New(placed) => placed,
+            Self::Once(once) => &once.search.placed,
+        }
+    }
+}
+
 /// The memory of items in the queue, in bytes: their BSON, of these sizes, and a constant part for each.
 pub fn weight(sizes: impl Iterator<Item = usize>) -> usize {
     const EACH: usize = 64;
@@ -46,9 +82,30 @@ pub fn weight(sizes: impl Iterator<Item = usize>) -> usize {
 }
 
 impl Request {
+    /// The state by which the items are stored once, unless all of them are new.
+    pub(crate) fn once(&self) -> Option<&Once> {
+        match &self.stage {
+            Stage::New(_) => None,
+            Stage::Once(once) => Some(once),
+        }
+    }
+
+    /// Same as [`Request::once`], to be changed.
+    pub(crate) fn once_mut(&mut self) -> Option<&mut Once> {
+        match &mut self.stage {
+            Stage::New(_) => None,
+            Stage::Once(once) => Some(once),
+        }
+    }
+
+    /// The part that only requests with an `Idempotency-Key` have.
+    pub(crate) fn keyed(&self) -> Option<&Keyed> {
+        self.once()?.keyed.as_ref()
+    }
+
     /// The items still to be placed.
     pub(crate) fn rest(&self) -> &[Item] {
-        &self.items[self.search.placed.count..]
+        &self.items[self.stage.placed().count..]
     }
 
     /// The memory of the items still to be placed, in bytes.
@@ -56,11 +113,11 @@ impl Request {
         weight(self.rest().iter().map(Item::size))
     }
 
-    /// The items still to be placed, with their hashes if the request has a key.
+    /// The items still to be placed, with their hashes if they have any.
     pub(crate) fn marked(&self) -> impl Iterator<Item = Marked<'_>> {
-        let (search, first) = (&self.search, self.search.placed.count);
-        let item = move |(index, item)| Marked { item, key: search.key(first + index) };
-        self.rest().iter().enumerate().map(item)
+        let (once, first) = (self.once(), self.stage.placed().count);
+        let key = move |index| once.and_then(|once| once.search.key(index));
+        self.rest().iter().enumerate().map(move |(index, item)| Marked { item, key: key(first + index) })
     }
 
     pub(crate) fn is_placed(&self) -> bool {
@@ -69,28 +126,33 @@ impl Request {
 
     /// Notes that this request has stored its next items at `range`.
     pub(crate) fn place(&mut self, range: SeqRange) {
-        self.search.placed.push(range);
-        if let Some(keyed) = &mut self.keyed {
-            keyed.stored = true;
+        match &mut self.stage {
+            Stage::New(placed) => placed.push(range),
+            Stage::Once(once) => {
+                once.search.placed.push(range);
+                if let Some(keyed) = &mut once.keyed {
+                    keyed.stored = true;
+                }
+            }
         }
     }
 
     /// When the request's history was empty, if it may be tried without reading a tail: its key was registered then.
     pub(crate) fn begins(&self) -> Option<ReadTime> {
-        let registered = self.keyed.as_ref().and_then(|keyed| keyed.registered.as_ref())?;
+        let registered = self.keyed()?.registered.as_ref()?;
         let begins = self.attempts == 0 && registered.is_new && registered.record.from == 0;
         registered.read.filter(|_| begins)
     }
 
     /// Whether the history up to `last` may hold items of this request and is not searched completely.
     pub(crate) fn is_behind(&self, last: u64) -> bool {
-        !self.search.covers(last) && !self.is_placed()
+        self.once().is_some_and(|once| !once.search.covers(last)) && !self.is_placed()
     }
 
     /// The request's record and the time of its insert. Only if no other attempt can have found the record and
     /// this one has sent nothing that may be stored.
     pub(crate) fn unseen_record(&self) -> Option<(RecordId, i64)> {
-        let keyed = self.keyed.as_ref().filter(|keyed| !keyed.stored && self.search.placed.count == 0)?;
+        let keyed = self.keyed().filter(|keyed| !keyed.stored && self.stage.placed().count == 0)?;
         Some((keyed.id, keyed.registered.as_ref()?.inserted?))
     }
 
@@ -107,7 +169,124 @@ impl Request {
     }
 
     fn progress(self) -> (Progress, Ticket<Appended>) {
-        let stored = self.keyed.is_none_or(|keyed| keyed.stored);
-        (Progress { looked: self.search.looked(), placed: self.search.placed, stored }, self.ticket)
+        let progress = match self.stage {
+            Stage::New(placed) => Progress { placed, stored: true, looked: 0 },
+            Stage::Once(once) => {
+                let Once { search, keyed } = *once;
+                let stored = keyed.is_none_or(|keyed| keyed.stored);
+                Progress { looked: search.looked(), placed: search.placed, stored }
+            }
+        };
+        (progress, self.ticket)
+    }
+}
+
+/// How far an append has come: the outcome of its first items, in order. The rest is not stored, unless an
+/// [`AppendError`] says that the outcome of some of it is unknown.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub(crate) placed: Placed,
+    /// Whether this attempt has stored any of them. An earlier attempt has stored the others.
+    pub(crate) stored: bool,
+    /// How far the search of an append with a key has come: no other item of the request is at or before this `seq`. 0 without
+    /// a key.
+    pub(crate) looked: u64,
+}
+
+impl Progress {
+    /// Items that an earlier attempt has stored in these ranges.
+    pub fn replayed(ranges: Vec<SeqRange>) -> Self {
+        let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        Self { placed: Placed { ranges, count, refused: Vec::new() }, ..Self::default() }
+    }
+
+    /// The addresses of the stored items, in order: one range, unless another writer appended between two of the
+    /// buckets.
+    pub fn ranges(&self) -> &[SeqRange] {
+        &self.placed.ranges
+    }
+
+    /// The outcome of each: its address, or why a line of a keyed upload is not stored.
+    pub fn ends(&self) -> impl Iterator<Item = Result<Seq, LineRefusal>> {
+        self.placed.ends(self.placed.ranges.iter().flat_map(SeqRange::seqs))
+    }
+
+    /// The last sequence number of the history right after the last stored item.
+    pub fn last_seq(&self) -> Option<Seq> {
+        self.placed.ranges.last().map(|range| range.last)
+    }
+
+    /// Whether an earlier attempt had stored all of it.
+    pub fn is_replayed(&self) -> bool {
+        !self.stored
+    }
+}
+
+/// What became of an append.
+pub type Appended = Result<Progress, AppendError>;
+
+/// How far a failed append came, and why it failed.
+///
+/// The items form three groups, in order: first those of `progress`, then `unknown` items that may or may not be
+/// stored, then the rest, which is not stored.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct AppendError {
+    /// The outcome of the first items.
+    pub progress: Progress,
+    /// How many items may or may not be stored.
+    pub unknown: usize,
+    /// Why the append failed.
+    #[source]
+    pub cause: Cause,
+}
+
+impl AppendError {
+    /// An append that has stored nothing.
+    pub(crate) fn nothing(cause: impl Into<Cause>) -> Self {
+        Self::after(Placed::default(), 0, cause)
+    }
+
+    /// An append that has stored nothing after what earlier attempts have placed, except that the next `unknown` items
+    /// may be stored.
+    pub(crate) fn after(placed: Placed, unknown: usize, cause: impl Into<Cause>) -> Self {
+        Self { progress: Progress { placed, ..Progress::default() }, unknown, cause: cause.into() }
+    }
+}
+
+/// Why an append failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    /// The database gave no final answer before the deadline.
+    #[error("the outcome of a commit is unknown")]
+    OutcomeUnknown,
+    /// Too many items are waiting to be committed.
+    #[error("too many appends are waiting")]
+    Overloaded,
+    /// The append waited too long for a commit, or had less time left than a commit needs
+    /// ([`COMMIT`](crate::mongo::COMMIT)).
+    #[error("it could not be committed in time")]
+    Late,
+    /// Another request has the same key.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
+    /// Other writers were faster to append to the same history, too often in a row. Or too many items of this
+    /// history wait.
+    #[error("too many appends to one history")]
+    Contended,
+    /// See [`SecondsExhausted`].
+    #[error(transparent)]
+    SecondsExhausted(#[from] SecondsExhausted),
+    /// The database failed before the rest of the items was sent.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+impl From<Full> for Cause {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Queue => Self::Overloaded,
+            Full::Key => Self::Contended,
+        }
     }
 }

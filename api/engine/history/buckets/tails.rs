@@ -18,11 +18,6 @@ use crate::mongo::{Corruption, Deadline, Error, Result};
 pub(crate) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>>>>);
 
 impl Tails {
-    /// Of no owners.
-    pub(crate) fn none() -> Self {
-        Self(Ok(HashMap::new()))
-    }
-
     /// They could not be read.
     pub(crate) fn failed(error: Error) -> Self {
         Self(Err(error))
@@ -41,7 +36,7 @@ impl Tails {
     ) -> Self {
         let owners: BTreeSet<&OwnerId> = owners.into_iter().collect();
         if owners.is_empty() {
-            return Self::none();
+            return Self(Ok(HashMap::new()));
         }
         let ids: Vec<Bson> = owners.into_iter().map(owner_bson).collect();
         let most = ids.len() as i32 + 1;

@@ -63,7 +63,8 @@ mod tests {
     use mongodb::bson::rawdoc;
 
     use super::*;
-    use crate::history::dedup::{LineRefusal, Search};
+    use crate::history::dedup::Search;
+    use crate::history::placed::LineRefusal;
     use pagebucket_model::domain::{Instant, Seq, SeqRange};
 
     fn tag() -> Tag {

@@ -1,7 +1,7 @@
 //! The exactly-once rule, explored exhaustively in a small model: every possible order of the steps of
 //! attempts, of the database and of the clock.
 //!
-//! **Code of the store**: [`Search`](super::Search) with [`Placed`](super::Placed). In every attempt this code
+//! **Code of the store**: [`Search`](super::Search) with [`Placed`](crate::history::placed::Placed). In every attempt this code
 //! decides which stored items belong to the request, what counts as examined, whether the next item may be appended
 //! right after a tail, and whether all items are stored. The model runs the same code as the service.
 //!

@@ -227,14 +227,18 @@ async fn touch(source: &Source, registrations: Vec<Registration>) -> Vec<Registr
         Bson::from(record::upsert(query, &registration.proposed))
     };
     let command = updates(registrations.iter().map(upsert).collect(), deadline);
-    let Answer { verdicts, upserted, .. } = match source.commit(command, deadline).await {
-        Ok(answer) => answer,
-        Err(unanswered) => {
-            // `Unavailable` is right even if the record is stored: no item was sent.
-            fail(registrations, &unanswered.or_unavailable("the outcome of a registration is unknown"));
-            return again;
-        }
-    };
+    let Answer { verdicts, upserted, .. } =
+        match source.sessions.commit(&source.reads, command, deadline).await {
+            Ok(answer) => {
+                source.server_time.learn(answer.at);
+                answer
+            }
+            Err(unanswered) => {
+                // `Unavailable` is right even if the record is stored: no item was sent.
+                fail(registrations, &unanswered.or_unavailable("the outcome of a registration is unknown"));
+                return again;
+            }
+        };
     let mut found = Vec::new();
     for (index, (mut registration, verdict)) in registrations.into_iter().zip(verdicts).enumerate() {
         match verdict {

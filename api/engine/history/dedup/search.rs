@@ -9,62 +9,7 @@ use pagebucket_model::item::Item;
 
 use super::lines::{NumberedItem, Tag};
 use crate::history::identity::ItemKey;
-
-/// Why a line of an upload is not stored and will never be stored under this key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
-pub enum LineRefusal {
-    /// An earlier attempt has stored another item under the line's number.
-    #[display("it differs from the line that an earlier upload with the same `Idempotency-Key` has stored")]
-    Differs,
-    /// An earlier attempt has not stored this line but has stored later lines.
-    #[display(
-        "an earlier upload with the same `Idempotency-Key` has not stored it, but later lines: send it with another key, or none"
-    )]
-    OutOfOrder,
-    /// The line's number is greater than 2^32 - 1.
-    #[display("only the first 4,294,967,295 lines may have an `Idempotency-Key`")]
-    BeyondNumbers,
-}
-
-/// The addresses of the first items of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Placed {
-    /// In the order of the items. Adjacent items are in one range.
-    pub ranges: Vec<SeqRange>,
-    /// The number of items in `ranges` and `refused`.
-    pub count: usize,
-    /// The refused lines of an upload, by their index.
-    pub refused: Vec<(usize, LineRefusal)>,
-}
-
-impl Placed {
-    /// Notes that the next items are stored at `range`.
-    pub fn push(&mut self, range: SeqRange) {
-        self.count += range.count() as usize;
-        match self.ranges.last_mut() {
-            Some(last) if last.last.plus(1) == range.first => last.last = range.last,
-            _ => self.ranges.push(range),
-        }
-    }
-
-    /// Notes that the next item is not stored and will never be.
-    pub fn refuse(&mut self, why: LineRefusal) {
-        self.refused.push((self.count, why));
-        self.count += 1;
-    }
-
-    /// The outcome of each item. `seqs` are the addresses of the stored ones, in order.
-    pub fn ends(
-        &self,
-        mut seqs: impl Iterator<Item = Seq>,
-    ) -> impl Iterator<Item = Result<Seq, LineRefusal>> {
-        let mut refused = self.refused.iter().peekable();
-        (0..self.count).filter_map(move |index| match refused.next_if(|(refused, _)| *refused == index) {
-            Some((_, why)) => Some(Err(*why)),
-            None => seqs.next().map(Ok),
-        })
-    }
-}
+use crate::history::placed::{LineRefusal, Placed};
 
 /// The search for stored items. All that it searches for are after the position where it began, and every stored
 /// item from there to `looked` has been examined.
@@ -89,11 +34,6 @@ enum Wanted {
 }
 
 impl Search {
-    /// Of a request without a key: none of its items is stored yet, and nothing needs to be examined.
-    pub fn unkeyed() -> Self {
-        Self::of_items(Arc::default(), u64::MAX)
-    }
-
     /// A search for the items with these keys, all of which are after `from`.
     pub fn of_items(keys: Arc<[ItemKey]>, from: u64) -> Self {
         Self::new(Wanted::Items(keys), from)
@@ -115,7 +55,7 @@ impl Search {
         Self { wanted, placed: Placed::default(), found: Vec::new(), looked }
     }
 
-    /// The key of the item with this index, if the request has a key.
+    /// The key of the item with this index, if there is one.
     pub fn key(&self, index: usize) -> Option<ItemKey> {
         match &self.wanted {
             Wanted::Items(keys) | Wanted::Marked(keys, _) => keys.get(index).copied(),
@@ -239,12 +179,5 @@ mod tests {
         let seq = |seq| Seq::new(seq).unwrap();
         assert_eq!(search.found, [(keys[2], seq(8)), (keys[0], seq(11))]);
         assert!(search.covers(11) && search.placed.count == 0 && search.key(1) == Some(keys[1]));
-    }
-
-    #[test]
-    fn a_request_without_a_key_has_nothing_to_look_for() {
-        let mut search = Search::unkeyed();
-        search.known_through(7);
-        assert!(search.covers(u64::MAX) && search.key(0).is_none());
     }
 }

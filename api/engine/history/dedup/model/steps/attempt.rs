@@ -3,10 +3,11 @@
 use super::{Relaxed, Steps};
 use pagebucket_model::domain::{Seq, SeqRange};
 
+use crate::history::dedup::Search;
 use crate::history::dedup::model::database::Write;
 use crate::history::dedup::model::database::{Command, Stored};
 use crate::history::dedup::model::state::{Stage, State, TRADES, key, keys};
-use crate::history::dedup::{Placed, Search};
+use crate::history::placed::Placed;
 
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     /// If there is a permanent fact that this attempt can learn, the attempt learns it. Returns whether it did.
