@@ -88,10 +88,7 @@ impl Account {
     /// The same, also if the pool is full.
     pub fn overdraw(&self, own: usize, length: Option<usize>) -> Room {
         let room = Room { account: self.clone(), own, length, held: AtomicUsize::new(0) };
-        let bytes = room.needs(length.unwrap_or(0));
-        self.held.fetch_add(bytes, Ordering::Relaxed);
-        self.pool.0.fetch_add(bytes, Ordering::Relaxed);
-        room.held.store(bytes, Ordering::Relaxed);
+        room.keep(length.unwrap_or(0));
         room
     }
 
@@ -133,12 +130,13 @@ impl Room {
         free
     }
 
-    /// Gives back all but what an answer of this length holds.
+    /// Holds from now on what an answer of this length holds, also if the pool is full: it is in memory already.
     pub fn keep(&self, length: usize) {
         let kept = self.needs(length);
-        let bytes = self.held.swap(kept, Ordering::Relaxed).saturating_sub(kept);
-        self.account.held.fetch_sub(bytes, Ordering::Relaxed);
-        self.account.pool.0.fetch_sub(bytes, Ordering::Relaxed);
+        // The difference may be negative: an atomic addition wraps.
+        let more = kept.wrapping_sub(self.held.swap(kept, Ordering::Relaxed));
+        self.account.held.fetch_add(more, Ordering::Relaxed);
+        self.account.pool.0.fetch_add(more, Ordering::Relaxed);
     }
 
     /// The length of the answer before compression, in bytes, if it was known.
@@ -182,6 +180,9 @@ mod tests {
         assert!(half.hold(OF_CONNECTION / 2) && !half.hold(1) && short.hold(1));
         half.keep(OWN + 1);
         assert_eq!(all.0.load(Ordering::Relaxed), 2);
+        // An answer of unknown length that has become longer than its own bytes.
+        short.keep(OWN + 7);
+        assert_eq!(all.0.load(Ordering::Relaxed), 1 + 7);
         drop((half, short));
         assert_eq!(all.0.load(Ordering::Relaxed), 0);
         assert!(accounts.iter().all(|account| account.held.load(Ordering::Relaxed) == 0));

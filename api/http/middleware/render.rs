@@ -32,12 +32,14 @@ impl<S: InnerService> Middleware<S> for Render {
         let answer = AssertUnwindSafe(inner.call(request)).catch_unwind();
         Box::pin(async move {
             let mut response = answer.await.unwrap_or_else(|panic| Ok(panicked(&*panic)))?;
+            render(&mut response, &uri, &id);
+            // After the body of a problem is written: it counts like any other.
             if !has_room(&mut response, &account, is_safe) {
                 let words =
                     "Clients have not taken their earlier answers, and there is no memory for this one.";
                 response = Problem::new(Kind::Overloaded, words).into_response();
+                render(&mut response, &uri, &id);
             }
-            render(&mut response, &uri, &id);
             let kept = response.headers_mut().entry(header::CACHE_CONTROL);
             kept.or_insert(HeaderValue::from_static("no-cache"));
             Ok(response)
@@ -67,7 +69,16 @@ fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
             None => return,
         },
     };
-    problem.render(response, [("instance", uri.path()), ("requestId", id.as_str())]);
+    problem.render(response, [("instance", beginning(uri.path())), ("requestId", id.as_str())]);
+}
+
+/// A path that may stand in a problem, whose client may not take it: the beginning of one that is longer than any of ours.
+fn beginning(path: &str) -> &str {
+    const MOST: usize = 1024;
+    let Some((_, _)) = path.split_at_checked(MOST) else { return path };
+    // Without half of a percent-encoded byte.
+    let end = path[..MOST].rfind('%').filter(|at| at + 3 > MOST).unwrap_or(MOST);
+    &path[..end]
 }
 
 /// A panic of ours as a 500, with the panic in the log.

@@ -157,6 +157,13 @@ async fn a_slow_issuer_keeps_out_no_client_that_is_known() {
     for good in good {
         service.client.with_token(good).get(TRADES).await.expect(200);
     }
+    // They waited for no answer of the issuer: those who do wait for it still do.
+    let waiting = FLOOD
+        - refused.len()
+        - std::iter::from_fn(|| flood.try_join_next())
+            .map(|answer| refused.push(answer.expect("no panic")))
+            .count();
+    assert_eq!(waiting, 64, "one address has a quarter of the places");
     refused.extend(flood.join_all().await);
     let details = refused.iter().map(|answer| {
         assert_eq!(answer.header("retry-after"), "1");

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::PATIENCE;
 use super::wire::{Begun, Http2, plain};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{Setup, TRACES, TRADES, eventually, shared, test, test_over, trade};
+use crate::harness::{Setup, TRACES, TRADES, eventually, fill, shared, test, test_over, trade};
 
 crate::harness::named!("connections::unread");
 
@@ -48,17 +48,18 @@ fn anonymous_memory(serving: &Serving) -> u64 {
 #[test]
 async fn unread_answers_take_little_memory() {
     const STREAMS: usize = 128;
-    /// Of what they would hold, 290 MiB and 170 MiB.
-    const MOST: u64 = 96;
+    /// Of what they would hold, 290 MiB and more than 800 MiB.
+    const MOST: u64 = 256;
     let place = Place::new().await;
     let serving = place.serve(&["--log", "error"]).await;
     serving.client.append(1, &trade(1)).await.expect(201);
     serving.client.get(SERIES).await.expect(200);
     let idle = anonymous_memory(&serving);
-    for (encoding, connections) in [("zstd", 1), ("identity", 4)] {
+    // Three addresses have a quarter of the places each, of 1,024.
+    for (encoding, connections, expected) in [("zstd", 1, STREAMS), ("identity", 12, 3 * 256)] {
         let mut clients = Vec::new();
-        for _ in 0..connections {
-            clients.push(narrow([127, 0, 0, 2], serving.address, 1).await);
+        for number in 0..connections {
+            clients.push(narrow([127, 0, 0, 2 + number % 3], serving.address, 1).await);
         }
         let asked =
             clients.iter().flat_map(|client| (0..STREAMS).map(move |_| ask(client, SERIES, encoding)));
@@ -66,12 +67,100 @@ async fn unread_answers_take_little_memory() {
         let begun = answers.iter().filter(|answer| answer.status == StatusCode::OK).count();
         let held = anonymous_memory(&serving);
         println!("{begun} answers of {}, {encoding}: {idle} MiB before, {held} MiB", answers.len());
-        assert!(begun >= STREAMS, "{begun} answers");
+        assert_eq!(begun, expected, "each begins, whatever the others hold");
         assert!(held <= idle + MOST, "{idle} MiB before, {held} MiB");
         // Others are served meanwhile.
         serving.client.get(SERIES).await.expect(200);
         serving.client.append(1, &trade(2)).await.expect(201);
     }
+    serving.stop().await;
+}
+
+/// The refusal of a long address is short, and an address of no route has no place.
+#[test]
+async fn unread_refusals_take_little_memory() {
+    const STREAMS: usize = 128;
+    let place = Place::new().await;
+    let serving = place.serve(&["--log", "error"]).await;
+    let long = format!("/{}", "x".repeat(12_000));
+    let problem = serving.client.get(&long).await.problem(404, "not-found");
+    assert_eq!(problem["instance"].as_str().map(str::len), Some(1024), "{problem}");
+    let idle = anonymous_memory(&serving);
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(narrow([127, 0, 0, 2], serving.address, 1).await);
+    }
+    let answers: Vec<_> = join_all(clients.iter().flat_map(|client| {
+        let long = &long;
+        (0..STREAMS).map(move |_| ask(client, long, "identity"))
+    }))
+    .await;
+    assert!(answers.iter().all(|answer| answer.status == StatusCode::NOT_FOUND));
+    let held = anonymous_memory(&serving);
+    assert!(held <= idle + 32, "{idle} MiB before, {held} MiB with {} answers", answers.len());
+    serving.stop().await;
+}
+
+#[test]
+async fn the_unread_summary_of_an_upload_keeps_its_place() {
+    const UPLOADS: &str = "/v1/customers/7/trades/upload";
+    let mut setup = Setup::on(shared().await);
+    setup.args.max_uploads = 1;
+    let service = setup.start().await;
+    let line = || format!("{}\n", trade(1));
+    let unread = narrow([127, 0, 0, 1], service.address(), 0).await;
+    let answer = unread.post(UPLOADS, "application/x-ndjson", line()).await;
+    assert_eq!(answer.status, 200);
+    let client = Http2::over(plain(service.address()).await).await;
+    assert_eq!(client.post(UPLOADS, "application/x-ndjson", line()).await.status, 503);
+    drop(answer);
+    let free = || async { client.post(UPLOADS, "application/x-ndjson", line()).await.status == 200 };
+    eventually("its place is free", PATIENCE, free).await;
+}
+
+/// A compressor is kept as long as there is memory for it. Further answers are sent as they are.
+#[test]
+async fn compressors_of_unread_answers_are_bounded() {
+    const EXPORTS: usize = 14;
+    let service = Setup::on(shared().await).start().await;
+    fill(&service.database, TRADES, 7, 50, 10).await;
+    let client = narrow([127, 0, 0, 1], service.address(), 1).await;
+    let export = TRADES.at(7, "/export.ndjson");
+    let answers = join_all((0..EXPORTS).map(|_| ask(&client, &export, "gzip"))).await;
+    assert!(answers.iter().all(|answer| answer.status == StatusCode::OK));
+    let compressed =
+        answers.iter().filter(|answer| answer.header("content-encoding") == Some("gzip")).count();
+    assert!((4..EXPORTS).contains(&compressed), "{compressed} of {EXPORTS} are compressed");
+}
+
+/// Without room for a batch an export reads a page, and its client gets all the same.
+#[test_over(&[TRACES])]
+async fn unread_exports_take_little_memory(history: &'static crate::harness::History) {
+    const EXPORTS: usize = 16;
+    let place = Place::of(history).await;
+    let serving = place.serve(&["--log", "error", "--max-body", "4194304"]).await;
+    // Twelve items, with 1.1 MB of JSON each, on six pages: a batch.
+    let trace = |number: u64| json!({ "number": number, "samples": vec![2_147_483_647; 100_000] });
+    for number in 1..=12 {
+        serving.client.append(7, &trace(number)).await.expect(201);
+    }
+    let export = history.at(7, "/export.ndjson");
+    let whole = serving.client.get(&export).await.body;
+    let idle = anonymous_memory(&serving);
+    let mut clients = Vec::new();
+    for _ in 0..EXPORTS {
+        clients.push(narrow([127, 0, 0, 2], serving.address, 1).await);
+    }
+    let mut answers = join_all(clients.iter().map(|client| ask(client, &export, "identity"))).await;
+    assert!(answers.iter().all(|answer| answer.status == StatusCode::OK));
+    let held = anonymous_memory(&serving);
+    println!("{EXPORTS} exports of {} bytes: {idle} MiB before, {held} MiB", whole.len());
+    assert!(held <= idle + 128, "{idle} MiB before, {held} MiB");
+    // Clients that take theirs get all of it.
+    let client = Http2::over(plain(serving.address).await).await;
+    let mut taken = ask(&client, &export, "identity").await;
+    assert!(taken.rest().await == whole);
+    answers.clear();
     serving.stop().await;
 }
 

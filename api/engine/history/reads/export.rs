@@ -62,6 +62,11 @@ impl Export {
         self.at
     }
 
+    /// The most pages in a batch.
+    pub fn most_pages(&self) -> usize {
+        BATCH.min(self.history.source().most_buckets())
+    }
+
     /// Whether the export has reached the end.
     pub fn is_at_end(&self) -> bool {
         self.at >= Position::end_of(self.totals())
@@ -73,7 +78,15 @@ impl Export {
     /// # Errors
     /// The database does not answer in time, the next pages were deleted meanwhile, or a bucket is corrupt.
     pub async fn next(&mut self) -> Result<Option<Batch>> {
-        let most = BATCH.min(self.history.source().most_buckets());
+        self.next_of(BATCH).await
+    }
+
+    /// Same as [`Export::next`] for at most `most` pages, which is not 0.
+    ///
+    /// # Errors
+    /// Those of [`Export::next`].
+    pub async fn next_of(&mut self, most: usize) -> Result<Option<Batch>> {
+        let most = self.most_pages().min(most);
         let size = self.totals().page_size();
         let end = Position::end_of(self.totals());
         let left = self.at.next_seq().zip(self.totals().last_page()).filter(|_| self.at < end);

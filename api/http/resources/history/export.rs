@@ -25,6 +25,7 @@ use utoipa::openapi::path::Parameter;
 use crate::client::Client;
 use crate::limits::concurrency::Place;
 use crate::limits::rate::{Class, ClientQuota};
+use crate::limits::unsent::{Account, OWN, Room};
 use crate::pages::item_schemas::ExportedItem;
 use crate::problem::{ExportProblems, Kind, Problem};
 use crate::request::body::NDJSON;
@@ -68,8 +69,11 @@ impl Params for ExportParams {
     }
 }
 
+/// Bytes of the first batch, unless a page may have more: how large the items are is not known yet.
+const FIRST: usize = 1024 * 1024;
+
 /// What the handler of an export gets.
-type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client, Lifetime);
+type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client, Lifetime, Account);
 
 /// Export {manyItems} as NDJSON
 ///
@@ -117,7 +121,7 @@ pub async fn csv(asked: Asked) -> Result<Response, Problem> {
 }
 
 async fn export(
-    (State(api), address, Granted { deadline, quota }, client, lifetime): Asked,
+    (State(api), address, Granted { deadline, quota }, client, lifetime, account): Asked,
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
@@ -135,8 +139,25 @@ async fn export(
     let ready = writer.header().into_bytes();
     let stop = api.stop.clone();
     let (pages, paid, result) = (0, 0, "abandoned");
-    let rows =
-        Rows { owner, writer, export, ready, result, quota, lifetime, pages, paid, stop, _place: place };
+    let room = account.overdraw(OWN, None);
+    let page_bytes = engine.definition().page_size.get() * engine.definition().max_item_bytes;
+    let most = (FIRST / page_bytes).max(1);
+    let rows = Rows {
+        owner,
+        writer,
+        export,
+        ready,
+        room,
+        page_bytes,
+        most,
+        result,
+        quota,
+        lifetime,
+        pages,
+        paid,
+        stop,
+        _place: place,
+    };
     Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
 }
 
@@ -147,6 +168,12 @@ struct Rows {
     export: Export,
     /// At first the header.
     ready: Vec<u8>,
+    /// The memory that it holds.
+    room: Room,
+    /// Bytes of a page: before the first the most that there may be, then those of the last batch.
+    page_bytes: usize,
+    /// The most pages in the next batch.
+    most: usize,
     result: &'static str,
     quota: ClientQuota,
     lifetime: Lifetime,
@@ -198,12 +225,20 @@ impl Rows {
                 () = self.lifetime.over() => {}
             }
         }
-        let Some(batch) = self.export.next().await? else { return Ok(false) };
+        // The last batch is with the connection by now. Without room for a whole batch, a page is read.
+        self.room.keep(0);
+        let most = self.export.most_pages().min(self.most);
+        let most = if self.room.hold(most * self.page_bytes) { most } else { 1 };
+        let Some(batch) = self.export.next_of(most).await? else { return Ok(false) };
         self.pages += batch.pages().saturating_sub(std::mem::take(&mut self.paid));
         let mut count = 0;
         for item in batch.items() {
             self.writer.write(&self.owner, &item, &mut self.ready)?;
             count += 1;
+        }
+        self.room.keep(self.ready.len());
+        if batch.pages() > 0 {
+            (self.page_bytes, self.most) = (self.ready.len() / batch.pages(), usize::MAX);
         }
         let collection = Arc::clone(&self.writer.definition().name);
         metrics::counter!(EXPORTED_ITEMS, "collection" => collection).increment(count);

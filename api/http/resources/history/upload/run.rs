@@ -24,6 +24,7 @@ use super::outcomes::{AnswerPiece, Outcomes};
 use super::read::{BadLine, LineReader};
 use crate::limits::concurrency::LongPlace;
 use crate::limits::rate::ClientQuota;
+use crate::limits::unsent::WithPlace;
 use crate::limits::uploads::WAITING_OF_MANY;
 use crate::middleware::compression::Whole;
 use crate::middleware::drain_body::StillRead;
@@ -94,13 +95,17 @@ impl Upload {
         let stored = tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
             let (owner, mut summary) = (self.owner.clone(), Summary::default());
-            let (report, rest, _place) = self.store(&mut summary).await;
+            let (report, rest, place) = self.store(&mut summary).await;
             linger(rest).await;
             // Logged here, because the problem is not rendered if the client has disconnected.
-            summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged)
+            (summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged), place)
         });
         match stored.await {
-            Ok(summary) => summary.map(Json).into_response(),
+            Ok((summary, place)) => {
+                let mut answer = summary.map(Json).into_response();
+                answer.extensions_mut().insert(WithPlace::new(place));
+                answer
+            }
             Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
         }
     }
