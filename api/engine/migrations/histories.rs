@@ -17,7 +17,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerType};
-use pagebucket_model::item::Mistake;
+use pagebucket_model::item::Mistakes;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -85,9 +85,9 @@ impl KnownHistory {
                 "properties": { &self.date: { "type": "string", "format": "date-time" } },
             },
         });
-        let corrupt = |mistake: Mistake| {
+        let corrupt = |mistakes: Mistakes| {
             let id = format!("{} of {COLLECTION}", self.name);
-            Corruption::new(id, "its definition", mistake.to_string())
+            Corruption::new(id, "its definition", mistakes.to_string())
         };
         Ok(Definition::parse(&text.to_string()).map_err(corrupt)?)
     }

@@ -44,8 +44,8 @@ fn with(pointer: &str, value: Value) -> String {
 
 #[track_caller]
 fn expect(text: &str, sentence: &str) {
-    let mistake = Definition::parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
-    assert_eq!(mistake.to_string(), sentence, "{text}");
+    let mistakes = Definition::parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
+    assert_eq!(mistakes.to_string(), sentence, "{text}");
 }
 
 #[test]
@@ -120,9 +120,83 @@ fn members() {
     }
     expect("", "the document is not JSON: EOF while parsing a value at line 1 column 0");
     expect("[]", "the document must be an object, which is a definition");
-    expect(r#"{"history":"a","history":"b"}"#, "/history must not be given more than once");
+    expect(
+        r#"{"history":"a","history":"b"}"#,
+        "/history must not be given more than once\n/title is required\n/owner is required\n/date is required\n/item is required",
+    );
     let long = format!("{{\"history\":\"{}\"}}", "x".repeat(1 << 20));
     expect(&long, "the document must have at most 1048576 bytes");
+}
+
+/// One mistake never hides another, and never leads to another.
+#[test]
+fn all_mistakes_are_named_at_once() {
+    let mut definition = good();
+    definition["page_size"] = json!(10);
+    definition["history"] = json!("Messages");
+    definition["title"] = json!("message");
+    definition["owner"] = json!({ "collection": "Rooms", "field": "room_id", "type": "int" });
+    definition["pageSize"] = json!(1);
+    definition["maxItemBytes"] = json!(1);
+    definition["filters"] = json!(["text", "from", "x", "other", "text"]);
+    definition["item"] = json!({
+        "type": "object",
+        "oneOf": [],
+        "required": ["text", "gone", "_key", "x"],
+        "properties": {
+            "text": { "type": "string", "minlength": 1, "pattern": "(?=a)", "examples": ["a", 5] },
+            "_key": {},
+            "x": { "type": "text", "minimum": 5 },
+            "seq": { "type": "string", "format": "number", "minimum": 0 },
+            "list": { "type": "array", "items": { "type": "integer", "minLength": 1, "maximum": "5", "enum": ["a", 1, 1] } },
+            "sentAt": { "type": "string", "format": "datetime" },
+            "from": { "$ref": "#/$defs/unknown", "type": "string" },
+            "used": { "$ref": "#/$defs/used" },
+        },
+        "$defs": { "used": { "nullable": true }, "unused": { "maxLength": -1 } },
+    });
+    let mistakes = Definition::parse(&definition.to_string()).unwrap_err();
+    let places: Vec<_> = mistakes.kept().iter().map(|mistake| mistake.pointer.as_str()).collect();
+    let expected = [
+        "/page_size",
+        "/history",
+        "/title",
+        "/owner/collection",
+        "/owner/field",
+        "/owner/type",
+        "/pageSize",
+        "/maxItemBytes",
+        "/item/oneOf",
+        "/item/properties/_key",
+        "/item/properties/text/minlength",
+        "/item/properties/text/pattern",
+        "/item/properties/text/examples/1",
+        "/item/properties/x/type",
+        "/item/properties/seq/format",
+        "/item/properties/list/items/minLength",
+        "/item/properties/list/items/maximum",
+        "/item/properties/list/items/enum/0",
+        "/item/properties/list/items/enum/2",
+        "/item/properties/sentAt/format",
+        "/item/properties/from/type",
+        "/item/properties/from/$ref",
+        "/item/$defs/used/nullable",
+        "/item/required/1",
+        "/item/$defs/unused/maxLength",
+        "/item/properties/seq",
+        "/filters/1",
+        "/filters/3",
+        "/filters/4",
+    ];
+    assert_eq!(places, expected, "{mistakes}");
+    assert_eq!(Definition::parse(&definition.to_string()).unwrap_err(), mistakes);
+    // Their number is bounded.
+    let many: serde_json::Map<_, _> = (0..70).map(|n| (format!("p{n}"), json!({ "oneOf": [] }))).collect();
+    let mistakes = Definition::parse(&with("/item/properties/x", json!({ "properties": many }))).unwrap_err();
+    assert_eq!(
+        (mistakes.kept().len(), mistakes.lines().last().as_deref()),
+        (50, Some("has 20 more mistakes"))
+    );
 }
 
 #[test]
@@ -131,7 +205,7 @@ fn items() {
     for (pointer, value, sentence) in [
         ("/item", json!(true), "/item must be an object, which is a schema".to_owned()),
         ("/item/type", Value::Null, "/item/type must be \"object\"".to_owned()),
-        ("/item/type", json!("array"), "/item/required means nothing for the type of this schema".to_owned()),
+        ("/item/type", json!("array"), "/item/type must be \"object\"".to_owned()),
         ("/item/type", json!(["object", "null"]), "/item/type must be \"object\"".to_owned()),
         ("/item/properties/seq", json!({}), "/item/properties/seq has a name that is reserved".to_owned()),
         ("/item/properties/page", json!({}), "/item/properties/page has a name that is reserved".to_owned()),
@@ -197,7 +271,7 @@ fn schemas() {
         (json!({ "$ref": "#/properties/text" }), "/$ref must be #/$defs/ and the name of a schema in the item's $defs".to_owned()),
         (json!({ "$ref": "https://example.org/x" }), "/$ref must be #/$defs/ and the name of a schema in the item's $defs".to_owned()),
         (json!({ "$ref": "#/$defs/x" }), "/$ref must name a schema in the item's $defs".to_owned()),
-        (json!({ "$ref": "#/$defs/x", "type": "string" }), "/type must not stand beside $ref".to_owned()),
+        (json!({ "$ref": "#/$defs/x", "type": "string" }), "/type must not stand beside $ref\n/item/properties/x/$ref must name a schema in the item's $defs".to_owned()),
         (json!({ "$defs": {} }), "/$defs must stand in the item's schema, not in one inside it".to_owned()),
         (json!({ "additionalProperties": 5 }), "/additionalProperties must be an object, which is a schema".to_owned()),
         (json!({ "type": "string", "examples": [5] }), "/examples/0 is refused by its own schema: it must be a string, not a number".to_owned()),
@@ -327,6 +401,13 @@ fn definitions_agree() {
     ] {
         assert_eq!(load(&[("a.json", good.clone()), ("b.json", second)]).unwrap_err(), sentence);
     }
+    // Also of several files.
+    let both =
+        load(&[("a.json", with("/pageSize", json!(1))), ("b.json", "[]".to_owned()), ("c.json", good)]);
+    assert_eq!(
+        both.unwrap_err(),
+        "a.json: /pageSize must be a whole number from 2 to 200\nb.json: the document must be an object, which is a definition"
+    );
     assert_eq!(load(&[("README.md", String::new())]).unwrap_err(), "DIR has no file that ends with .json");
     let missing = Definitions::of_directory(Path::new("/nowhere/at/all")).unwrap_err().to_string();
     assert!(missing.starts_with("/nowhere/at/all cannot be read: "), "{missing}");
