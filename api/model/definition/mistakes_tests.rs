@@ -114,7 +114,7 @@ fn members() {
         ("/filters", json!(["text", "other"]), format!("/filters/1 {filter}")),
         ("/filters", json!(["text", "text"]), "/filters/1 must not be given more than once".to_owned()),
         ("/item", Value::Null, "/item is required".to_owned()),
-        ("/indexes", json!([]), "/indexes is not a member of a definition".to_owned()),
+        ("/indexes", json!([]), "/indexes is not a member of a definition: did you mean \"filters\", which need no index?".to_owned()),
     ] {
         expect(&with(pointer, value), &sentence);
     }
@@ -126,6 +126,64 @@ fn members() {
     );
     let long = format!("{{\"history\":\"{}\"}}", "x".repeat(1 << 20));
     expect(&long, "the document must have at most 1048576 bytes");
+}
+
+/// Slips that are likely have a hint.
+#[test]
+fn what_was_meant() {
+    let types = "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"";
+    let formats = "/format must be date-time, date, uuid, email, uri or decimal";
+    let keyword = "is not a keyword that a definition may use";
+    let instant = "{ \"type\": \"string\", \"format\": \"date-time\" }";
+    for (schema, sentence) in [
+        (json!({ "nullable": true }), format!("/nullable {keyword}: give two types, such as \"type\": [\"string\", \"null\"]")),
+        (json!({ "definitions": {} }), format!("/definitions {keyword}: did you mean \"$defs\"?")),
+        (json!({ "descripton": "" }), format!("/descripton {keyword}: did you mean \"description\"?")),
+        (json!({ "additional_properties": false }), format!("/additional_properties {keyword}: did you mean \"additionalProperties\"?")),
+        (json!({ "example": 1 }), format!("/example {keyword}: did you mean \"examples\", which is an array?")),
+        (json!({ "type": "string", "required": true }), "/required must be an array of names, and stand in the schema of the object that has this property".to_owned()),
+        (json!({ "type": "int" }), format!("{types}: did you mean \"integer\"?")),
+        (json!({ "type": "Bool" }), format!("{types}: did you mean \"boolean\"?")),
+        (json!({ "type": "timestamp" }), format!("{types}: did you mean {instant}?")),
+        (json!({ "type": "strng" }), format!("{types}: did you mean \"string\"?")),
+        (json!({ "type": "cat" }), types.to_owned()),
+        (json!({ "type": "number", "exclusiveMinimum": true }), "/exclusiveMinimum must be a number: it is the bound, and stands instead of \"minimum\"".to_owned()),
+        (json!({ "type": "string", "format": "uuid4" }), format!("{formats}: did you mean \"uuid\"?")),
+        (json!({ "type": "string", "format": "date_time" }), format!("{formats}: did you mean \"date-time\"?")),
+        (json!({ "type": "integer", "format": "int64" }), "/format means nothing for the type of this schema: an integer is within 53 bits, and a number is a double".to_owned()),
+        (json!({ "n".repeat(65): 1 }), format!("/{} {keyword}", "n".repeat(65))),
+    ] {
+        expect(&with("/item/properties/x", schema), &format!("/item/properties/x{sentence}"));
+    }
+    let member = "is not a member of a definition";
+    for (name, hint) in [
+        ("page_size", ": did you mean \"pageSize\"?"),
+        ("pagesize", ": did you mean \"pageSize\"?"),
+        ("maxitembytes", ": did you mean \"maxItemBytes\"?"),
+        ("properties", ": it belongs into \"item\""),
+        ("schema", ": did you mean \"item\"?"),
+        ("colour", ""),
+    ] {
+        expect(&with(&format!("/{name}"), json!(1)), &format!("/{name} {member}{hint}"));
+    }
+    let references = json!({ "leg": {} });
+    let text = with("/item/$defs", references);
+    for (reference, hint) in [
+        (
+            "#/definitions/leg",
+            "must be #/$defs/ and the name of a schema in the item's $defs: did you mean \"#/$defs/leg\"?",
+        ),
+        ("#/$defs/legs", "must name a schema in the item's $defs: did you mean \"leg\"?"),
+    ] {
+        let text = text.replace(r#""x":{}"#, &format!(r#""x":{{"$ref":"{reference}"}}"#));
+        expect(&text, &format!("/item/properties/x/$ref {hint}"));
+    }
+    expect(
+        &with("/date", json!("sent_at")),
+        "/date must name a property of the item: did you mean \"sentAt\"?",
+    );
+    let filter = "must name a property that is a string, without the format date-time or decimal";
+    expect(&with("/filters", json!(["txt"])), &format!("/filters/0 {filter}: did you mean \"text\"?"));
 }
 
 /// One mistake never hides another, and never leads to another.
@@ -213,11 +271,11 @@ fn items() {
         ("/item/properties/_key", json!({}), format!("/item/properties/_key {name}")),
         ("/item/properties/a.b", json!({}), format!("/item/properties/a.b {name}")),
         ("/item/properties/$a", json!({}), format!("/item/properties/$a {name}")),
-        ("/item/required", json!(["txt"]), "/item/required/0 must name one of the properties".to_owned()),
+        ("/item/required", json!(["txt"]), "/item/required/0 must name one of the properties: did you mean \"text\"?".to_owned()),
         ("/item/required", json!(["text", "text"]), "/item/required/1 must not be given more than once".to_owned()),
-        ("/item/allOf", json!([]), "/item/allOf is not a keyword that a definition may use".to_owned()),
-        ("/item/patternProperties", json!({}), "/item/patternProperties is not a keyword that a definition may use".to_owned()),
-        ("/item/$schema", json!("x"), "/item/$schema is not a keyword that a definition may use".to_owned()),
+        ("/item/allOf", json!([]), "/item/allOf is not a keyword that a definition may use: write the keywords of all parts into one schema".to_owned()),
+        ("/item/patternProperties", json!({}), "/item/patternProperties is not a keyword that a definition may use: \"additionalProperties\" is the schema of all members that \"properties\" does not declare".to_owned()),
+        ("/item/$schema", json!("x"), "/item/$schema is not a keyword that a definition may use: it may stand in the definition itself, beside \"history\"".to_owned()),
         ("/item/description", json!(5), "/item/description must be a string".to_owned()),
         ("/item/deprecated", json!("yes"), "/item/deprecated must be true or false".to_owned()),
         ("/item/examples", json!([{ "text": 5 }]), "/item/examples/0/text is refused by its own schema: it must be a string, not a number".to_owned()),
@@ -226,7 +284,7 @@ fn items() {
         ("/item/enum", json!([{ "text": "a" }]), "/item/enum must not stand in the item's own schema".to_owned()),
         ("/item/const", json!({ "text": "a" }), "/item/const must not stand in the item's own schema".to_owned()),
         ("/item/$defs", json!({ "a b": {} }), format!("/item/$defs/a b {name}")),
-        ("/item/$defs", json!({ "a": { "type": "text" } }), "/item/$defs/a/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"".to_owned()),
+        ("/item/$defs", json!({ "a": { "type": "text" } }), "/item/$defs/a/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\": did you mean \"string\"?".to_owned()),
     ] {
         expect(&with(pointer, value), &sentence);
     }
@@ -237,16 +295,16 @@ fn schemas() {
     let nothing = "means nothing for the type of this schema";
     for (schema, sentence) in [
         (json!([]), " must be an object, which is a schema".to_owned()),
-        (json!({ "type": "text" }), "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"".to_owned()),
+        (json!({ "type": "text" }), "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\": did you mean \"string\"?".to_owned()),
         (json!({ "type": [] }), "/type must name at least one type".to_owned()),
         (json!({ "type": ["integer", "number"] }), "/type/1 must not name a type twice (a number may be an integer)".to_owned()),
-        (json!({ "minlength": 1 }), "/minlength is not a keyword that a definition may use".to_owned()),
-        (json!({ "oneOf": [] }), "/oneOf is not a keyword that a definition may use".to_owned()),
-        (json!({ "type": "integer", "minLength": 1 }), format!("/minLength {nothing}")),
-        (json!({ "type": "string", "maxItems": 1 }), format!("/maxItems {nothing}")),
+        (json!({ "minlength": 1 }), "/minlength is not a keyword that a definition may use: did you mean \"minLength\"?".to_owned()),
+        (json!({ "oneOf": [] }), "/oneOf is not a keyword that a definition may use: declare the properties of all alternatives, and require those that every alternative has".to_owned()),
+        (json!({ "type": "integer", "minLength": 1 }), format!("/minLength {nothing}: did you mean \"minimum\"?")),
+        (json!({ "type": "string", "maxItems": 1 }), format!("/maxItems {nothing}: did you mean \"maxLength\"?")),
         (json!({ "type": "object", "items": {} }), format!("/items {nothing}")),
         (json!({ "type": "boolean", "minimum": 0 }), format!("/minimum {nothing}")),
-        (json!({ "type": "string", "minimum": 0 }), "/minimum means nothing for a string whose format is not decimal".to_owned()),
+        (json!({ "type": "string", "minimum": 0 }), "/minimum means nothing for a string whose format is not decimal: did you mean \"minLength\"?".to_owned()),
         (json!({ "type": "string", "format": "decimal", "multipleOf": 1 }), "/multipleOf means nothing for a string".to_owned()),
         (json!({ "type": "string", "minLength": -1 }), "/minLength must be a whole number from 0 to 4294967295, written without a fraction or an exponent".to_owned()),
         (json!({ "type": "string", "minLength": 5, "maxLength": 4 }), "/maxLength must not be less than minLength".to_owned()),
@@ -275,7 +333,7 @@ fn schemas() {
         (json!({ "$defs": {} }), "/$defs must stand in the item's schema, not in one inside it".to_owned()),
         (json!({ "additionalProperties": 5 }), "/additionalProperties must be an object, which is a schema".to_owned()),
         (json!({ "type": "string", "examples": [5] }), "/examples/0 is refused by its own schema: it must be a string, not a number".to_owned()),
-        (json!({ "type": "string", "examples": "x" }), "/examples must be an array".to_owned()),
+        (json!({ "type": "string", "examples": "x" }), "/examples must be an array, such as [\"x\"]".to_owned()),
     ] {
         expect(&with("/item/properties/x", schema), &format!("/item/properties/x{sentence}"));
     }

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::names::{FIELD, OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
 use crate::domain::{OwnerType, PageSize};
-use crate::item::{Frame, Members, Mistake, Mistakes, Noun, Schema, Source};
+use crate::item::{Frame, Members, Mistake, Mistakes, Noun, Schema, Source, did_you_mean, unknown_member};
 
 /// The history of trades, which a server has without a directory of definitions.
 const TRADES: &str = include_str!("trades.json");
@@ -164,7 +164,12 @@ fn filters(source: &Source<'_>, schema: &Schema, item: &Source<'_>) -> Vec<Strin
                 .iter()
                 .any(|part| item.has_mistakes_within(&format!("{}/{part}", item.pointer)));
         if !is_unclear && !schema.has_text(&text) {
-            name.refuse("must name a property that is a string, without the format date-time or decimal");
+            let texts =
+                schema.properties().map(|property| property.name).filter(|name| schema.has_text(name));
+            let hint = did_you_mean(&text, texts);
+            name.refuse(format!(
+                "must name a property that is a string, without the format date-time or decimal{hint}"
+            ));
         } else if OF_LISTINGS.contains(&&*text) {
             name.refuse("must not be the name of another parameter of listings");
         } else if names.contains(&text) {
@@ -242,6 +247,5 @@ fn named(source: &Source<'_>, pattern: &str, rule: &str) -> Result<String, Mista
 }
 
 fn members<'a>(source: &Source<'a>, what: &str, known: &[&str]) -> Option<Members<'a>> {
-    let unknown = |name: &str| (!known.contains(&name)).then(|| "is not a member of a definition".to_owned());
-    source.object(what, unknown)
+    source.object(what, |name| (!known.contains(&name)).then(|| unknown_member(name, known)))
 }

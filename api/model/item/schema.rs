@@ -3,6 +3,7 @@
 mod check;
 mod compile;
 mod example;
+mod hints;
 mod mistake;
 mod node;
 mod source;
@@ -26,6 +27,7 @@ use crate::domain::{
     one_or_many,
 };
 
+pub use self::hints::{did_you_mean, unknown_member};
 pub use self::mistake::{Mistake, Mistakes};
 pub use self::node::{SIDES, Side};
 pub use self::source::{Members, Source};
@@ -78,7 +80,11 @@ impl Schema {
         }
         let position = date.map(|date| properties.iter().position(|property| property.name == date));
         match (date, position) {
-            (Some(_), Some(None)) => source.add(Mistake::new("/date", "must name a property of the item")),
+            (Some(date), Some(None)) => {
+                let names = properties.iter().map(|property| &*property.name);
+                let rule = format!("must name a property of the item{}", did_you_mean(date, names));
+                source.add(Mistake::new("/date", rule));
+            }
             (Some(date), Some(Some(at))) if !is_plain_date(&properties[at].node) => {
                 let place = format!("properties/{date}");
                 if !source.has_mistakes_within(&format!("{}/{place}", source.pointer)) {

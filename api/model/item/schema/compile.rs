@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::check::ItemChecker;
+use super::hints;
 use super::mistake::Mistake;
 use super::node::{
     ArrayRules, Bound, Count, Kinds, Node, NumberKind, NumberRules, ObjectRules, OneOf, Property, SIDES,
@@ -62,27 +63,41 @@ pub(super) fn compile(source: &Source<'_>) -> Option<Arc<Node>> {
     Some(node)
 }
 
-/// The types that a keyword of the subset says something of; annotations and others say it of all. `None`: it is not of the
-/// subset.
-fn subject(keyword: &str) -> Option<Kinds> {
-    Some(match keyword {
-        "properties" | "required" | "additionalProperties" => Kinds::OBJECT,
-        "items" | "minItems" | "maxItems" | "uniqueItems" => Kinds::ARRAY,
-        // A string of the format decimal has bounds too; the compiler looks at the format.
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
-            Kinds::NUMBER.with(Kinds::STRING)
-        }
-        "minLength" | "maxLength" | "pattern" | "format" => Kinds::STRING,
-        "$ref" | "$defs" | "type" | "enum" | "const" | "title" | "description" | "examples" | "default"
-        | "deprecated" => Kinds::ALL,
-        _ => return None,
-    })
-}
+/// The keywords of the subset, and the types that each says something of; annotations and others say it of all.
+const KEYWORDS: [(&str, Kinds); 26] = [
+    ("$ref", Kinds::ALL),
+    ("$defs", Kinds::ALL),
+    ("type", Kinds::ALL),
+    ("enum", Kinds::ALL),
+    ("const", Kinds::ALL),
+    ("title", Kinds::ALL),
+    ("description", Kinds::ALL),
+    ("examples", Kinds::ALL),
+    ("default", Kinds::ALL),
+    ("deprecated", Kinds::ALL),
+    ("properties", Kinds::OBJECT),
+    ("required", Kinds::OBJECT),
+    ("additionalProperties", Kinds::OBJECT),
+    ("items", Kinds::ARRAY),
+    ("minItems", Kinds::ARRAY),
+    ("maxItems", Kinds::ARRAY),
+    ("uniqueItems", Kinds::ARRAY),
+    ("minLength", Kinds::STRING),
+    ("maxLength", Kinds::STRING),
+    ("pattern", Kinds::STRING),
+    ("format", Kinds::STRING),
+    // A string of the format decimal has bounds too; the compiler looks at the format.
+    ("minimum", Kinds::NUMBER_OR_STRING),
+    ("maximum", Kinds::NUMBER_OR_STRING),
+    ("exclusiveMinimum", Kinds::NUMBER_OR_STRING),
+    ("exclusiveMaximum", Kinds::NUMBER_OR_STRING),
+    ("multipleOf", Kinds::NUMBER_OR_STRING),
+];
 
 fn keywords<'a>(schema: &Source<'a>) -> Option<Members<'a>> {
-    let unknown = |keyword: &str| {
-        subject(keyword).is_none().then(|| "is not a keyword that a definition may use".to_owned())
-    };
+    let known = KEYWORDS.map(|(keyword, _)| keyword);
+    let unknown =
+        |keyword: &str| (!known.contains(&keyword)).then(|| hints::unknown_keyword(keyword, &known));
     schema.object("an object, which is a schema", unknown)
 }
 
@@ -105,6 +120,12 @@ fn check_annotations(keywords: &mut Members<'_>) {
     keywords.take("default");
 }
 
+fn examples<'a>(source: &Source<'a>) -> Result<Vec<Source<'a>>> {
+    let value = source.raw.get();
+    let hint = if value.len() <= LONGEST_LIST { format!(", such as [{value}]") } else { String::new() };
+    source.array().map_err(|mistake| source.mistake(mistake.rule + &hint))
+}
+
 struct Compiler<'a> {
     definitions: HashMap<String, Source<'a>>,
     /// What references lead to. `None` while it is compiled.
@@ -119,7 +140,7 @@ impl<'a> Compiler<'a> {
         }
         let Some(mut keywords) = keywords(source) else { return Arc::default() };
         if let Some(reference) = keywords.take("$ref") {
-            keywords.read("examples", Source::array);
+            keywords.read("examples", examples);
             check_annotations(&mut keywords);
             keywords.rest.iter().for_each(|(_, other)| other.refuse("must not stand beside $ref"));
             return self.reference(&reference, depth).unwrap_or_default();
@@ -131,11 +152,18 @@ impl<'a> Compiler<'a> {
     fn reference(&mut self, source: &Source<'a>, depth: usize) -> Option<Arc<Node>> {
         let text = source.keep(source.text())?;
         let Some(name) = text.strip_prefix(REFERENCE) else {
-            source.refuse("must be #/$defs/ and the name of a schema in the item's $defs");
+            let name = text.rsplit('/').next().unwrap_or_default();
+            let hint = match self.definitions.contains_key(name) {
+                true => format!(": did you mean {:?}?", format!("{REFERENCE}{name}")),
+                false => String::new(),
+            };
+            source.refuse(format!("must be #/$defs/ and the name of a schema in the item's $defs{hint}"));
             return None;
         };
         let Some(definition) = self.definitions.get(name).cloned() else {
-            source.refuse("must name a schema in the item's $defs");
+            let known = self.definitions.keys().map(String::as_str);
+            let hint = hints::did_you_mean(name, known);
+            source.refuse(format!("must name a schema in the item's $defs{hint}"));
             return None;
         };
         let node = self.definition(name, &definition, depth + 1);
@@ -166,12 +194,18 @@ impl<'a> Compiler<'a> {
     ) -> Arc<Node> {
         let (kinds, number_kind) = types.unwrap_or_default();
         keywords.rest.retain(|(name, keyword)| {
-            let rule = match subject(name) {
-                _ if name == "$defs" => "must stand in the item's schema, not in one inside it",
-                Some(subject) if !subject.has(kinds) => "means nothing for the type of this schema",
+            let says_nothing = KEYWORDS.iter().any(|(known, of)| known == name && !of.has(kinds));
+            match &**name {
+                "$defs" => keyword.refuse("must stand in the item's schema, not in one inside it"),
+                "required" if keyword.boolean().is_ok() => keyword.refuse(
+                    "must be an array of names, and stand in the schema of the object that has this property",
+                ),
+                _ if says_nothing => {
+                    let hint = hints::of_other_type(name, kinds);
+                    keyword.refuse(format!("means nothing for the type of this schema{hint}"));
+                }
                 _ => return true,
-            };
-            keyword.refuse(rule);
+            }
             false
         });
         let (has_format, text) = (keywords.has("format"), text(&mut keywords));
@@ -209,7 +243,7 @@ impl<'a> Compiler<'a> {
             (None, Some(value)) => Some(one_of(&[value], &node)),
             (None, None) => None,
         };
-        for example in keywords.read("examples", Source::array).unwrap_or_default() {
+        for example in keywords.read("examples", examples).unwrap_or_default() {
             example.keep(accept(&node, &example));
             node.examples.push(example.raw.get().to_owned());
         }
@@ -227,7 +261,13 @@ impl<'a> Compiler<'a> {
         for source in keywords.read("required", Source::array).unwrap_or_default() {
             let Some(name) = source.keep(source.text()) else { continue };
             match object.by_name.get(&name) {
-                None => source.refuse("must name one of the properties"),
+                None => {
+                    let known = object.properties.iter().map(|property| &*property.name);
+                    source.refuse(format!(
+                        "must name one of the properties{}",
+                        hints::did_you_mean(&name, known)
+                    ));
+                }
                 Some(&index) if object.properties[index].required => {
                     source.refuse("must not be given more than once");
                 }
@@ -257,9 +297,10 @@ fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind)> {
         let name = source.text()?;
         let numeric = if name == "integer" { "number" } else { &name };
         let Some((_, kind, _)) = TYPES.into_iter().find(|(known, ..)| *known == numeric) else {
-            return Err(source.mistake(
-                "must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"",
-            ));
+            let hint = hints::of_type(&name);
+            return Err(source.mistake(format!(
+                "must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"{hint}"
+            )));
         };
         if kinds.has(kind) {
             return Err(source.mistake("must not name a type twice (a number may be an integer)"));
@@ -281,7 +322,8 @@ fn text(keywords: &mut Members<'_>) -> TextRules {
     let format = keywords.read("format", |source| {
         let name = source.text()?;
         let found = StringFormat::ALL.into_iter().find(|(known, _)| *known == name);
-        let rule = || format!("must be {}", list(&StringFormat::ALL.map(|(name, _)| name), "or"));
+        let known = StringFormat::ALL.map(|(name, _)| name);
+        let rule = || format!("must be {}{}", list(&known, "or"), hints::of_format(&name, &known));
         found.map(|(_, format)| format).ok_or_else(|| source.mistake(rule()))
     });
     TextRules { count, pattern, format }
@@ -342,7 +384,13 @@ fn numbers(
 
 fn bound(side: &'static Side, source: &Source<'_>, decimals: bool, kinds: Kinds) -> Result<Bound> {
     if !decimals && !kinds.has(Kinds::NUMBER) {
-        return Err(source.mistake("means nothing for a string whose format is not decimal"));
+        let hint = hints::of_other_type(side.keyword, kinds);
+        return Err(source.mistake(format!("means nothing for a string whose format is not decimal{hint}")));
+    }
+    if side.open && source.boolean().is_ok() {
+        let closed = if side.lower { "minimum" } else { "maximum" };
+        let rule = format!("must be a number: it is the bound, and stands instead of {closed:?}");
+        return Err(source.mistake(rule));
     }
     let text = source.number()?;
     let double = double(text).ok_or_else(|| source.mistake("must be a number that a double can hold"))?;

@@ -65,6 +65,7 @@ impl Kinds {
     pub(super) const STRING: Self = Self(8);
     pub(super) const ARRAY: Self = Self(16);
     pub(super) const OBJECT: Self = Self(32);
+    pub(super) const NUMBER_OR_STRING: Self = Self(4 | 8);
     pub(super) const NONE: Self = Self(0);
     pub(super) const ALL: Self = Self(63);
 
