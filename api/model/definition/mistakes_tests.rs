@@ -283,6 +283,9 @@ fn items() {
         ("/item/$ref", json!("#/$defs/a"), "/item/$ref must not stand in the item's own schema".to_owned()),
         ("/item/enum", json!([{ "text": "a" }]), "/item/enum must not stand in the item's own schema".to_owned()),
         ("/item/const", json!({ "text": "a" }), "/item/const must not stand in the item's own schema".to_owned()),
+        ("/item/default", json!({ "text": "a" }), "/item/default must not stand in the item's own schema".to_owned()),
+        ("/item/properties/sentAt", json!({ "type": "string", "format": "date-time", "default": "2004-01-09T00:00:00Z" }), "/item/properties/sentAt/default must not be given: a missing date is the time of arrival".to_owned()),
+        ("/item/$defs", json!({ "a": { "default": 1 } }), "/item/$defs/a/default must stand in the schema of a property: nothing else can be filled in".to_owned()),
         ("/item/$defs", json!({ "a b": {} }), format!("/item/$defs/a b {name}")),
         ("/item/$defs", json!({ "a": { "type": "text" } }), "/item/$defs/a/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\": did you mean \"string\"?".to_owned()),
     ] {
@@ -332,6 +335,9 @@ fn schemas() {
         (json!({ "$ref": "#/$defs/x", "type": "string" }), "/type must not stand beside $ref\n/item/properties/x/$ref must name a schema in the item's $defs".to_owned()),
         (json!({ "$defs": {} }), "/$defs must stand in the item's schema, not in one inside it".to_owned()),
         (json!({ "additionalProperties": 5 }), "/additionalProperties must be an object, which is a schema".to_owned()),
+        (json!({ "type": "string", "default": 5 }), "/default is refused by its own schema: it must be a string, not a number".to_owned()),
+        (json!({ "type": "array", "items": { "default": 5 } }), "/items/default must stand in the schema of a property: nothing else can be filled in".to_owned()),
+        (json!({ "required": ["a"], "properties": { "a": { "default": 5 } } }), "/properties/a/default means nothing for a required property, which clients must send".to_owned()),
         (json!({ "type": "string", "examples": [5] }), "/examples/0 is refused by its own schema: it must be a string, not a number".to_owned()),
         (json!({ "type": "string", "examples": "x" }), "/examples must be an array, such as [\"x\"]".to_owned()),
     ] {

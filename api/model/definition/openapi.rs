@@ -164,6 +164,9 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
         let value = match (keyword.as_str(), value) {
             // They are schemas of their own.
             ("$defs", _) => continue,
+            // In words: generated clients would send a default, or demand it, and show it in answers that do not have
+            // it.
+            ("default", _) => continue,
             // An item may have been stored under an earlier schema, which allowed more.
             ("additionalProperties", Value::Bool(false)) if form == Form::Stored => continue,
             ("properties", Value::Object(schemas)) => schemas
@@ -178,6 +181,9 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
             (_, value) => value.clone(),
         };
         written.insert(keyword.clone(), value);
+    }
+    if let Some(default) = schema.get("default").filter(|_| form == Form::New) {
+        describe(&mut written, &format!("Default: `{default}`."));
     }
     if form == Form::Stored && (may_be(schema, "object") || may_be(schema, "array")) {
         // Their dates are written as clients may send them.
@@ -194,6 +200,12 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
         written.insert("propertyNames".to_owned(), json!({ "pattern": r"^([^$.\u0000][^.\u0000]*)?$" }));
     }
     Value::Object(written)
+}
+
+/// Adds a sentence to the description.
+fn describe(schema: &mut Map<String, Value>, sentence: &str) {
+    let given = schema.get("description").and_then(Value::as_str).map(|given| format!("{given} "));
+    schema.insert("description".to_owned(), json!(given.unwrap_or_default() + sentence));
 }
 
 fn bound_integers(schema: &mut Map<String, Value>) {
@@ -319,9 +331,7 @@ fn rewrite_decimal(schema: &mut Map<String, Value>) {
         (false, false) => None,
     };
     let shapes: Vec<_> = number.into_iter().chain(zero.then(|| r"-?0(\.0+)?".to_owned())).collect();
-    let given = schema.get("description").and_then(Value::as_str).map(|given| format!("{given} "));
-    let description = format!("{}{words}.", given.unwrap_or_default());
-    schema.insert("description".to_owned(), json!(description));
+    describe(schema, &format!("{words}."));
     schema.shift_remove("format");
     restrict(schema, format!("^({})$", shapes.join("|")), LONGEST_DECIMAL);
 }

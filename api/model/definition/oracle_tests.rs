@@ -139,6 +139,30 @@ proptest! {
     }
 }
 
+/// Generated clients would send it, demand it, or show it where it is not stored.
+#[test]
+fn a_default_is_documented_in_words() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "at": { "type": "string", "format": "date-time" },
+            "level": { "type": "string", "description": "How bad it is.", "default": "info" },
+            "place": { "type": "object", "properties": { "zone": { "type": "string", "default": "UTC" } } },
+        },
+    });
+    let definition = definition(&schema).unwrap();
+    let schemas: Map<_, _> = openapi::schemas(&definition).into_iter().collect();
+    let of = |name: &str, pointer: &str| {
+        schemas[name].pointer(pointer).and_then(|text| text.as_str().map(str::to_owned))
+    };
+    let level = "/properties/level/description";
+    assert_eq!(of("NewThing", level).as_deref(), Some("How bad it is. Default: `\"info\"`."));
+    assert_eq!(of("Thing", level).as_deref(), Some("How bad it is."));
+    let zone = "/properties/place/properties/zone/description";
+    assert_eq!(of("NewThing", zone).as_deref(), Some("Default: `\"UTC\"`."));
+    assert!(!json!(schemas).to_string().contains("\"default\""));
+}
+
 #[test]
 fn the_examples_that_are_shipped_are_as_documented() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/histories");

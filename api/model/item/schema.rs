@@ -93,6 +93,12 @@ impl Schema {
                     below(place, rule);
                 }
             }
+            (Some(date), Some(Some(at))) if properties[at].default.is_some() => {
+                below(
+                    format!("properties/{date}/default"),
+                    "must not be given: a missing date is the time of arrival",
+                );
+            }
             _ => {}
         }
         let index_digits = (page_size.get() - 1).to_string().len();
@@ -122,6 +128,11 @@ impl Schema {
     /// What an item is called.
     pub fn noun(&self) -> &Noun {
         &self.noun
+    }
+
+    /// Whether a missing property of an item may be filled in, beside the date.
+    pub fn has_defaults(&self) -> bool {
+        self.root.object.properties.iter().any(|property| property.default.is_some())
     }
 
     /// Whether clients must send the date.

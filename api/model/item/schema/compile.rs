@@ -39,7 +39,7 @@ pub(super) fn compile(source: &Source<'_>) -> Option<Arc<Node>> {
     let mut keywords = keywords(source)?;
     let definitions = keywords.take("$defs").map(|defs| declared(&defs)).unwrap_or_default();
     // An item is an object with the members of this schema: nothing else is looked at.
-    for keyword in ["$ref", "enum", "const"] {
+    for keyword in ["$ref", "enum", "const", "default"] {
         if let Some(found) = keywords.take(keyword) {
             found.refuse("must not stand in the item's own schema");
         }
@@ -117,7 +117,6 @@ fn check_annotations(keywords: &mut Members<'_>) {
     keywords.read("title", Source::text);
     keywords.read("description", Source::text);
     keywords.read("deprecated", Source::boolean);
-    keywords.take("default");
 }
 
 fn examples<'a>(source: &Source<'a>) -> Result<Vec<Source<'a>>> {
@@ -134,11 +133,25 @@ struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     fn node(&mut self, source: &Source<'a>, depth: usize) -> Arc<Node> {
+        let (node, default) = self.property(source, depth);
+        if let Some(default) = default {
+            default.refuse("must stand in the schema of a property: nothing else can be filled in");
+        }
+        node
+    }
+
+    /// A schema, and the `default` that only that of a property may have.
+    fn property(&mut self, source: &Source<'a>, depth: usize) -> (Arc<Node>, Option<Source<'a>>) {
         if depth > DEEPEST {
             source.refuse(format!("is nested deeper than {DEEPEST} schemas"));
-            return Arc::default();
+            return Default::default();
         }
-        let Some(mut keywords) = keywords(source) else { return Arc::default() };
+        let Some(mut keywords) = keywords(source) else { return Default::default() };
+        let default = keywords.take("default");
+        (self.without_default(source, keywords, depth), default)
+    }
+
+    fn without_default(&mut self, source: &Source<'a>, mut keywords: Members<'a>, depth: usize) -> Arc<Node> {
         if let Some(reference) = keywords.take("$ref") {
             keywords.read("examples", examples);
             check_annotations(&mut keywords);
@@ -253,10 +266,12 @@ impl<'a> Compiler<'a> {
     fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> ObjectRules {
         let mut object = ObjectRules::default();
         let properties = keywords.take("properties").map(|properties| declared(&properties));
+        let mut defaults = Vec::new();
         for (name, source) in properties.unwrap_or_default() {
-            let node = self.node(&source, depth + 1);
+            let (node, default) = self.property(&source, depth + 1);
             object.by_name.insert(name.clone(), object.properties.len());
-            object.properties.push(Property { name, node, required: false });
+            object.properties.push(Property { name, node, required: false, default: None });
+            defaults.push(default);
         }
         for source in keywords.read("required", Source::array).unwrap_or_default() {
             let Some(name) = source.keep(source.text()) else { continue };
@@ -272,6 +287,14 @@ impl<'a> Compiler<'a> {
                     source.refuse("must not be given more than once");
                 }
                 Some(&index) => object.properties[index].required = true,
+            }
+        }
+        for (property, default) in object.properties.iter_mut().zip(defaults) {
+            let Some(default) = default else { continue };
+            if property.required {
+                default.refuse("means nothing for a required property, which clients must send");
+            } else if default.keep(accept(&property.node, &default)).is_some() {
+                property.default = Some(default.raw.to_owned());
             }
         }
         match keywords.take("additionalProperties") {

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use serde_json::value::RawValue;
+
 use crate::item::decimal::Decimal;
 use crate::item::format::StringFormat;
 use crate::item::number::MAX_INTEGER;
@@ -240,6 +242,8 @@ pub(super) struct Property {
     pub(super) name: String,
     pub(super) node: Arc<Node>,
     pub(super) required: bool,
+    /// The value of a missing one. The node accepts it.
+    pub(super) default: Option<Box<RawValue>>,
 }
 
 impl ObjectRules {
